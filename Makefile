@@ -1,0 +1,67 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+# `make help` lists the rest.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+# Tests of the core run on every save; the whole suite takes minutes.
+WORKERS ?= 4
+
+# The first of these that runs and is new enough; a name alone may be a shim that runs nothing.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: help demo test unit check format generate bench lock clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo "fleetform needs Python 3.11 or newer with the venv module." >&2; exit 1; fi
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+## make demo      set up and run environments/local: plan, apply, and a second plan with no changes
+demo: $(VENV)/installed
+	@BIN=$(BIN) sh environments/local/demo.sh
+
+## make test      set up and run every test, with the servers that they need
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+## make unit      run the tests of the pure core, in seconds
+unit: $(VENV)/installed
+	$(BIN)/python -m pytest -q tests/unit tests/house
+
+## make check     format, lint, types, floors and generated files, without changing anything
+check: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/basedpyright --level error
+	$(BIN)/lint-imports
+	$(BIN)/fleetform schema --check
+
+## make format    rewrite the code in the house's format
+format: $(VENV)/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+## make generate  rewrite schemas/ and docs/reference/ from the models
+generate: $(VENV)/installed
+	$(BIN)/fleetform schema --write
+
+## make bench     measure, and print the tables of docs/benchmarks.md
+bench: $(VENV)/installed
+	$(BIN)/python tests/bench/all.py
+
+## make lock      resolve dependencies anew into requirements.lock
+lock:
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --extra server \
+		--group dev --group demo --group build pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,426 @@
+"""
+What controller and agent say to each other, as values.
+
+The ledger mints every number: a command is always a copy of a committed row. The agent
+checks, in this order: ledger id, epoch, boot id, `gen`. Each message is one JSON object
+in one frame (`frames`). Standard library only, Python 3.9.
+
+A request carries `id`; exactly one `Reply` with the same `id` answers it. Events, which
+nobody asked for, carry a number of the agent's log instead and are sent again after a
+reconnect until they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Union
+
+from fleetform.agents.protocol.states import Cause, JobState
+
+PROTOCOL_VERSION = 1
+
+
+class JobKey(NamedTuple):
+    """What makes two executions the same job: run uid, attempt (from 1), rank (from 0)."""
+
+    run_uid: str
+    attempt: int
+    rank: int
+
+    def __str__(self) -> str:
+        return f"{self.run_uid}/{self.attempt}/{self.rank}"
+
+    @classmethod
+    def parse(cls, text: str) -> JobKey:
+        """Read what `str` wrote; raises ValueError for anything else."""
+        run_uid, attempt, rank = text.split("/")
+        return cls(run_uid, int(attempt), int(rank))
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """
+    How far a controller has read an agent's log of events.
+
+    `log_id` is minted at the agent's start with an empty log; `number` is the last event
+    taken in, 0 before the first.
+    """
+
+    log_id: str
+    number: int
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """
+    One file that must lie in the job's working directory before it starts.
+
+    `path` is relative to the working directory, `sha256` in hex names the content, `mode` is
+    the permission bits.
+    """
+
+    path: str
+    sha256: str
+    size_bytes: int
+    mode: int = 0o644
+
+
+@dataclass(frozen=True)
+class Mount:
+    """
+    A directory of the host that the job sees at `path`.
+
+    An absolute `path` is a bind mount in a mount namespace of the job; a relative one is a
+    link in the working directory. `source` is absolute on the host.
+    """
+
+    name: str
+    source: str
+    path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class StartJob:
+    """
+    Everything a host needs for one job; the same value describes it on every provider.
+
+    `gen` counts the row's commits and tells news from echo. `go` says that the start is
+    committed too: one message then carries prepare and start, as for a run on one node.
+    `boot_id` is the boot the units were reserved under: a rebooted host refuses.
+    """
+
+    job_uid: str
+    key: JobKey
+    gen: int
+    boot_id: str
+    run_name: str
+    commands: tuple[str, ...]
+    """Run one after another by one shell; the first failure ends the job."""
+    shell: str = "sh"
+    """`sh`, `bash`, or an absolute path."""
+    env: dict[str, str] = field(default_factory=dict)
+    working_dir: str = ""
+    """Empty: a fresh directory of the job's own. Relative: below it. Absolute: as it is."""
+    files: tuple[FileEntry, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    gpus: tuple[str, ...] = ()
+    """Allotted GPUs by UUID, in the host's order; sets CUDA_VISIBLE_DEVICES. Empty hides all."""
+    cpu_millicores: int = 0
+    memory_bytes: int | None = None
+    """Hard limit; None: not limited."""
+    max_duration_seconds: int | None = None
+    """Counted from the start by a clock that counts suspend; None: for ever."""
+    stop_grace_seconds: int = 10
+    """Between TERM and KILL."""
+    checkpoint_signal: str | None = None
+    """E.g. USR1; sent `checkpoint_lead_seconds` before TERM, to processes that catch it."""
+    checkpoint_lead_seconds: int = 0
+    log_head_bytes: int = 1 << 20
+    log_tail_bytes: int = 8 << 20
+    """Output beyond head + tail is dropped between them, and the gap is marked."""
+    runtime: str = "process"
+    go: bool = False
+
+
+# -- controller to agent ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hello:
+    """
+    First message of every connection.
+
+    `fence` is the sender's shard fence: a higher one closes older connections. `cursor` is
+    None when this ledger has never read this agent's log.
+    """
+
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    fence: int
+    cursor: Cursor | None = None
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class Prepare:
+    id: int
+    job: StartJob
+
+
+@dataclass(frozen=True)
+class Start:
+    """The commit point has passed: all ranks are prepared."""
+
+    id: int
+    key: JobKey
+    gen: int
+    boot_id: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """
+    End the job, or see to it that it never starts.
+
+    Running: checkpoint signal, TERM, KILL by the host's clock. Prepared or never seen: a
+    tombstone first, then `never_started`.
+    """
+
+    id: int
+    key: JobKey
+    job_uid: str
+    gen: int
+    cause: Cause = Cause.STOPPED
+    grace_seconds: int | None = None
+    """None: as the job's own StartJob says."""
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Outcome and logs are safe: delete the directory and keep a tombstone."""
+
+    id: int
+    keys: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """All events up to the cursor are committed; the agent may drop them. Not answered."""
+
+    cursor: Cursor
+
+
+@dataclass(frozen=True)
+class MissingBlobs:
+    """Which of these contents does the host lack? The reply's `missing` lists them."""
+
+    id: int
+    digests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PutBlob:
+    """One piece of a content, base64; the last piece makes it real if its digest is right."""
+
+    id: int
+    sha256: str
+    offset: int
+    data: str
+    last: bool
+
+
+@dataclass(frozen=True)
+class MakeVolume:
+    """Make a directory and remember its owner; making it twice is the same as once."""
+
+    id: int
+    operation_uid: str
+    volume_uid: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class RemoveVolume:
+    """Forget a directory of ours; `delete_data` removes what is in it too."""
+
+    id: int
+    operation_uid: str
+    volume_uid: str
+    path: str
+    delete_data: bool
+
+
+@dataclass(frozen=True)
+class FollowLog:
+    """
+    Send the output of this job from `offset` on, as `LogData`. Not answered.
+
+    Needed after a reconnect only: `Prepare` implies it from offset 0. A job is forgotten
+    only after all of its output has been taken in.
+    """
+
+    job_uid: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What hardware is there, and how it is; the reply's `host` is a HostReport as JSON."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """End the agent. Refused while jobs run unless `force`, which stops them first."""
+
+    id: int
+    force: bool = False
+
+
+# -- agent to controller ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """
+    What the agent knows of one job. Records are the truth; events only make them early.
+
+    A `tombstone` is all that is left after `Forget` or of a job that was stopped before it
+    was seen. `exit_code` is None unless `cause` is exited; `signal` likewise.
+    Times are Unix milliseconds by the host's wall clock, for display.
+    """
+
+    key: JobKey
+    job_uid: str
+    gen: int
+    digest: str
+    state: JobState
+    cause: Cause | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    peak_memory_bytes: int | None = None
+    cpu_time_ms: int | None = None
+    log_bytes: int = 0
+    tombstone: bool = False
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """
+    Answer to `Hello`.
+
+    `oldest` and `newest` are the numbers of the events kept (`newest` = `oldest` - 1 when
+    there are none). `records` is the snapshot of all jobs and tombstones; None when the
+    cursor was good and events alone tell the rest.
+    """
+
+    owner: str | None
+    """The environment's uid this agent belongs to."""
+    ledger_id: str
+    epoch: int
+    install_id: str
+    boot_id: str
+    machine_id: str
+    log_id: str
+    oldest: int
+    newest: int
+    records: tuple[JobRecord, ...] | None
+    version: str
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """
+    Answer to a `Hello` that is not taken; the connection closes after it.
+
+    code: `foreign_owner` (another environment's agent), `foreign_ledger` (same environment, another ledger
+    of the same or a lower epoch), `old_epoch`, `old_fence`, `protocol`.
+    """
+
+    code: str
+    message: str
+    owner: str | None = None
+    ledger_id: str = ""
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of one job, numbered within the agent's log."""
+
+    number: int
+    record: JobRecord
+
+
+@dataclass(frozen=True)
+class LogData:
+    """
+    A piece of a job's output, standard output and error as one stream, base64.
+
+    `offset` counts the bytes the job ever wrote: a jump says that what lay between was
+    dropped by the log's budget. `complete` marks the last piece, which may be empty; it is sent before the
+    event that says the job has finished.
+    """
+
+    job_uid: str
+    offset: int
+    data: str
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """
+    Answer to the request `id`.
+
+    code when not ok: `boot_changed`, `conflict`, `stale` (lower gen than known; `body`
+    has the current record), `busy` (units not free), `unsupported`, `not_found`, `invalid`,
+    `no_space`, `io`.
+    """
+
+    id: int
+    ok: bool
+    code: str = ""
+    message: str = ""
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+Request = Union[
+    Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe, Shutdown,
+]  # fmt: skip
+ToAgent = Union[Hello, Acknowledge, FollowLog, Request]
+ToController = Union[Welcome, Rejected, Event, LogData, Reply]
+
+
+@dataclass(frozen=True)
+class GpuReport:
+    """One GPU; `index` is what CUDA counts, `uuid` what is allotted."""
+
+    index: int
+    uuid: str
+    name: str
+    memory_bytes: int
+    vendor: str = "nvidia"
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a host has. CPU in millicores, sizes in bytes."""
+
+    hostname: str
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int
+    disk_free_bytes: int
+    memory_free_bytes: int
+    load_1m_milli: int
+    gpus: tuple[GpuReport, ...]
+    python: str
+    kernel: str
+    addresses: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    """How memory limits are enforced, best first: `cgroup2`, `cgroup1`, `poll`."""
+
+
+def to_json(value: Any) -> Any:
+    """Turn a message or a part of one into JSON values; enums become their values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, JobKey):
+        return list(value)
+    if isinstance(value, (JobState, Cause)):
+        return value.value
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_json(item) for key, item in value.items()}
+    return value

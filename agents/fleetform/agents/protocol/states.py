@@ -1,0 +1,60 @@
+"""
+The states of one job, and which may follow which.
+
+One job is what one host does for one attempt of a run. Agent and controller hold the
+same table, so that a late, doubled or foreign message can be told from news: a state
+only ever moves to the right. Standard library only, Python 3.9: this module travels to
+hosts inside the agent.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class JobState(str, enum.Enum):
+    """
+    Where a job is, between ledger and agent.
+
+    `WAITING` and `RESERVED` are known to the ledger only. `FINISHED` carries a `Cause`.
+    """
+
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    PREPARING = "preparing"
+    PREPARED = "prepared"
+    STARTING = "starting"
+    RUNNING = "running"
+    CLEANING = "cleaning"
+    FINISHED = "finished"
+
+
+class Cause(str, enum.Enum):
+    """
+    Why a job ended. People and retry rules read the cause, never the exit code alone.
+
+    `NEVER_STARTED` is proof that no process of the job existed on that host.
+    `PREPARE_FAILED` is the same with a reason on the host's side.
+    """
+
+    EXITED = "exited"
+    SIGNAL = "signal"
+    OOM = "oom"
+    MAX_DURATION = "max_duration"
+    STOPPED = "stopped"
+    LOST = "lost"
+    NEVER_STARTED = "never_started"
+    PREPARE_FAILED = "prepare_failed"
+
+
+# The one order both ends compare by; see protocols, section 1, point 14.
+ORDER = {state: number for number, state in enumerate(JobState)}
+
+
+def moves_forward(known: JobState, reported: JobState) -> bool:
+    """Tell whether `reported` is news to somebody who knows `known`."""
+    return ORDER[reported] > ORDER[known]
+
+
+# A process of the job may exist on the host in these, so the host's units are not free.
+MAY_RUN = frozenset({JobState.STARTING, JobState.RUNNING, JobState.CLEANING})

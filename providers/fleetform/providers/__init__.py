@@ -1,0 +1,1 @@
+"""Where capacity comes from."""

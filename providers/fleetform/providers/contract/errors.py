@@ -1,0 +1,40 @@
+"""
+Failures of the world, split by what the caller does next.
+
+    ProviderError
+    ├── TemporaryError      try again after `delay_seconds`
+    └── PermanentError      trying again does not help; a person must change something
+        └── OwnedElsewhere  the host belongs to another environment, which is named
+"""
+
+from __future__ import annotations
+
+
+class ProviderError(Exception):
+    """Base of what a provider raises; the message is one sentence for people."""
+
+
+class TemporaryError(ProviderError):
+    """The same call may succeed later."""
+
+    def __init__(self, message: str, *, delay_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.delay_seconds = delay_seconds
+
+
+class PermanentError(ProviderError):
+    """The same call will fail again. `advice` says what to do next."""
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class OwnedElsewhere(PermanentError):  # noqa: N818 -- it names a state of the world
+    """Another environment, or another ledger of this one, owns the host."""
+
+    def __init__(self, message: str, *, owner: str, ledger_id: str = "", epoch: int = 0) -> None:
+        super().__init__(message)
+        self.owner = owner
+        self.ledger_id = ledger_id
+        self.epoch = epoch

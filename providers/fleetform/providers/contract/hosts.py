@@ -1,0 +1,104 @@
+"""
+What a provider of hosts promises: instances are made, reached, listed and ended.
+
+Every call may be repeated: a provider keys what it makes by our uid, so that asking twice
+makes one. All calls are coroutines; they raise only `errors.ProviderError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.states import Cause
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who speaks: checked by the agent before anything else. See protocols, section 1."""
+
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRequest:
+    """
+    One instance to be made or reached.
+
+    `share` is this instance's part of a local machine as (parts, number); `declared` is the
+    capacity that the fleet declares instead of what is detected, in canonical form, or empty.
+    """
+
+    uid: str
+    name: str
+    fleet: str
+    declared: Mapping[str, Any]
+    share: tuple[int, int] = (1, 0)
+
+
+class Host(Protocol):
+    """
+    An open session with one host's agent.
+
+    The session is one connection. When it is lost, calls raise `TemporaryError` and `events`
+    ends; whoever holds it connects again and compares records.
+    """
+
+    seen: HostSeen
+
+    async def prepare(self, job: StartJob) -> Reply: ...
+    async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply: ...
+    async def stop(
+        self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
+    ) -> Reply: ...
+    async def forget(self, keys: Sequence[JobKey]) -> Reply: ...
+    async def acknowledge(self, cursor: Cursor) -> None: ...
+    async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]: ...
+    async def put_blob(self, sha256: str, path: str) -> None:
+        """Send the file at `path`; raises PermanentError if its content is not `sha256`."""
+
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str
+    ) -> Reply: ...
+    async def remove_volume(
+        self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
+    ) -> Reply: ...
+    async def follow_log(self, job_uid: str, offset: int) -> None: ...
+    async def shutdown(self, *, force: bool) -> Reply: ...
+    def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
+        """Events and output in the order they came, in batches; ends when the connection does."""
+
+    async def close(self) -> None: ...
+
+
+class HostProvider(Protocol):
+    """Where a fleet's hosts come from."""
+
+    async def ensure(self, request: InstanceRequest) -> None:
+        """Make the instance exist and its agent run; nothing when both are so."""
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        """
+        Say hello.
+
+        Raises:
+            OwnedElsewhere: the agent belongs to another environment or ledger.
+            TemporaryError: nobody answers now.
+        """
+
+    async def release(self, request: InstanceRequest) -> None:
+        """End the instance for good: its agent is gone and its state is removed."""
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        """List every instance that bears the environment's uid, whatever the ledger says."""
+
+    def volume_path(self, environment_uid: str, path: str) -> str:
+        """Say where on its hosts a volume's declared path lies; absolute."""

@@ -1,0 +1,53 @@
+"""What providers report of the world, as values. Integers: bytes, millicores, milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
+
+
+@dataclass(frozen=True, slots=True)
+class HostSeen:
+    """
+    One host that answered.
+
+    `records` is the snapshot of its jobs, or None when events since the cursor tell the rest.
+    `cursor` is where to read on from once `records` are taken in.
+    """
+
+    instance_uid: str
+    install_id: str
+    boot_id: str
+    machine_id: str
+    ledger_id: str
+    epoch: int
+    cursor: Cursor
+    records: tuple[JobRecord, ...] | None
+    report: HostReport
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSeen:
+    """
+    One instance that exists in the world under our environment's uid.
+
+    Found by inventory, not by ledger: this is how a lost ledger is told from a new one.
+    """
+
+    uid: str
+    name: str
+    fleet: str
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeen:
+    """One volume that exists in the world under our environment's uid."""
+
+    uid: str
+    name: str
+    path: str

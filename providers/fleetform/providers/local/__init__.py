@@ -1,0 +1,1 @@
+"""This machine as a fleet: an agent a share of it, under the state folder."""

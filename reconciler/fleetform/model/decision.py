@@ -1,0 +1,121 @@
+"""What `schedule` and `lifecycle` decide, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleetform.model.run import RunUid
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """
+    What one rank gets of one instance.
+
+    `instance_generation` and `boot_id` are what was seen: a miss on either makes the whole
+    gang's placement miss.
+    """
+
+    rank: int
+    instance_uid: str
+    instance_generation: int
+    boot_id: str
+    cpu_millicores: int
+    memory_bytes: int
+    memory_limited: bool
+    disk_bytes: int
+    gpus: tuple[str, ...] = ()
+    blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A gang's start: all ranks or none."""
+
+    run_uid: RunUid
+    run_generation: int
+    attempt: int
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """
+    One reason why a run waits; a run gives all of its reasons at once.
+
+    code: `dependency`, `not-before`, `concurrency`, `resources`, `gang`, `fleet-not-ready`,
+    `recovering`, `priority`, `stopped`. `detail` is a sentence with figures.
+    """
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """No declared capacity, in any state, can ever satisfy this run: it ends at once."""
+
+    run_uid: RunUid
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """
+    One round of scheduling.
+
+    `starts` in the order they were decided. `waiting` has every run of the queue that did not
+    start. `aborts` are runs whose dependencies can no longer be met, with the sentence.
+    `next_at_ms` is when a round is due even if nothing happens, or None.
+    """
+
+    starts: tuple[Placement, ...] = ()
+    waiting: Mapping[RunUid, tuple[Waiting, ...]] = field(default_factory=dict)
+    impossible: tuple[Impossible, ...] = ()
+    aborts: Mapping[RunUid, str] = field(default_factory=dict)
+    next_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllPrepared:
+    """Every rank is prepared under unchanged boots: the attempt may pass its commit point."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopGang:
+    """End all ranks that still may run, for this reason."""
+
+    cause: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """
+    Place the same run again with a new attempt.
+
+    `counted` is False where no code of the run ran (a rank could not prepare).
+    """
+
+    not_before_ms: int
+    cause: str
+    message: str
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run has ended: `state` is final."""
+
+    state: str
+    cause: str
+    message: str
+
+
+Next = Wait | AllPrepared | StopGang | Requeue | Finish

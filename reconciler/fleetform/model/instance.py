@@ -1,0 +1,77 @@
+"""Fleets' instances as the ledger knows them, and what is free on them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetform.agents.protocol.messages import Cursor
+
+
+class InstanceState(enum.StrEnum):
+    """
+    `PROVISIONING` is wanted and not yet reached; `READY` takes jobs; `UNREACHABLE` is silent:
+    its rows and allocations stay. `TERMINATING` takes no more jobs.
+    """
+
+    PROVISIONING = "provisioning"
+    READY = "ready"
+    UNREACHABLE = "unreachable"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    uuid: str
+    name: str
+    memory_bytes: int
+    index: int = 0
+    vendor: str = "nvidia"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """
+    One host of a fleet. Capacity is what the fleet declares, else what the agent reports.
+
+    `sharing` is `whole`, `blocks` or `exact`; `blocks` how many equal shares it has.
+    `declared` is kept for the provider; `number` is its place in the fleet, from 0.
+    `generation` goes up when state or capacity changes: a placement names the one it saw.
+    """
+
+    uid: str
+    name: str
+    fleet: str
+    number: int
+    state: InstanceState
+    generation: int = 1
+    sharing: str = "exact"
+    blocks: int = 1
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+    gpus: tuple[Gpu, ...] = ()
+    address: str = "127.0.0.1"
+    boot_id: str = ""
+    install_id: str = ""
+    cursor: Cursor | None = None
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    parts: int = 1
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What one job holds of an instance until its end is proved."""
+
+    instance_uid: str
+    job_uid: str
+    run_uid: str
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int
+    gpus: tuple[str, ...] = ()
+    blocks: int = 0

@@ -1,0 +1,94 @@
+"""
+What exists, joined from ledger rows: the other input of a plan.
+
+Documents stay JSON text here and are parsed only where a digest differs, so that a plan with
+nothing to do reads ten thousand rows and builds no models.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleetform.model.instance import Instance
+from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey, Rules
+
+
+class LedgerStatus(enum.StrEnum):
+    """
+    `EMPTY`: new. `READY`: in use. `RECOVERING`: the world remembers a newer or another
+    ledger; nothing is started, deleted or bought until the state has been rebuilt.
+    """
+
+    EMPTY = "empty"
+    READY = "ready"
+    RECOVERING = "recovering"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """
+    What a plan must know of a run beyond its resource row.
+
+    `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`.
+    """
+
+    state: RunState
+    attempt: int
+    cause: str = ""
+    message: str = ""
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    gpus: int = 0
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResource:
+    """
+    One row of what was applied last.
+
+    `generation` is the spec generation: +1 with each applied change; plans pin it. `archived`
+    is a finished run that left the tree: its tombstone keeps uid, digests and result.
+    `protected` can only be lifted by a change that lifts it first. `parent` and `element` are
+    as in `Declared`. `operation` is the uid of an unfinished operation, else empty.
+    """
+
+    key: ResourceKey
+    uid: str
+    generation: int
+    digest: str
+    execution_digest: str
+    own_digest: str
+    document: str
+    type: str
+    state: str = "present"
+    archived: bool = False
+    protected: bool = False
+    parent: str = ""
+    element: str = ""
+    operation: str = ""
+    run: LiveRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """
+    Everything a plan compares with.
+
+    `serial` goes up with every commit and names this reading. `rules` are the rules last
+    applied: a change is judged by them; None before the first apply.
+    """
+
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    status: LedgerStatus
+    serial: int
+    resources: Mapping[ResourceKey, LiveResource]
+    instances: tuple[Instance, ...] = ()
+    rules: Rules | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    """Sentences for people: why it is recovering, which host is silent."""

@@ -1,0 +1,196 @@
+"""
+The plan: an immutable value that leaves apply nothing to choose.
+
+Two enums on purpose: apply branches on `Action`, people read `Reason`. The same inputs give
+the same bytes; `digest` covers all but the annex.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetform.spec.desired import ResourceKey, Rules
+
+FORMAT_VERSION = 1
+
+
+class Action(enum.StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    ADOPT = "adopt"
+    FORGET = "forget"
+    ARCHIVE = "archive"
+
+
+class Reason(enum.StrEnum):
+    """Why a change is in the plan; each has its sentence in `views.reasons`."""
+
+    ABSENT = "absent"
+    RETURNED = "returned"
+    EXECUTION_CHANGED = "execution-changed"
+    CONTROL_CHANGED = "control-changed"
+    COSMETIC_CHANGED = "cosmetic-changed"
+    INHERITED_CHANGED = "inherited-changed"
+    ELEMENT_REPLACED = "element-replaced"
+    RERUN_ASKED = "rerun-asked"
+    REMOVED = "removed"
+    REMOVED_FINISHED = "removed-finished"
+    RESUMED = "resumed"
+    STATE_WANTED = "state-wanted"
+
+
+class HeldBy(enum.StrEnum):
+    RUNNING_WORK = "running-work"
+    DESTRUCTIVE = "destructive"
+    BUDGET = "budget"
+    PROTECTION = "protection"
+    BROKEN_DOCUMENT = "broken-document"
+    RECOVERING = "recovering"
+    DEPENDENCY = "dependency"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """
+    One field, before → after, canonical values; `path` is dotted with `[n]` for items.
+
+    `absent` stands for a side where the field is not set. `forces` says that this field is
+    why the action is a replacement.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    before_set: bool = True
+    after_set: bool = True
+    forces: bool = False
+    field_class: str = "execution"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    One thing that apply does, whole.
+
+    `verb` is one of `apply.verbs`: `fleet.make`, `fleet.update`, `fleet.remove`,
+    `volume.make`, `volume.update`, `volume.forget`, `volume.remove`, `run.submit`, `run.update`,
+    `run.stop`, `run.archive`, `run.restore`, `rules.set`. `needs` are keys of earlier steps.
+    `arguments` are JSON values.
+    """
+
+    key: str
+    verb: str
+    resource: ResourceKey
+    needs: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    One resource and one action.
+
+    `uid` and `generation` are of the live row it was planned against; empty and 0 for one
+    that does not exist. `replaces` names the removed element that this one takes the place of.
+    `destructive` needs permission and counts against the budget; `at_stake` says in words what
+    would be lost.
+    """
+
+    key: ResourceKey
+    action: Action
+    reasons: tuple[Reason, ...]
+    type: str
+    fields: tuple[FieldChange, ...] = ()
+    steps: tuple[Step, ...] = ()
+    uid: str = ""
+    generation: int = 0
+    parent: str = ""
+    element: str = ""
+    replaces: str = ""
+    destructive: bool = False
+    at_stake: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A change that is not carried out now, by what, and what would release it."""
+
+    change: Change
+    by: HeldBy
+    detail: str
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A run that has ended badly and stays so: shown, and exit code 4."""
+
+    key: ResourceKey
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """
+    What must still hold when the plan is applied.
+
+    claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch).
+    """
+
+    claim: str
+    resource: ResourceKey | None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the person who plans or applies allows beyond the rules."""
+
+    allow_destroy: bool = False
+    allow_restart: bool = False
+    allow_deletes: int | None = None
+    destroy: bool = False
+    """Plan the removal of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    Ordered changes, what is held and why, and the predicates.
+
+    `changes` come in the order of their keys, `held` likewise. `progressing` names accepted
+    work in progress, which is not a change. `annex` (depth, time, age of what was seen, counts)
+    is for people and outside the digest.
+    """
+
+    environment_uid: str
+    environment_name: str
+    ledger_id: str
+    epoch: int
+    changes: tuple[Change, ...]
+    held: tuple[Held, ...] = ()
+    settled: tuple[Settled, ...] = ()
+    progressing: tuple[ResourceKey, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+    rules: Rules | None = None
+    commit: str = ""
+    tree_digest: str = ""
+    digest: str = ""
+    format_version: int = FORMAT_VERSION
+    annex: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """Sentences about the plan as a whole, e.g. that nothing is declared."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for change in self.changes for step in change.steps)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes

@@ -1,0 +1,299 @@
+"""
+What the rooms that act need of the drivers below them, as protocols.
+
+Only `wiring` knows which driver stands behind a port. The ledger's calls are synchronous and
+run behind one asynchronous gate: on the writer's thread in production, inline in simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
+from fleetform.model.decision import Next, Placement
+from fleetform.model.event import LoggedEvent
+from fleetform.model.instance import Allocation, Instance
+from fleetform.model.live import Live
+from fleetform.model.plan import Plan, Step
+from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
+from fleetform.providers.contract.observed import HostSeen
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Wall time for display and schedules; `boot_ms` counts suspend, for leases."""
+
+    def now_ms(self) -> int: ...
+    def boot_ms(self) -> int: ...
+
+
+class Ids(Protocol):
+    """Mints uids: 32 hex digits, never used twice."""
+
+    def uid(self) -> str: ...
+
+
+Gate = Callable[[Callable[[], T]], Awaitable[T]]
+"""Runs one call on the ledger; calls are carried out in the order they were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a run stands, for those that depend on it. `parent` is its sweep or empty."""
+
+    state: RunState
+    parent: str
+    element: str
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """
+    Everything the run controllers work on: what is not over yet.
+
+    Attributes:
+        runs: Runs that are not final, in order of number.
+        attempts: The latest attempt of each of them.
+        lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
+        outcomes: Every run of the tree by name, final ones too.
+        stop_fence: Fence under which this was read.
+    """
+
+    serial: int
+    runs: Mapping[RunUid, Run]
+    attempts: Mapping[RunUid, Attempt]
+    lingering: tuple[Job, ...]
+    instances: tuple[Instance, ...]
+    allocations: tuple[Allocation, ...]
+    outcomes: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """One run with all its attempts, for people."""
+
+    run: Run
+    attempts: tuple[Attempt, ...]
+    archived: bool
+    commit: str = ""
+    execution_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """
+    A plan's entry into the ledger.
+
+    state: `new`, `resumed` (accepted before and not finished), `already-applied`.
+    `done` are the keys of steps that are already carried out.
+    """
+
+    apply_uid: str
+    state: str
+    done: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What came of one step; `error` empty when it is done. `outputs` are kept with the row."""
+
+    key: str
+    error: str = ""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRecord:
+    """One apply of the history. state: `running`, `done`, `failed`, `interrupted`."""
+
+    uid: str
+    plan_digest: str
+    state: str
+    who: str
+    commit: str
+    started_at_ms: int
+    finished_at_ms: int | None
+    summary: str
+
+
+class StalePlan(Exception):  # noqa: N818 -- a state of the world, not a fault
+    """A predicate of the plan no longer holds. `failures` names each with what is there now."""
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__("; ".join(failures))
+        self.failures = tuple(failures)
+
+
+class FenceLost(Exception):  # noqa: N818 -- a state of the world, not a fault
+    """Somebody else has become the manager: stop causing effects."""
+
+
+class Reader(Protocol):
+    """Reads the ledger without changing it; what CLI and API show."""
+
+    def read_live(self) -> Live: ...
+    def read_book(self) -> Book: ...
+    def read_runs(self, names: Sequence[str] | None = None) -> tuple[RunHistory, ...]: ...
+    def read_events(
+        self, *, run: str | None = None, after: int = 0, limit: int = 1000
+    ) -> tuple[LoggedEvent, ...]: ...
+    def read_plan(self, digest: str) -> bytes | None: ...
+    def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]: ...
+    def serial(self) -> int:
+        """A number that another process's commit raises; cheap enough to poll."""
+
+
+class Ledger(Reader, Protocol):
+    """
+    The record of what was decided and seen. Every call is one transaction.
+
+    Calls with a `fence` raise `FenceLost` when a newer one has been taken.
+    """
+
+    def take_fence(self, *, who: str, now_ms: int) -> int:
+        """Become the manager of runs: fence + 1. Call it holding the environment's lock."""
+
+    # -- plans ----------------------------------------------------------------------------
+
+    def accept(self, plan: Plan, body: bytes, *, who: str, now_ms: int) -> Accepted:
+        """
+        Enter a plan, its operations, and the mark on every touched resource.
+
+        Raises:
+            StalePlan: A predicate fails; nothing has been written.
+        """
+
+    def unfinished_apply(self) -> tuple[str, bytes] | None:
+        """The apply that a crash left open, with its plan as `plan.file` wrote it."""
+
+    def begin_steps(self, apply_uid: str, steps: Sequence[Step], *, now_ms: int) -> None:
+        """
+        Write the intent of steps that will touch the world: before any of them does.
+
+        `fleet.make` gets its instances' rows here, `fleet.remove` marks them terminating.
+        """
+
+    def finish_steps(
+        self,
+        apply_uid: str,
+        steps: Sequence[Step],
+        outcomes: Sequence[StepOutcome],
+        *,
+        now_ms: int,
+    ) -> None:
+        """
+        Write results, and the rows that the steps stand for; as long as `steps`.
+
+        Steps that touch nothing but the ledger (`run.*`, `rules.set`) come here without a begin.
+        """
+
+    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None: ...
+
+    # -- runs -----------------------------------------------------------------------------
+
+    def commit_placements(
+        self, placements: Sequence[Placement], *, fence: int, now_ms: int
+    ) -> tuple[bool, ...]:
+        """
+        Reserve whole gangs; a gang that misses is left as it was. True where it holds.
+
+        A gang of one passes its commit point in the same transaction: its job is `starting`.
+        """
+
+    def commit_verdicts(
+        self, verdicts: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
+    ) -> None:
+        """
+        Carry out what `lifecycle` decided.
+
+        `AllPrepared` passes the commit point, `StopGang` marks jobs to be stopped (gen + 1;
+        jobs that no host knows end as `never_started` at once), `Requeue` ends the attempt and
+        writes the next with its jobs, `Finish` ends attempt and run.
+        """
+
+    def commit_records(
+        self,
+        instance_uid: str,
+        records: Sequence[JobRecord],
+        cursor: Cursor | None,
+        *,
+        snapshot: bool,
+        fence: int,
+        now_ms: int,
+    ) -> tuple[JobKey, ...]:
+        """
+        Take in what a host says; returns the keys of jobs that moved.
+
+        Transitions are monotone. A finished job frees its allocation. With `snapshot`, jobs
+        that the ledger believes on this host under this boot and that the snapshot lacks stay
+        as they are: they are sent again. `cursor` and rows change in one transaction.
+        """
+
+    def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
+        """
+        Take in a hello: boot, install, capacity, state ready. Returns jobs that this proves lost.
+
+        Another boot or install id proves that jobs started under the old one are dead: they end
+        as `lost`; those only reserved or prepared as `never_started`.
+        """
+
+    def mark_instance(
+        self, instance_uid: str, *, state: str, message: str, now_ms: int
+    ) -> None: ...
+    def mark_forgotten(self, keys: Sequence[JobKey]) -> None: ...
+
+    # -- requests of people -----------------------------------------------------------------
+
+    def request_stop(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
+        """Ask for the end of runs by name; returns those that are not over yet."""
+
+    def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
+        """Make finished runs run again, as new runs of the same document."""
+
+    def append_events(self, events: Sequence[LoggedEvent]) -> None: ...
+    def close(self) -> None: ...
+
+
+class LogStore(Protocol):
+    """
+    Output of jobs, kept after their hosts forgot them.
+
+    Offsets count bytes the job ever wrote. What was dropped by a budget is a gap.
+    """
+
+    def size(self, run_uid: str, attempt: int, rank: int) -> int: ...
+    def append(
+        self, run_uid: str, attempt: int, rank: int, offset: int, data: bytes, *, complete: bool
+    ) -> None: ...
+    def is_complete(self, run_uid: str, attempt: int, rank: int) -> bool: ...
+    def read(
+        self, run_uid: str, attempt: int, rank: int, offset: int, limit_bytes: int
+    ) -> tuple[bytes, int]:
+        """Returns bytes and the next offset; a gap is read as one line that says its size."""
+
+
+class BlobStore(Protocol):
+    """Contents by SHA-256: files frozen at submission."""
+
+    def path(self, sha256: str) -> str: ...
+    def put_file(self, sha256: str, path: str) -> None:
+        """Copy a file in; raises ValueError when its content is not `sha256`."""
+
+
+class Progress(Protocol):
+    """Who watches an apply or a serve: a live screen, plain lines, or JSON lines."""
+
+    def step_started(self, step: Step) -> None: ...
+    def step_finished(self, step: Step, error: str) -> None: ...
+    def run_changed(self, run: Run, message: str) -> None:
+        """A run has another state than before."""
+
+    def output(self, run_name: str, rank: int, data: bytes) -> None:
+        """A piece of a job's output, as it arrives."""
+
+    def notice(self, text: str) -> None:
+        """A sentence worth showing: a host that is silent, work handed over to `serve`."""

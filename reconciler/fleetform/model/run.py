@@ -1,0 +1,258 @@
+"""
+Runs, attempts and jobs as the ledger knows them, and the template that a run freezes.
+
+A *run* is one execution wanted: a task, or one element of a sweep or an array. An *attempt*
+is one try at it, a *job* what one host does for that try. People see `RunState`; the states
+between ledger and agent are `agents.protocol.states.JobState`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NewType
+
+from fleetform.agents.protocol.messages import JobKey
+from fleetform.agents.protocol.states import Cause, JobState
+
+RunUid = NewType("RunUid", str)
+
+
+class RunState(enum.StrEnum):
+    """What people see of a run; the last four are final."""
+
+    PENDING = "pending"
+    """Waits for other runs, or for its earliest time."""
+    SUBMITTED = "submitted"
+    """Waits for a place."""
+    PROVISIONING = "provisioning"
+    PREPARING = "preparing"
+    RUNNING = "running"
+    FINISHING = "finishing"
+    UNKNOWN = "unknown"
+    """A host is silent, or the ledger was rebuilt and has no evidence: never started again."""
+    DONE = "done"
+    FAILED = "failed"
+    TERMINATED = "terminated"
+    """Ended by somebody: stop, removal from the tree."""
+    ABORTED = "aborted"
+    """Never ran and never will: no place can ever satisfy it, or what it depends on failed."""
+
+
+FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED})
+
+
+class AttemptState(enum.StrEnum):
+    """Where one try is. `STARTING` is the commit point: from there it may have run."""
+
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    ABORTING = "aborting"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRequirement:
+    """
+    GPUs asked for. `names` and `memory` narrow the choice; empty and None do not.
+
+    Sizes in bytes; a `None` bound is open.
+    """
+
+    count_min: int
+    count_max: int | None = None
+    names: tuple[str, ...] = ()
+    memory_min_bytes: int | None = None
+    memory_max_bytes: int | None = None
+    vendor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """
+    What one job needs of its host. Ranges allot their minimum on a fleet shared `exact`.
+
+    `None` means that the document does not say: see `schedule` for what is allotted then.
+    """
+
+    cpu_min_millicores: int | None = None
+    cpu_max_millicores: int | None = None
+    memory_min_bytes: int | None = None
+    memory_max_bytes: int | None = None
+    disk_min_bytes: int | None = None
+    shm_bytes: int | None = None
+    gpu: GpuRequirement | None = None
+
+
+class When(enum.StrEnum):
+    """The state of an upstream run that a dependency waits for."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    FINISHED = "finished"
+    STARTED = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """
+    One entry of `depends_on`. `run` names a run, or a sweep as a whole (all its elements).
+
+    `each`: element i waits for element i of the other only.
+    """
+
+    run: str
+    when: When = When.SUCCEEDED
+    each: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """
+    When a failed attempt is followed by another.
+
+    `on` holds the events: `error` (exit code), `no-capacity`, `interruption`, `time-limit`,
+    `preemption`, `node-failure`. `max_attempts` counts the first; None: unlimited within
+    `window_seconds` since submission. Delays double from `delay_seconds`, capped at 10 min.
+    """
+
+    on: frozenset[str]
+    max_attempts: int | None = None
+    window_seconds: int | None = None
+    delay_seconds: int = 0
+    requeue_exit_codes: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeMount:
+    name: str
+    path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileMount:
+    """`path` is where it lies in the job's working directory."""
+
+    path: str
+    sha256: str
+    size_bytes: int
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """
+    A run's canonical document with types: what scheduling, lifecycle and agents read.
+
+    Built by `template.from_document`; the document stays the truth and is what is stored.
+    """
+
+    name: str
+    type: str
+    commands: tuple[str, ...]
+    shell: str = "sh"
+    env: Mapping[str, str] = field(default_factory=dict)
+    working_dir: str = ""
+    files: tuple[FileMount, ...] = ()
+    volumes: tuple[VolumeMount, ...] = ()
+    requirement: Requirement = field(default_factory=Requirement)
+    nodes: int = 1
+    fleets: tuple[str, ...] = ()
+    """Empty: any fleet."""
+    priority: int = 0
+    """0 to 100, higher first."""
+    max_duration_seconds: int | None = None
+    stop_grace_seconds: int = 10
+    checkpoint_signal: str | None = None
+    checkpoint_lead_seconds: int = 0
+    retry: Retry | None = None
+    depends_on: tuple[Dependency, ...] = ()
+    depends_on_all: bool = True
+    concurrency_group: str = ""
+    """Runs of one group share `concurrency_limit` places; empty: no such limit."""
+    concurrency_limit: int | None = None
+    runtime: str = "process"
+    wanted: str = "running"
+    """`state:` of the document: `running` or `stopped`."""
+    parent: str = ""
+    element: str = ""
+    index: int | None = None
+    """The element's number in its array, else None."""
+    matrix: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    One run's row.
+
+    `number` orders submissions (FIFO). `attempt` is the latest attempt's number, 0 before
+    the first. `generation` goes up with each commit that changes what should happen to it.
+    Times are Unix milliseconds.
+    """
+
+    uid: RunUid
+    name: str
+    template: Template
+    state: RunState
+    number: int
+    attempt: int = 0
+    generation: int = 1
+    cause: str = ""
+    message: str = ""
+    stop_requested: str = ""
+    """Who asked for the end and why; empty: nobody."""
+    submitted_at_ms: int = 0
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    not_before_ms: int = 0
+    """No attempt is placed earlier: delay between attempts, `begin:`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job's row. `instance_uid` and `boot_id` are empty before it is reserved."""
+
+    uid: str
+    key: JobKey
+    state: JobState
+    gen: int
+    instance_uid: str = ""
+    boot_id: str = ""
+    stop_wanted: bool = False
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    """Allotted, and the hard limit where `memory_limited`."""
+    memory_limited: bool = False
+    disk_bytes: int = 0
+    gpus: tuple[str, ...] = ()
+    blocks: int = 0
+    cause: Cause | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    forgotten: bool = False
+    peak_memory_bytes: int | None = None
+    cpu_time_ms: int | None = None
+    log_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    run_uid: RunUid
+    number: int
+    state: AttemptState
+    jobs: tuple[Job, ...]
+    """In order of rank."""
+    submitted_at_ms: int = 0
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    cause: str = ""
+    message: str = ""

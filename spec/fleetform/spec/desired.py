@@ -1,0 +1,131 @@
+"""
+What a tree declares, as values: the result of loading it.
+
+Everything above `spec` works on these and never on YAML. A document here is *canonical*: one
+spelling for each meaning, integers throughout (bytes, millicores, seconds), only what is set
+and never a product's default, so that an upgrade with other defaults changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fleetform.spec.findings import Finding, Level, Place
+
+
+class ResourceKey(NamedTuple):
+    """
+    A resource's address: kind and name, written `fleet/local` or `run/sweep[lr=0.1]`.
+
+    Tasks, dev environments and services are all of kind `run`: they share one space of names.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """
+    One declared resource; an element of a sweep or an array is one of its own.
+
+    Attributes:
+        key: `run/sweep[lr=0.1]` for an element.
+        type: What the document's `type:` says: `fleet`, `volume`, `task`.
+        document: Canonical form of what is set, interpolated. JSON values only.
+        digest: SHA-256 in hex of the whole canonical document.
+        execution_digest: The same of the fields whose change makes another execution; equal
+            to `digest` for kinds that are not run.
+        own_digest: Digest of what the resource's own document says, before anything inherited
+            is merged in; tells a rerun from `stale`.
+        parent: The document's name for an element, else empty.
+        element: The element's identity in its parent: `lr=0.1` or `3`; else empty.
+        references: What must exist before this: its fleets, its volumes.
+        upstream: Names of runs this one depends on, with elements expanded.
+        place: Where the document starts.
+    """
+
+    key: ResourceKey
+    type: str
+    document: Mapping[str, Any]
+    digest: str
+    execution_digest: str
+    own_digest: str
+    parent: str = ""
+    element: str = ""
+    references: tuple[ResourceKey, ...] = ()
+    upstream: tuple[str, ...] = ()
+    place: Place = field(default_factory=lambda: Place(""))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """
+    What the environment allows without asking twice, from `environment.yaml`.
+
+    Attributes:
+        allow_destroy: Deletions and ending running work need no flag.
+        delete_percent: Largest share of a kind's resources that one plan may delete, percent.
+        delete_count: The same as a number; the larger of the two holds.
+    """
+
+    allow_destroy: bool = False
+    delete_percent: int = 10
+    delete_count: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """
+    `environment.yaml`: which environment this tree is.
+
+    `uid` is minted by `fleetform init`, committed, and stamped on everything that is made.
+    """
+
+    name: str
+    uid: str
+    rules: Rules = field(default_factory=Rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """
+    A tree's whole declaration.
+
+    `resources` is in order of key. `contents` maps the SHA-256 of every file that a document
+    names to its path on this machine; apply reads them again and refuses if they changed.
+    `commit` is the tree's commit, `+dirty` appended when files differ from it; empty outside git.
+    `broken` names what a document with an error declares as far as it can be told: such a
+    resource is neither changed nor deleted.
+    """
+
+    environment: Environment
+    resources: Mapping[ResourceKey, Declared]
+    contents: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
+    digest: str = ""
+    broken: frozenset[ResourceKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """
+    The result of reading a tree: findings, and what they leave of the declaration.
+
+    `desired` is None when `environment.yaml` itself cannot be read or has an error, or when
+    the source as a whole cannot be read: that is never an empty declaration.
+    """
+
+    desired: Desired | None
+    findings: tuple[Finding, ...]
+    documents_count: int = 0
+    files_count: int = 0
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.level is Level.ERROR)

@@ -1,0 +1,61 @@
+"""
+Findings: what is wrong with a document, as values.
+
+A finding is never an exception. The passes over a tree collect them, and the edge shows all
+of them at once, sorted by place. Three levels: an `ERROR` keeps a document from being
+planned, a `WARNING` is probably not what was meant, a `NOTE` is worth knowing.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Level(enum.StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """
+    Where in the tree, as people and editors count: lines and columns from 1.
+
+    `file` is relative to the tree's root, with forward slashes. `line` 0 means the file as a
+    whole. `length` is how many characters the caret line underlines; 0 is treated as 1.
+    """
+
+    file: str
+    line: int = 0
+    column: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    One thing wrong at one place.
+
+    Attributes:
+        code: Stable, for scripts and for the reference: `unknown-field`, `duplicate-name`.
+        summary: Constant for the code and the noun; no values of the document in it.
+        detail: What is wrong here and why it matters.
+        advice: What to do next; may be empty.
+        address: The field, dotted: `task.train.resources.gpu`; empty for a whole file.
+        text: The source line the caret points into, without its newline; empty when unknown.
+    """
+
+    level: Level
+    code: str
+    summary: str
+    place: Place
+    detail: str = ""
+    advice: str = ""
+    address: str = ""
+    text: str = ""
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        return (self.place.file, self.place.line, self.place.column, self.code, self.detail)
