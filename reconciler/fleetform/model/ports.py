@@ -60,7 +60,6 @@ class Book:
         attempts: The latest attempt of each of them.
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
         outcomes: Every run of the tree by name, final ones too.
-        stop_fence: Fence under which this was read.
     """
 
     serial: int
@@ -98,6 +97,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """Uids of a step's operation, and of its resource: minted when it is new."""
+
+    operation_uid: str
+    resource_uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepOutcome:
     """What came of one step; `error` empty when it is done. `outputs` are kept with the row."""
 
@@ -128,6 +135,10 @@ class StalePlan(Exception):  # noqa: N818 -- a state of the world, not a fault
         self.failures = tuple(failures)
 
 
+class LedgerUnavailable(Exception):  # noqa: N818 -- a state of the world, not a fault
+    """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
+
+
 class FenceLost(Exception):  # noqa: N818 -- a state of the world, not a fault
     """Somebody else has become the manager: stop causing effects."""
 
@@ -136,7 +147,15 @@ class Reader(Protocol):
     """Reads the ledger without changing it; what CLI and API show."""
 
     def read_live(self) -> Live: ...
-    def read_book(self) -> Book: ...
+    def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
+        """
+        Read what is not over.
+
+        With `only`, the runs, attempts, lingering jobs, allocations and outcomes of these runs
+        alone, at a cost that depends on their number only; `instances` are always all. A run of
+        `only` that is missing from the answer's `runs` is over.
+        """
+
     def read_runs(self, names: Sequence[str] | None = None) -> tuple[RunHistory, ...]: ...
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000
@@ -144,7 +163,11 @@ class Reader(Protocol):
     def read_plan(self, digest: str) -> bytes | None: ...
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]: ...
     def serial(self) -> int:
-        """A number that another process's commit raises; cheap enough to poll."""
+        """
+        A number that changes when another connection commits, and not by our own commits.
+
+        Cheap enough to poll every few milliseconds (SQLite: PRAGMA data_version).
+        """
 
 
 class Ledger(Reader, Protocol):
@@ -170,9 +193,13 @@ class Ledger(Reader, Protocol):
     def unfinished_apply(self) -> tuple[str, bytes] | None:
         """The apply that a crash left open, with its plan as `plan.file` wrote it."""
 
-    def begin_steps(self, apply_uid: str, steps: Sequence[Step], *, now_ms: int) -> None:
+    def begin_steps(
+        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+    ) -> Mapping[str, Begun]:
         """
         Write the intent of steps that will touch the world: before any of them does.
+
+        Returns the uids by step key; a step begun before a crash gets the same ones again.
 
         `fleet.make` gets its instances' rows here, `fleet.remove` marks them terminating.
         """
