@@ -1,0 +1,1 @@
+"""One file a verb; `cli.main` loads each when it is used and never before."""

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Plans INPUT_PATH with INPUT_FLEETFORM, appends the plan to the job's summary, and sets the
+# outputs `changes` and `exit-code`. Fails for an error in the tree or in planning; what is held
+# or has failed before is shown and is no error of this change.
+set -euo pipefail
+
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+code=0
+"$INPUT_FLEETFORM" plan --markdown --detailed-exitcode -- "$INPUT_PATH" \
+  >"$work/plan.md" 2>"$work/errors" || code=$?
+cat "$work/errors" >&2
+
+# A step's summary may have 1 MiB; GitHub drops the whole of a larger one.
+summary_max=1000000
+if [ "$(wc -c <"$work/plan.md")" -gt "$summary_max" ]; then
+  head -c "$summary_max" "$work/plan.md" >>"$GITHUB_STEP_SUMMARY"
+  printf '\n\nThe plan is longer than a summary may be; the rest is left out.\n' >>"$GITHUB_STEP_SUMMARY"
+else
+  cat "$work/plan.md" >>"$GITHUB_STEP_SUMMARY"
+fi
+if [ -s "$work/errors" ]; then
+  # Four spaces make a code block that no text of the tree can end.
+  { printf '\n'; sed 's/^/    /' "$work/errors"; } >>"$GITHUB_STEP_SUMMARY"
+fi
+
+changes=false
+if [ "$code" -eq 2 ]; then
+  changes=true
+fi
+{
+  printf 'changes=%s\n' "$changes"
+  printf 'exit-code=%s\n' "$code"
+} >>"$GITHUB_OUTPUT"
+
+case "$code" in
+  0 | 3 | 4) exit 0 ;;
+  2)
+    if [ "$INPUT_FAIL_ON_CHANGES" = true ]; then
+      exit 2
+    fi
+    exit 0
+    ;;
+  *) exit "$code" ;;
+esac

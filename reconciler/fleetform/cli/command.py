@@ -1,0 +1,90 @@
+"""
+What every command looks like: help with examples, and the options that many share.
+
+A command's function returns its exit code, or None for 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# People copy from examples and skip prose, so each command must have one; a test sees to it.
+Examples = Sequence[tuple[str, str]]
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Command(click.Command):
+    """A command whose help ends in examples: pairs of what to type and what it does."""
+
+    def __init__(self, *args: Any, examples: Examples = (), **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", _SETTINGS)
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A noun with verbs below it: `fleet list`, `fleet show`."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, examples: Examples = (), **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", _SETTINGS)
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+def write_examples(examples: Examples, formatter: click.HelpFormatter) -> None:
+    """Write each example above what it does, unwrapped, so that it can be copied."""
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for typed, meaning in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{typed}\n")
+            formatter.write(f"{'':>{formatter.current_indent}}    {meaning}\n")
+
+
+def command(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function the command `name`; its docstring is the help."""
+    return click.command(name, cls=Command, examples=examples)
+
+
+def group(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], Group]:
+    """Make a function the group `name`."""
+    return click.group(name, cls=Group, examples=examples)
+
+
+def tree_argument(function: Function) -> Function:
+    """Take the tree as PATH, for commands about a tree as a whole."""
+    return click.argument(
+        "path",
+        required=False,
+        type=click.Path(exists=True, file_okay=False),
+        metavar="[PATH]",
+    )(function)
+
+
+def tree_option(function: Function) -> Function:
+    """Take the tree as --path, for commands about something in it."""
+    return click.option(
+        "-C",
+        "--path",
+        type=click.Path(exists=True, file_okay=False),
+        help="Folder of the environment.  [default: the nearest one upward with environment.yaml]",
+    )(function)
+
+
+def json_option(function: Function) -> Function:
+    """Take --json, which prints the rows of the table as JSON values."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)

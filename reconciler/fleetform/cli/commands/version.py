@@ -1,0 +1,24 @@
+"""`fleetform version`."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import command as make_command
+
+_EXAMPLES = (("fleetform version", "Print the version of fleetform and of Python"),)
+
+
+def version_line() -> str:
+    """Name the version as installed, and the Python that runs it."""
+    import importlib.metadata
+    import sys
+
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return f"fleetform {importlib.metadata.version('fleetform')} (Python {python})"
+
+
+@make_command("version", examples=_EXAMPLES)
+def command() -> None:
+    """Print the version."""
+    click.echo(version_line())

@@ -1,0 +1,123 @@
+"""
+From an exception to what a person reads: one line of what, one of what to do, an exit code.
+
+    Refused             raised here in `cli`: the command will not do this, and says what would
+    wiring's Problem    the same from below, with its own exit code
+    StalePlan           the world moved between plan and apply
+    click's errors      the command line could not be understood
+    OSError             the machine said no: a file, a disk, a permission
+
+Anything else is a bug of ours: its traceback goes to a file and the person gets one line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+import click
+
+from fleetform.cli.exit import Exit
+
+
+class Refused(Exception):  # noqa: N818 -- the command's answer, not a fault
+    """This command will not do that. `advice` is the next thing to type or to change."""
+
+    def __init__(self, message: str, *, advice: str = "", code: Exit = Exit.ERROR) -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is printed as `error:` and `help:`, and the code to leave with."""
+
+    message: str
+    advice: str
+    code: int
+
+
+def explain(error: BaseException) -> Failure | None:
+    """Put an expected exception into words; None for one that is a bug."""
+    if isinstance(error, Refused):
+        return Failure(error.message, error.advice, error.code)
+    if isinstance(error, click.ClickException):
+        return _explain_usage(error)
+    return (
+        _explain_problem(error)
+        or _explain_stale(error)
+        or (_explain_machine(error) if isinstance(error, OSError) else None)
+    )
+
+
+def report_bug(error: BaseException) -> Failure:
+    """
+    Keep the traceback of an exception that nobody foresaw.
+
+    With FLEETFORM_DEBUG set the traceback is shown as well.
+    """
+    import tempfile
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("FLEETFORM_DEBUG"):
+        sys.stderr.write(text)
+    summary = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="fleetform-crash-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{' '.join(sys.argv)}\nPython {sys.version}\n\n{text}")
+    except OSError:
+        return Failure(
+            summary,
+            "this is a bug in fleetform; run it again with FLEETFORM_DEBUG=1 and report what it prints",
+            Exit.ERROR,
+        )
+    return Failure(
+        summary, f"this is a bug in fleetform; report it with the traceback in {path}", Exit.ERROR
+    )
+
+
+def _explain_usage(error: click.ClickException) -> Failure:
+    advice = ""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        advice = f"see `{error.ctx.command_path} --help`"
+    return Failure(error.format_message(), advice, Exit.ERROR)
+
+
+def _explain_problem(error: BaseException) -> Failure | None:
+    # The module is loaded if such an exception exists, and must not be loaded otherwise:
+    # `fleetform version` answers before it could be imported.
+    problems = sys.modules.get("fleetform.wiring.problems")
+    if problems is None or not isinstance(error, problems.Problem):
+        return None
+    return Failure(error.message, error.advice, error.exit_code)
+
+
+def _explain_stale(error: BaseException) -> Failure | None:
+    ports = sys.modules.get("fleetform.model.ports")
+    if ports is None:
+        return None
+    if isinstance(error, ports.StalePlan):
+        changed = "".join(f"\n  {failure}" for failure in error.failures)
+        return Failure(
+            f"the plan no longer fits what is there{':' if changed else ''}{changed}",
+            "nothing was changed; plan again and apply that",
+            Exit.STALE,
+        )
+    if isinstance(error, ports.FenceLost):
+        return Failure(
+            "another fleetform has taken over this environment",
+            "this one has stopped; `fleetform ps` shows how the runs go on",
+            Exit.LOCKED,
+        )
+    return None
+
+
+def _explain_machine(error: OSError) -> Failure:
+    what = error.strerror or str(error) or type(error).__name__
+    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+    return Failure(f"{where}{what[:1].lower()}{what[1:]}", "", Exit.ERROR)

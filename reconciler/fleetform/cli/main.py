@@ -1,0 +1,162 @@
+"""
+The entry point: a table of commands that are loaded when used, and the last word on errors.
+
+Nothing heavy is imported here: shells ask for completion on each key press, and `version`
+answers in the time that a person takes for "at once". `tests/house` holds the budget.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from fleetform.cli.command import write_examples
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Failure, explain, report_bug
+
+
+class Row(NamedTuple):
+    """One command: what is typed, the module in `commands` that has it, and its line of help."""
+
+    name: str
+    module: str
+    help: str
+    section: str
+
+
+ROWS = (
+    Row("init", "init", "Make a new environment, with an example.", "Start"),
+    Row("validate", "validate", "Check the documents of a tree.", "Start"),
+    Row("plan", "plan", "Show what apply would change, value by value.", "Change"),
+    Row("apply", "apply", "Make it so: carry out the plan and follow the runs.", "Change"),
+    Row("destroy", "destroy", "Remove everything that the environment made.", "Change"),
+    Row("serve", "serve", "Keep driving the runs in the background.", "Change"),
+    Row("stop", "stop", "End runs.", "Change"),
+    Row("rerun", "rerun", "Run finished runs again.", "Change"),
+    Row("ps", "ps", "List the runs and where they stand.", "See"),
+    Row("logs", "logs", "Show what a run printed.", "See"),
+    Row("why", "why", "Say why a run waits, or how it ended.", "See"),
+    Row("events", "events", "Show what happened.", "See"),
+    Row("fleet", "fleet", "List fleets, show one with its instances.", "See"),
+    Row("volume", "volume", "List volumes, show one.", "See"),
+    Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
+    Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
+    Row("completion", "completion", "Print the completion script of a shell.", "Tools"),
+    Row("version", "version", "Print the version.", "Tools"),
+)
+
+EXAMPLES = (
+    ("fleetform init my-lab", "Make a folder with an environment that runs as it is"),
+    ("fleetform plan my-lab", "See what would be made"),
+    ("fleetform apply my-lab", "Make it, and follow the runs to their end"),
+)
+
+
+class Commands(click.Group):
+    """The table as a click group: help prints it, only the command that is typed is loaded."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [row.name for row in ROWS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        row = next((row for row in ROWS if row.name == cmd_name), None)
+        if row is None:
+            return None
+        module = importlib.import_module(f"fleetform.cli.commands.{row.module}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and all(row.name != name for row in ROWS):
+            raise click.UsageError(f"there is no command `{name}`{_did_you_mean(name)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in dict.fromkeys(row.section for row in ROWS):
+            with formatter.section(section):
+                formatter.write_dl([(row.name, row.help) for row in ROWS if row.section == section])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(EXAMPLES, formatter)
+
+
+@click.group(
+    name="fleetform",
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--version", is_flag=True, is_eager=True, hidden=True, expose_value=False,
+              callback=lambda ctx, _option, wanted: _print_version(ctx) if wanted else None)  # fmt: skip
+def fleetform() -> None:
+    """
+    GitOps for GPU fleets: a repository of YAML says which fleets, volumes and runs should
+    exist; `plan` shows what differs from what is there, `apply` makes it so.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run one command; returns the exit code.
+
+    Never lets an exception through: what a person did gets words, what we did gets a file.
+    """
+    try:
+        code = _dispatch(arguments)
+        # Output that is still buffered meets a closed pipe here and not at interpreter exit,
+        # where Python would print a complaint of its own.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return Exit.BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        sys.stderr.write("interrupted\n")
+        return Exit.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 -- the shell's last loop: nothing may show a traceback
+        return _say(explain(error) or report_bug(error))
+    return code
+
+
+def _dispatch(arguments: Sequence[str] | None) -> int:
+    result: Any = fleetform.main(
+        args=list(arguments) if arguments is not None else None,
+        prog_name="fleetform",
+        standalone_mode=False,
+    )
+    return int(result or 0)
+
+
+def _did_you_mean(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, [row.name for row in ROWS], n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(f'`{found}`' for found in near)}?" if near else ""
+
+
+def _print_version(ctx: click.Context) -> None:
+    from fleetform.cli.commands.version import version_line
+
+    click.echo(version_line())
+    ctx.exit()
+
+
+def _say(failure: Failure) -> int:
+    from fleetform.cli.screen import error_screen
+
+    screen = error_screen()
+    screen.labelled("error", failure.message)
+    if failure.advice:
+        screen.labelled("help", failure.advice)
+    return int(failure.code)
+
+
+def _drop_output() -> None:
+    # What is left in the buffer has no reader; without this Python complains when it exits.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

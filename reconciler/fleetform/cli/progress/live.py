@@ -1,0 +1,121 @@
+"""
+Progress on a terminal: what is being made, the runs that deserve attention, and counts.
+
+rich redraws at its own pace from the board, so a thousand changes a second cost a thousand
+updates of a dictionary and eight redraws.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from fleetform.cli.progress.board import Board, Item
+from fleetform.cli.words import duration, step_doing
+from fleetform.model.plan import Step
+from fleetform.model.run import Run, RunState
+
+_STYLES = {
+    RunState.DONE: "green", RunState.FAILED: "red", RunState.ABORTED: "red",
+    RunState.TERMINATED: "yellow", RunState.UNKNOWN: "yellow", RunState.RUNNING: "cyan",
+    RunState.FINISHING: "cyan",
+}  # fmt: skip
+# Lines around the table: steps, counts, and the prompt below.
+_LINES_AROUND = 8
+_REDRAWS_A_SECOND = 8
+
+
+class LiveProgress:
+    """
+    A screen that stays in place while the work goes on and is gone afterwards.
+
+    The summary that follows says the same for good, so nothing is shown twice.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._board = Board()
+        self._spinner = Spinner("dots")
+        self._live = Live(
+            console=console,
+            get_renderable=self._draw,
+            refresh_per_second=_REDRAWS_A_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def step_started(self, step: Step) -> None:
+        self._board.start_step(step)
+
+    def step_finished(self, step: Step, error: str) -> None:
+        self._board.finish_step(step, error)
+        if error:
+            self._console.print(Text(f"{step.resource}: {error}", style="red"))
+
+    def run_changed(self, run: Run, message: str) -> None:
+        self._board.note_run(run, message)
+
+    def output(self, run_name: str, rank: int, data: bytes) -> None:
+        self._board.note_output(run_name, data)
+
+    def notice(self, text: str) -> None:
+        self._console.print(Text(text, style="cyan"))
+
+    def _draw(self) -> RenderableType:
+        # rich calls this on its own thread: the copies below are of one moment each, and a
+        # line that is one change old is drawn right an eighth of a second later.
+        parts: list[RenderableType] = []
+        active = list(self._board.steps_active.values())
+        if active:
+            more = f" and {len(active) - 1} more" if len(active) > 1 else ""
+            self._spinner.update(text=Text(f" {step_doing(active[0])}{more}"))
+            parts.append(self._spinner)
+        if self._board.items:
+            shown = self._board.most_urgent(max(3, self._console.height - _LINES_AROUND))
+            parts.append(_table(shown))
+            total = len(self._board.items)
+            rest = f", {total - len(shown)} not shown" if total > len(shown) else ""
+            parts.append(
+                Text(
+                    f"{self._board.over} of {total} over: {self._board.summary()}{rest}",
+                    style="dim",
+                )
+            )
+        return Group(*parts)
+
+
+def _table(items: list[Item]) -> Table:
+    now_ms = time.time_ns() // 1_000_000
+    table = Table(box=None, pad_edge=False, show_header=True, header_style="dim")
+    table.add_column("RUN", no_wrap=True)
+    table.add_column("STATE", no_wrap=True)
+    table.add_column("TIME", no_wrap=True, justify="right")
+    table.add_column("LAST LINE", no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
+    for item in items:
+        elapsed_ms = item.elapsed_ms(now_ms)
+        attempt = f" ({item.attempt})" if item.attempt > 1 else ""
+        table.add_row(
+            Text(item.name),
+            Text(f"{item.state}{attempt}", style=_STYLES.get(item.state, "")),
+            "" if elapsed_ms is None else duration(elapsed_ms),
+            Text(item.last_line or item.message),
+        )
+    return table

@@ -1,0 +1,95 @@
+"""
+Progress as lines, for pipes and build logs: each line says one thing that has happened.
+
+Few runs get a line for each change of state. Many would drown what matters, so then only
+bad news gets its own line and the rest is counted at intervals.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from fleetform.cli.progress.board import Board, printable
+from fleetform.cli.screen import Screen
+from fleetform.cli.words import duration, step_done
+from fleetform.model.plan import Step
+from fleetform.model.run import FINAL, Run, RunState
+
+# Two screens of lines: what a person still reads in a build log.
+_RUNS_SHOWN_SINGLY = 40
+_COUNT_INTERVAL_SECONDS = 2.0
+_TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.ABORTED: "bad",
+          RunState.TERMINATED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
+_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
+
+
+class PlainProgress:
+    """
+    Writes to `screen` as things happen.
+
+    With `show_output`, what the jobs print follows too, each line with its run's name.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        show_output: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._screen = screen
+        self._show_output = show_output
+        self._clock = clock
+        self._board = Board()
+        self._counted_at = clock()
+        self._partial: dict[tuple[str, int], bytes] = {}
+
+    def step_started(self, step: Step) -> None:
+        self._board.start_step(step)
+
+    def step_finished(self, step: Step, error: str) -> None:
+        self._board.finish_step(step, error)
+        if error:
+            self._say(f"{step.resource}: {error}", "bad")
+        # Submitting touches nothing outside the ledger; the runs speak for themselves.
+        elif not step.verb.startswith("run."):
+            self._say(step_done(step))
+
+    def run_changed(self, run: Run, message: str) -> None:
+        known = self._board.items.get(run.name)
+        before = known.state if known else None
+        item = self._board.note_run(run, message)
+        if len(self._board.items) <= _RUNS_SHOWN_SINGLY or run.state in _BAD:
+            if run.state is not before or item.message:
+                self._say(f"{run.name}: {run_words(run, item.message)}", _TONES.get(run.state, ""))
+        elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
+            self._counted_at = self._clock()
+            self._say(self._board.summary())
+
+    def output(self, run_name: str, rank: int, data: bytes) -> None:
+        if not self._show_output:
+            return
+        *lines, rest = (self._partial.get((run_name, rank), b"") + data).split(b"\n")
+        self._partial[run_name, rank] = rest
+        for line in lines:
+            text = printable(line.decode("utf-8", "replace").expandtabs())
+            self._screen.line(f"{self._screen.toned(f'[{run_name}]', 'dim')} {text}")
+        self._screen.flush()
+
+    def notice(self, text: str) -> None:
+        self._say(text, "note")
+
+    def _say(self, text: str, tone: str = "") -> None:
+        self._screen.line(text, tone)
+        self._screen.flush()
+
+
+def run_words(run: Run, message: str) -> str:
+    """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3 s: …`."""
+    words = str(run.state)
+    if run.state in FINAL and run.started_at_ms is not None and run.finished_at_ms is not None:
+        words += f" after {duration(run.finished_at_ms - run.started_at_ms)}"
+    elif run.attempt > 1:
+        words += f" (attempt {run.attempt})"
+    return f"{words}: {message}" if message else words

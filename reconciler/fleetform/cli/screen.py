@@ -1,0 +1,92 @@
+"""
+The terminal: whether to colour, how wide it is, and how a toned line is written.
+
+Colour follows https://no-color.org and FORCE_COLOR: NO_COLOR wins, then FORCE_COLOR, then
+whether somebody looks at a terminal. Escape sequences are written here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+
+# Select Graphic Rendition, ECMA-48 section 8.3.117. Only the eight basic colours: they are what
+# people have chosen for their terminal, on light and on dark.
+_SGR = {
+    "plain": "",
+    "bold": "1",
+    "dim": "2",
+    "good": "32",
+    "bad": "31",
+    "warn": "33",
+    "info": "36",
+    "error": "1;31",
+    "warning": "1;33",
+    "note": "1;36",
+    "help": "1;36",
+}
+
+
+class Screen:
+    """
+    One stream that people read.
+
+    Attributes:
+        colour: Whether tones become escape sequences.
+        interactive: Whether it is a terminal, so that lines may be rewritten.
+    """
+
+    def __init__(self, stream: TextIO, *, environ: Mapping[str, str] | None = None) -> None:
+        self.stream = stream
+        self.interactive = stream.isatty()
+        self.colour = wants_colour(os.environ if environ is None else environ, self.interactive)
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 0 where lines are not to be cut, as in a pipe."""
+        if not self.interactive:
+            return 0
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns
+        except (OSError, ValueError):
+            return 80
+
+    def toned(self, text: str, tone: str) -> str:
+        """Give `text` a tone; unknown tones are plain, so that views may grow."""
+        code = _SGR.get(tone, "") if self.colour and text else ""
+        return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+    def line(self, text: str = "", tone: str = "plain") -> None:
+        self.stream.write(f"{self.toned(text, tone)}\n")
+
+    def lines(self, texts: Iterable[str]) -> None:
+        self.stream.write("".join(f"{text}\n" for text in texts))
+
+    def labelled(self, label: str, text: str) -> None:
+        """Write `error: …` or `help: …` in the label's tone."""
+        self.line(f"{self.toned(f'{label}:', label)} {text}")
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+
+def wants_colour(environ: Mapping[str, str], interactive: bool) -> bool:
+    """Decide about colour; an empty variable counts as not set, as no-color.org has it."""
+    if environ.get("NO_COLOR"):
+        return False
+    forced = environ.get("FORCE_COLOR")
+    if forced:
+        return forced != "0"
+    return interactive and environ.get("TERM") != "dumb"
+
+
+def screen() -> Screen:
+    """Standard output: what was asked for."""
+    return Screen(sys.stdout)
+
+
+def error_screen() -> Screen:
+    """Standard error: what went wrong, and prompts."""
+    return Screen(sys.stderr)
