@@ -190,8 +190,8 @@ class Ledger(Reader, Protocol):
             StalePlan: A predicate fails; nothing has been written.
         """
 
-    def unfinished_apply(self) -> tuple[str, bytes] | None:
-        """The apply that a crash left open, with its plan as `plan.file` wrote it."""
+    def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
+        """The oldest apply that is not finished, with its plan as `plan.file` wrote it."""
 
     def begin_steps(
         self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
