@@ -59,3 +59,26 @@ class Finding:
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:
         return (self.place.file, self.place.line, self.place.column, self.code, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """
+    A finding whose place is not known yet: what the passes over values produce.
+
+    They see documents without lines and columns, so they name the field instead, and whoever
+    holds the nodes turns one into the other.
+
+    Attributes:
+        path: Keys and positions from the document's top: `("retry", "on", 0)`; empty: the
+            document as a whole.
+        at_key: The key itself is wrong, not its value.
+    """
+
+    code: str
+    summary: str
+    path: tuple[str | int, ...] = ()
+    detail: str = ""
+    advice: str = ""
+    level: Level = Level.ERROR
+    at_key: bool = False
