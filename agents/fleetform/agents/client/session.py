@@ -1,0 +1,331 @@
+"""
+The controller's end of one connection to an agent, over any stream of bytes.
+
+A session begins with hello, welcome and a probe, and then carries requests side by side:
+each has a number, and its caller waits for the reply of that number. What the agent says
+unasked is handed out by `news`, in order. A session lives as long as its connection. When
+that is lost every waiting call raises `ConnectionLost` and `news` ends; nothing is sent
+again from here, because only whoever holds the ledger knows what is still wanted.
+
+It uses no threads, and of asyncio only futures, timers and one task, whose order does not
+depend on addresses: the simulation runs it as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from fleetform.agents.client import blobs
+from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
+from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
+from fleetform.agents.protocol.messages import (
+    Acknowledge,
+    Cursor,
+    Event,
+    FollowLog,
+    Forget,
+    Hello,
+    HostReport,
+    JobKey,
+    LogData,
+    MakeVolume,
+    MissingBlobs,
+    Prepare,
+    Probe,
+    PutBlob,
+    Rejected,
+    RemoveVolume,
+    Reply,
+    Request,
+    Shutdown,
+    Start,
+    StartJob,
+    Stop,
+    Welcome,
+)
+from fleetform.agents.protocol.states import Cause
+
+REPLY_TIMEOUT_SECONDS = 60.0
+"""Agents answer at once and report work later; a minute covers a host deep in swap."""
+
+_READ_BYTES = 256 << 10
+_NEWS_BYTES_MAX = 64 << 20
+"""Beyond this the agent is left waiting: output may come faster than a disk takes it in."""
+
+_CLOSING_SECONDS = 5.0
+
+
+class ByteReader(Protocol):
+    async def read(self, n: int) -> bytes:
+        """Return at most `n` bytes, at least one; none at the end of the stream."""
+
+
+class ByteWriter(Protocol):
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    async def wait_closed(self) -> None: ...
+
+
+async def open_session(
+    reader: ByteReader,
+    writer: ByteWriter,
+    hello: Hello,
+    *,
+    timeout_seconds: float = REPLY_TIMEOUT_SECONDS,
+) -> Session:
+    """
+    Say hello and ask what the host has; the stream belongs to the session from now on.
+
+    Raises:
+        HelloRejected: The agent does not take us.
+        ConnectionLost: It did not answer in time, or not with sense.
+    """
+    session = Session(reader, writer, timeout_seconds=timeout_seconds)
+    try:
+        await session.greet(hello)
+    except BaseException:
+        await session.close()
+        raise
+    return session
+
+
+class Session:
+    """
+    One connection that has been welcomed; `open_session` makes it.
+
+    Attributes:
+        welcome: What the agent answered to hello.
+        report: What the host had when it was probed, right after.
+    """
+
+    welcome: Welcome
+    report: HostReport
+
+    def __init__(self, reader: ByteReader, writer: ByteWriter, *, timeout_seconds: float) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._timeout_seconds = timeout_seconds
+        self._loop = asyncio.get_running_loop()
+        self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
+        self._replies: dict[int, asyncio.Future[Reply]] = {}
+        self._last_id = 0
+        self._outgoing: list[bytes] = []
+        self._news: list[Event | LogData] = []
+        self._news_bytes = 0
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._failure: ConnectionLost | HelloRejected | None = None
+        self._task = self._loop.create_task(self._read())
+
+    # -- the calls of contract.hosts.Host ---------------------------------------------------
+
+    async def prepare(self, job: StartJob) -> Reply:
+        return await self._ask(Prepare(self._next_id(), job))
+
+    async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply:
+        return await self._ask(Start(self._next_id(), key, gen, boot_id))
+
+    async def stop(
+        self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
+    ) -> Reply:
+        return await self._ask(Stop(self._next_id(), key, job_uid, gen, cause, grace_seconds))
+
+    async def forget(self, keys: Sequence[JobKey]) -> Reply:
+        return await self._ask(Forget(self._next_id(), tuple(keys)))
+
+    async def acknowledge(self, cursor: Cursor) -> None:
+        self._send(Acknowledge(cursor))
+
+    async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
+        """Return those that the host lacks; raises RequestRefused when it cannot tell."""
+        reply = _accepted(await self._ask(MissingBlobs(self._next_id(), tuple(digests))))
+        missing = reply.body.get("missing")
+        if not isinstance(missing, list) or any(digest not in digests for digest in missing):
+            raise self._lose("the agent's answer about contents makes no sense")
+        return missing
+
+    async def put_blob(self, sha256: str, path: str) -> None:
+        """
+        Send the file at `path` in pieces, a few of them under way at any time.
+
+        Raises:
+            ContentChanged: Its content is not `sha256`; the host has kept nothing.
+            RequestRefused: The host cannot store it.
+        """
+        await blobs.send(path, sha256, self._submit_piece)
+
+    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+        return await self._ask(MakeVolume(self._next_id(), operation_uid, volume_uid, name, path))
+
+    async def remove_volume(
+        self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
+    ) -> Reply:
+        return await self._ask(
+            RemoveVolume(self._next_id(), operation_uid, volume_uid, path, delete_data)
+        )
+
+    async def follow_log(self, job_uid: str, offset: int) -> None:
+        self._send(FollowLog(job_uid, offset))
+
+    async def shutdown(self, *, force: bool) -> Reply:
+        return await self._ask(Shutdown(self._next_id(), force))
+
+    async def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
+        """Hand out all that has come, then wait for more; for one caller at a time."""
+        while True:
+            if self._news:
+                batch, self._news, self._news_bytes = self._news, [], 0
+                self._room.set()
+                yield batch
+            elif self._failure is not None:
+                return
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def close(self) -> None:
+        """End the connection; calls that still wait raise ConnectionLost."""
+        self._flush()
+        self._lose("the session has been closed")
+        self._task.cancel()
+        # Gathered, so that only the reading is cancelled and never whoever closes.
+        await asyncio.gather(self._task, return_exceptions=True)
+        with contextlib.suppress(OSError, TimeoutError):
+            await asyncio.wait_for(self._writer.wait_closed(), _CLOSING_SECONDS)
+
+    # -- the beginning ----------------------------------------------------------------------
+
+    async def greet(self, hello: Hello) -> None:
+        """Fill `welcome` and `report`; once, as the first thing."""
+        self._send(hello)
+        timer = self._loop.call_later(
+            self._timeout_seconds, self._lose, "the agent does not answer to hello"
+        )
+        try:
+            self.welcome = await self._greeting
+        finally:
+            timer.cancel()
+        self.report = await self.probe()
+
+    async def probe(self) -> HostReport:
+        """Ask what the host has now."""
+        reply = _accepted(await self._ask(Probe(self._next_id())))
+        try:
+            return read_value(HostReport, reply.body.get("host"))
+        except FrameError as error:
+            raise self._lose(f"the agent's report of its host makes no sense: {error}") from error
+
+    # -- out ----------------------------------------------------------------------------------
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    async def _ask(self, request: Request) -> Reply:
+        return await self._submit(request)
+
+    def _submit_piece(self, sha256: str, offset: int, data: str, last: bool) -> asyncio.Future[Reply]:  # fmt: skip
+        return self._submit(PutBlob(self._next_id(), sha256, offset, data, last))
+
+    def _submit(self, request: Request) -> asyncio.Future[Reply]:
+        """Send now; the reply comes to the future, or ConnectionLost does."""
+        self._send(request)
+        reply: asyncio.Future[Reply] = self._loop.create_future()
+        self._replies[request.id] = reply
+        # Somebody waits, and a reply may stand behind news: reading must go on.
+        self._room.set()
+        timer = self._loop.call_later(self._timeout_seconds, self._give_up, request)
+        reply.add_done_callback(lambda _: timer.cancel())
+        return reply
+
+    def _give_up(self, request: Request) -> None:
+        # A half-open connection shows in no other way, and after it nothing can be relied on.
+        self._lose(f"the agent has not answered a {type(request).__name__} in time")
+
+    def _send(self, message: Message) -> None:
+        if self._failure is not None:
+            # The same object is raised each time, and would drag all earlier tracebacks along.
+            raise self._failure.with_traceback(None)
+        frame = encode(message)
+        if not self._outgoing:
+            # All that is said in one turn of the loop leaves in one write: a thousand small
+            # requests would otherwise be a thousand system calls.
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(frame)
+
+    def _flush(self) -> None:
+        frames, self._outgoing = self._outgoing, []
+        if not frames or self._failure is not None:
+            return
+        try:
+            self._writer.write(b"".join(frames))
+        except (OSError, RuntimeError) as error:
+            # asyncio's transports raise RuntimeError once they are closed.
+            self._lose(f"the connection to the agent cannot be written: {error}")
+
+    # -- in -----------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        decoder = Decoder()
+        try:
+            while data := await self._read_some():
+                for message in decoder.feed(data):
+                    self._take(message)
+                self._news_bytes += len(data) if self._news else 0
+            self._lose("the agent has ended the connection")
+        except FrameError as error:
+            self._lose(f"the agent does not speak our protocol: {error}")
+        except (OSError, RuntimeError) as error:
+            self._lose(f"the connection to the agent is broken: {error}")
+
+    async def _read_some(self) -> bytes:
+        while self._news_bytes > _NEWS_BYTES_MAX and not self._replies and self._failure is None:
+            self._room.clear()
+            await self._room.wait()
+        return b"" if self._failure is not None else await self._reader.read(_READ_BYTES)
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Reply):
+            waiting = self._replies.pop(message.id, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message)
+        elif isinstance(message, (Event, LogData)):
+            self._news.append(message)
+            self._changed.set()
+        elif isinstance(message, Welcome) and not self._greeting.done():
+            self._greeting.set_result(message)
+        elif isinstance(message, Rejected):
+            # Also in the middle of a session, when somebody with a newer fence has come.
+            self._end(HelloRejected(message))
+        else:
+            raise FrameError(f"a {type(message).__name__} is out of turn")
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _lose(self, reason: str) -> ConnectionLost | HelloRejected:
+        """End the session, and return why it ended first."""
+        return self._end(ConnectionLost(reason))
+
+    def _end(self, failure: ConnectionLost | HelloRejected) -> ConnectionLost | HelloRejected:
+        if self._failure is not None:
+            return self._failure
+        self._failure = failure
+        waiting, self._replies = list(self._replies.values()), {}
+        for future in (self._greeting, *waiting):
+            if not future.done():
+                future.set_exception(failure)
+                # Nobody may be waiting any more; that is no reason for asyncio to complain.
+                future.exception()
+        self._changed.set()
+        self._room.set()
+        self._writer.close()
+        return failure
+
+
+def _accepted(reply: Reply) -> Reply:
+    if not reply.ok:
+        raise RequestRefused(reply)
+    return reply
