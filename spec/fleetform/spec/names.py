@@ -1,0 +1,271 @@
+"""
+Names of resources and of a run's elements, and addresses as people type them.
+
+An element's name is its identity: what is inside the brackets is the canonical text of its
+parameters, so `0.10` and `1e-1` are one element and a reordered sweep is the same sweep.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "NAME",
+    "Address",
+    "element_name",
+    "indexed_name",
+    "name_problem",
+    "nearest",
+    "parse_address",
+    "scalar_text",
+    "split_element",
+]
+
+# The bounds are dstack's, so that a tree can move over unchanged. Names become parts of host
+# names and paths, which is why case and other characters are out.
+NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
+NAME_LENGTH_MAX = 41
+
+_KIND = re.compile(r"[a-z][a-z-]*")
+_BARE = re.compile(r"[A-Za-z0-9._+-]+")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_INDICES = re.compile(r"\d{1,9}(?:-\d{1,9})?")
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NUMBER = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?")
+
+
+def name_problem(text: object) -> str | None:
+    """Return what keeps `text` from being a name, as a sentence for people, or None."""
+    if not isinstance(text, str):
+        return f"A name is text, and this is {_kind_of(text)}; put it in quotes or rename it."
+    if NAME.fullmatch(text):
+        return None
+    if not text:
+        return "The name is empty."
+    if text != text.strip():
+        return "The name begins or ends with a space or a newline."
+    if len(text) < 2:
+        return "The name has one character; it needs at least two."
+    if len(text) > NAME_LENGTH_MAX:
+        return f"The name has {len(text)} characters; the most is {NAME_LENGTH_MAX}."
+    suggestion = _suggest_name(text)
+    hint = f" `{suggestion}` would do." if suggestion else ""
+    if not ("a" <= text[0] <= "z"):
+        return f"The name begins with `{text[0]}`; it has to begin with a lower-case letter.{hint}"
+    wrong = next(letter for letter in text if not re.fullmatch(r"[a-z0-9-]", letter))
+    return (
+        f"The name contains {_letter_text(wrong)}; only lower-case letters, digits and"
+        f" dashes may occur.{hint}"
+    )
+
+
+def scalar_text(value: Any) -> str:
+    """
+    Return the canonical text of a parameter: `0.10` is `0.1`, `1e-1` is `0.1`, true is `true`.
+
+    It is also what `${{ matrix.lr }}` stands for, so that an element's name and its commands
+    never disagree.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"a parameter is text, a number or a truth value, not {_kind_of(value)}")
+
+
+def element_name(parent: str, params: Mapping[str, Any]) -> str:
+    """Return `sweep[batch=32,lr=0.1]`: keys sorted, values in canonical text."""
+    inside = ",".join(f"{key}={_quoted(scalar_text(params[key]))}" for key in sorted(params))
+    return f"{parent}[{inside}]"
+
+
+def indexed_name(parent: str, index: int) -> str:
+    """Return `array[3]`."""
+    return f"{parent}[{index}]"
+
+
+def split_element(name: str) -> tuple[str, str]:
+    """Return a name's document and element: `("sweep", "lr=0.1")`, or `("train", "")`."""
+    parent, bracket, inside = name.partition("[")
+    return (parent, inside[:-1]) if bracket and inside.endswith("]") else (name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """
+    What somebody typed to mean one or more resources.
+
+    Attributes:
+        kind: `fleet`, `volume`, `run`; empty when it was not said.
+        name: The document's name.
+        params: Parameters that an element has to have, sorted by key: a part of them is enough.
+        indices: Inclusive bounds of the indices meant, in the order typed.
+    """
+
+    kind: str
+    name: str
+    params: tuple[tuple[str, str], ...] = ()
+    indices: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_element(self) -> bool:
+        return bool(self.params or self.indices)
+
+    def selects(self, kind: str, name: str) -> bool:
+        """Tell whether the resource of this kind and name is meant; a document means its elements."""
+        parent, element = split_element(name)
+        if parent != self.name or (self.kind and self.kind != kind):
+            return False
+        if self.indices:
+            is_index = element.isascii() and element.isdigit()
+            return is_index and any(low <= int(element) <= high for low, high in self.indices)
+        if self.params:
+            has = dict(_split_params(element)) if "=" in element else {}
+            return all(has.get(key) in {text, _canonical_number(text)} for key, text in self.params)
+        return True
+
+    def __str__(self) -> str:
+        pairs = [f"{key}={_quoted(text)}" for key, text in self.params]
+        spans = [f"{low}-{high}" if high > low else f"{low}" for low, high in self.indices]
+        inside = ",".join(pairs or spans)
+        return f"{self.kind}{'/' if self.kind else ''}{self.name}{f'[{inside}]' if inside else ''}"
+
+
+def parse_address(text: str) -> Address:
+    """
+    Read `train`, `run/train`, `sweep[lr=0.1]`, `array[3]`, `array[3-17,20]`.
+
+    Raises:
+        ValueError: With a sentence that says what was expected.
+    """
+    head, slash, rest = text.partition("/")
+    if "[" in head:  # A slash inside a quoted parameter separates nothing.
+        head, slash, rest = "", "", text
+    kind, tail = (head, rest) if slash else ("", text)
+    if slash and not _KIND.fullmatch(kind):
+        raise ValueError(f"`{text}` has no kind before its slash; write for example `run/train`.")
+    name, bracket, inside = tail.partition("[")
+    problem = name_problem(name)
+    if problem is not None:
+        raise ValueError(f"`{text}` is not an address. {problem}")
+    if not bracket:
+        return Address(kind, name)
+    if not inside.endswith("]") or inside == "]":
+        raise ValueError(
+            f"`{text}` opens a bracket and does not close it around an element;"
+            f" write for example `{name}[3]` or `{name}[lr=0.1]`."
+        )
+    return _parse_element(Address(kind, name), inside[:-1])
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """
+    Return the candidate that `word` is most likely a slip of, or None when none is close.
+
+    Case, dashes and underscores do not count: `maxDuration` and `max-duration` both lead to
+    `max_duration`.
+    """
+    folded: dict[str, str] = {}
+    for candidate in sorted(candidates):
+        folded.setdefault(_fold(candidate), candidate)
+    # SequenceMatcher takes quadratic time; nobody means a name by a whole paragraph.
+    if len(word) > 100:
+        return None
+    close = difflib.get_close_matches(_fold(word), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def _parse_element(address: Address, inside: str) -> Address:
+    parts = [part.strip() for part in inside.split(",")]
+    if all(_INDICES.fullmatch(part) for part in parts):
+        spans = [part.partition("-") for part in parts]
+        indices = tuple((int(low), int(high or low)) for low, _, high in spans)
+        for low, high in indices:
+            if high < low:
+                raise ValueError(f"`{low}-{high}` runs backwards; write `{high}-{low}`.")
+        return Address(address.kind, address.name, indices=indices)
+    params = _split_params(inside)
+    if len({key for key, _ in params}) < len(params):
+        raise ValueError(f"`{inside}` names a parameter twice.")
+    return Address(address.kind, address.name, params=tuple(sorted(params)))
+
+
+def _split_params(inside: str) -> list[tuple[str, str]]:
+    """Read `batch=32,note="a,b"` into pairs of key and text."""
+    pairs: list[tuple[str, str]] = []
+    at = 0
+    while at <= len(inside):
+        key = _KEY.match(inside, at)
+        if key is None or inside[key.end() : key.end() + 1] != "=":
+            raise ValueError(f"`{inside}` is neither indices (`3-17`) nor parameters (`lr=0.1`).")
+        value = _QUOTED.match(inside, key.end() + 1) or _BARE.match(inside, key.end() + 1)
+        if value is None:
+            raise ValueError(
+                f"`{key[0]}` has no value, or one that needs double quotes, in `{inside}`."
+            )
+        pairs.append((key[0], _unquoted(value[0])))
+        at = value.end()
+        if at == len(inside):
+            return pairs
+        if inside[at] != ",":
+            raise ValueError(f"Expected a comma after `{key[0]}={value[0]}` in `{inside}`.")
+        at += 1
+    raise AssertionError("every turn of the loop returns, raises or moves on")
+
+
+def _quoted(text: str) -> str:
+    if _BARE.fullmatch(text):
+        return text
+    # What a terminal cannot show is escaped; letters of any script stay readable.
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _unquoted(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError as exc:
+        raise ValueError(f"{text} is not text in double quotes as JSON has it.") from exc
+
+
+def _canonical_number(text: str) -> str:
+    if len(text) > 100 or not _NUMBER.fullmatch(text):
+        return text
+    is_whole = text.lstrip("+-").isdigit()
+    return repr(int(text)) if is_whole else repr(float(text))
+
+
+def _suggest_name(text: str) -> str:
+    lowered = re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-").lstrip("0123456789-")
+    return lowered if NAME.fullmatch(lowered) else ""
+
+
+def _fold(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")
+
+
+def _letter_text(letter: str) -> str:
+    if letter.isprintable() and letter != " ":
+        return f"`{letter}`"
+    names = {" ": "a space", "\t": "a tab", "\n": "a newline"}
+    return names.get(letter, f"the character U+{ord(letter):04X}")
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "a truth value"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a mapping" if isinstance(value, Mapping) else "a list"

@@ -1,0 +1,156 @@
+"""
+CPUs: `2..`, `4`, `0.5`, `x86:4`, `{arch: arm, count: 4..}`; in millicores.
+
+dstack counts whole CPUs; here a job may ask for a part of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from fleetform.spec.quantities.ranges import (
+    COUNT_MAX,
+    Range,
+    format_range,
+    parse_range,
+    shown,
+    unfit,
+)
+
+__all__ = ["Cpu", "cpu_document", "format_cpu", "format_millicores", "parse_cpu"]
+
+_ARCHITECTURES = ("arm", "x86")
+_MEANT = {
+    "arm64": "arm",
+    "aarch64": "arm",
+    "x86_64": "x86",
+    "x86-64": "x86",
+    "amd64": "x86",
+    "x64": "x86",
+}
+_CORES = re.compile(r"\d{1,15}(?:\.\d{1,3}0*)?", re.ASCII)
+_AMOUNT = re.compile(r"[-+<>=]*[\d.…]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """
+    A requirement of CPUs. `count` is in millicores, None when only `arch` was said; `arch` is
+    `x86`, `arm`, or empty for any.
+    """
+
+    count: Range | None
+    arch: str = ""
+
+
+def parse_cpu(value: Any) -> Cpu:
+    """Read a requirement of CPUs in any of its forms."""
+    if isinstance(value, Cpu):
+        return value
+    if isinstance(value, Mapping) and not set(value) & {"min", "max"}:
+        return _parse_mapping(value)
+    if not isinstance(value, str):
+        return Cpu(_parse_cores_range(value))
+    count: Range | None = None
+    arch = ""
+    for token in value.split(":"):
+        part = token.strip()
+        if not part:
+            raise ValueError(_empty_problem(value))
+        if _AMOUNT.match(part):
+            if count is not None:
+                raise ValueError(f"{shown(value)} says twice how many CPUs.")
+            count = _parse_cores_range(part)
+        elif arch:
+            raise ValueError(f"{shown(value)} says the architecture twice.")
+        else:
+            arch = _parse_arch(part, value)
+    return Cpu(count, arch)
+
+
+def cpu_document(cpu: Cpu) -> dict[str, Any]:
+    """Return the canonical form: `min` and `max` when a count was said, `arch` when one was."""
+    document: dict[str, Any] = {} if cpu.count is None else {**cpu.count.document()}
+    if cpu.arch:
+        document["arch"] = cpu.arch
+    return document
+
+
+def format_cpu(cpu: Cpu) -> str:
+    """Write `x86:4..`, which `parse_cpu` reads back."""
+    count = "" if cpu.count is None else format_range(cpu.count, format_millicores)
+    return ":".join(part for part in (cpu.arch, count) if part)
+
+
+def format_millicores(millicores: int) -> str:
+    """Write cores with up to three decimals: 500 is `0.5`, 2000 is `2`."""
+    assert millicores >= 0, millicores
+    whole, rest = divmod(millicores, 1000)
+    return f"{whole}.{rest:03d}".rstrip("0").rstrip(".")
+
+
+def _parse_cores_range(value: Any) -> Range:
+    return parse_range(value, _parse_cores, example="2..8")
+
+
+def _parse_cores(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise unfit(value, "CPUs, such as 4 or `2..`")
+    if isinstance(value, int) and abs(value) > COUNT_MAX:
+        raise ValueError("That is more CPUs than any machine has.")
+    text = value.strip() if isinstance(value, str) else f"{Decimal(repr(value)):f}"
+    if not _CORES.fullmatch(text):
+        raise ValueError(_cores_problem(text))
+    return int(Decimal(text) * 1000)
+
+
+def _parse_mapping(value: Mapping[str, Any]) -> Cpu:
+    unknown = sorted(str(key) for key in value if key not in {"arch", "count"})
+    if unknown:
+        raise ValueError(
+            f"{shown(unknown[0])} is not part of `cpu`; it has `arch` and `count`,"
+            " or `min` and `max`."
+        )
+    arch, count = value.get("arch"), value.get("count")
+    if arch is None and count is None:
+        raise ValueError("`cpu` says neither `arch` nor `count`; write for example `cpu: 4`.")
+    return Cpu(
+        None if count is None else _parse_cores_range(count),
+        "" if arch is None else _parse_arch(str(arch), str(arch)),
+    )
+
+
+def _parse_arch(text: str, whole: str) -> str:
+    arch = text.lower()
+    if arch in _ARCHITECTURES:
+        return arch
+    meant = _MEANT.get(arch)
+    if meant is not None:
+        fixed = re.sub(re.escape(text), meant, whole, count=1)
+        raise ValueError(
+            f"{shown(whole)} has the architecture {shown(text)}; write {shown(fixed)}."
+        )
+    raise ValueError(
+        f"{shown(text)} is neither a number of CPUs nor an architecture (`x86`, `arm`);"
+        " write for example `4`, `2..` or `x86:4`."
+    )
+
+
+def _empty_problem(value: str) -> str:
+    if not value.strip():
+        return "`cpu` is empty; write for example 4 or `2..`."
+    return f"{shown(value)} has nothing on one side of a colon; write for example `x86:4`."
+
+
+def _cores_problem(text: str) -> str:
+    if text.startswith("-"):
+        return f"{shown(text)} is negative; the least is 0."
+    if re.fullmatch(r"\d{1,12}m", text, re.ASCII):
+        return f"{shown(text)} counts in millicores; write `{format_millicores(int(text[:-1]))}`."
+    if re.fullmatch(r"\d*\.\d+", text, re.ASCII):
+        return f"{shown(text)} is finer than a thousandth of a CPU, or lacks the digit before its point."
+    return f"{shown(text)} is not a number of CPUs; write for example 4, `0.5` or `2..`."

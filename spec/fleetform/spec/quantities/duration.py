@@ -1,0 +1,109 @@
+"""
+Durations: `90` seconds, `45s`, `5m`, `2h`, `1d`, `1w`, `1h30m`; in seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleetform.spec.quantities.ranges import shown, unfit
+
+__all__ = ["OFF", "format_duration", "parse_duration"]
+
+OFF = -1
+"""What `off` is in a canonical document: no limit, or never. Integers have no other spare value."""
+
+# A hundred years: what is longer was meant to be `off`.
+SECONDS_MAX = 100 * 365 * 86_400
+
+_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_PARTS = re.compile(r"(?:\d{1,12}\s*[wdhms]\s*)+|\d{1,12}", re.ASCII)
+_PART = re.compile(r"(\d+)\s*([wdhms]?)", re.ASCII)
+_DECIMAL = re.compile(r"(\d{1,9}\.\d{1,3})\s*([wdhms])", re.ASCII)
+# What people call the units elsewhere; months and years have no fixed length.
+_WORDS = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+    "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+    "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+    "day": "d", "days": "d", "week": "w", "weeks": "w",
+}  # fmt: skip
+
+
+def parse_duration(value: Any, *, off: bool = False) -> int:
+    """
+    Read a duration in seconds.
+
+    Args:
+        value: Text, or a number of seconds.
+        off: Whether `off` may be said; it is `OFF`, and so is `false` and dstack's `-1`.
+    """
+    if off and (
+        value is False or (isinstance(value, (str, int)) and str(value).strip() in {"off", "-1"})
+    ):
+        return OFF
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise _unfit(value, off=off)
+    text = str(value).strip() if isinstance(value, str) or abs(value) < 10**18 else "9" * 12
+    if not _PARTS.fullmatch(text):
+        raise ValueError(_text_problem(text, off=off))
+    parts = _PART.findall(text)
+    units = [unit or "s" for _, unit in parts]
+    order = list(_SECONDS)
+    if sorted(set(units), key=order.index) != units:
+        raise ValueError(f"{shown(text)} names its units out of order or twice; write `1h30m`.")
+    seconds = sum(int(number) * _SECONDS[unit or "s"] for number, unit in parts)
+    if seconds > SECONDS_MAX:
+        raise ValueError(f"{shown(text)} is longer than a hundred years{_or_off(off)}.")
+    return seconds
+
+
+def format_duration(seconds: int) -> str:
+    """Write `2h`, `1h30m`, `10d`, `0s`, `off`: what `parse_duration` reads back."""
+    if seconds == OFF:
+        return "off"
+    assert seconds >= 0, seconds
+    parts = []
+    for unit in ("d", "h", "m", "s"):  # Weeks are read and not written: 8d says more than 1w1d.
+        count, seconds = divmod(seconds, _SECONDS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _unfit(value: object, *, off: bool) -> ValueError:
+    if isinstance(value, float):
+        return ValueError(
+            f"{shown(value)} is not a whole number of seconds; write for example `90m`."
+        )
+    if value is False:
+        return ValueError("`off` cannot be said here; write a duration, such as `2h`.")
+    return unfit(value, f"a duration, such as `2h`{_or_off(off)}")
+
+
+def _text_problem(text: str, *, off: bool) -> str:
+    expected = f"write for example `90s`, `5m`, `2h` or `1h30m`{_or_off(off)}."
+    if not text:
+        return f"The duration is empty; {expected}"
+    if text.startswith("-"):
+        return f"{shown(text)} is negative{_or_off(off)}."
+    if text in {"off", "never", "none"}:
+        return f"{shown(text)} is not a duration{_or_off(off)}; {expected}"
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal is not None:
+        exact = float(decimal[1]) * _SECONDS[decimal[2]]
+        return f"{shown(text)} has decimals; write `{format_duration(round(exact))}`."
+    number, word = re.fullmatch(r"(\d*)\s*(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # Every text matches.
+    if number and word == "M":
+        return f"{shown(text)} is unclear; write `{number}m` for minutes, or days for months."
+    unit = _WORDS.get(word.lower(), word.lower())
+    if number and unit in _SECONDS:
+        return f"{shown(text)} has the unit {shown(word)}; write `{number}{unit}`."
+    if number and unit in {"y", "year", "years", "mo", "month", "months"}:
+        days = int(number) * (365 if unit.startswith("y") else 30)
+        return f"{shown(text)} has no fixed length; count in days, such as `{days}d`."
+    return f"{shown(text)} is not a duration; {expected}"
+
+
+def _or_off(off: bool) -> str:
+    return ", or `off`" if off else ""

@@ -1,0 +1,219 @@
+"""
+GPUs: `8`, `A100`, `A100:80GB:8`, `nvidia:1..8`, `40GB..80GB:2`, `A100,H100:2`, or a mapping.
+
+A token is known by its looks and not by its position, as in dstack: a vendor, a count (whole
+numbers), memory (it has a unit), or names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fleetform.spec.quantities.memory import format_bytes, parse_memory_range
+from fleetform.spec.quantities.ranges import (
+    Range,
+    format_range,
+    parse_int_range,
+    shown,
+    unfit,
+)
+
+__all__ = ["Gpu", "format_gpu", "gpu_document", "parse_gpu"]
+
+_VENDORS = {
+    "nvidia": "nvidia", "amd": "amd", "intel": "intel", "google": "google", "tpu": "google",
+    "tenstorrent": "tenstorrent", "tt": "tenstorrent",
+}  # fmt: skip
+_FIELDS = ("vendor", "name", "count", "memory", "total_memory", "compute_capability")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
+_AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
+_SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B)?"
+_MEMORY = re.compile(
+    rf"[<>=]*(?:{_SIZE})?\s*(?:\.{{2,}}|…|-)?\s*(?:{_SIZE})?\+?", re.ASCII | re.IGNORECASE
+)
+# No host has more. `A100:80` is dstack for eighty GPUs, and nearly always a slip for 80GB.
+_COUNT_UNASKED_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """
+    A requirement of GPUs. Only what was said is set; a count that was not said is one or more.
+
+    Attributes:
+        vendor: Lower case; empty for any.
+        names: Any of these will do; empty for any. As written: matching ignores case.
+        count: GPUs a node.
+        memory: Bytes of one GPU.
+        total_memory: Bytes of a node's GPUs together.
+        compute_capability: The least, (major, minor).
+    """
+
+    vendor: str = ""
+    names: tuple[str, ...] = ()
+    count: Range | None = None
+    memory: Range | None = None
+    total_memory: Range | None = None
+    compute_capability: tuple[int, int] | None = None
+
+
+def parse_gpu(value: Any) -> Gpu:
+    """Read a requirement of GPUs in any of its forms."""
+    if isinstance(value, Gpu):
+        return value
+    if isinstance(value, Mapping):
+        return _parse_mapping(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise unfit(value, "GPUs, such as `A100:80GB:2` or 2")
+    gpu = Gpu()
+    text = value if isinstance(value, str) else str(parse_int_range(value).min)
+    for token in text.split(":"):
+        gpu = _with_token(gpu, token.strip(), text)
+    _ask_unlikely_count(gpu, text)
+    return gpu
+
+
+def gpu_document(gpu: Gpu) -> dict[str, Any]:
+    """Return the canonical form; parts that were not said are absent."""
+    parts: dict[str, Any] = {
+        "vendor": gpu.vendor or None,
+        "name": list(gpu.names) or None,
+        "memory": gpu.memory and gpu.memory.document(),
+        "count": gpu.count and gpu.count.document(),
+        "total_memory": gpu.total_memory and gpu.total_memory.document(),
+        "compute_capability": gpu.compute_capability and list(gpu.compute_capability),
+    }
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def format_gpu(gpu: Gpu) -> str:
+    """
+    Write `nvidia:A100:80GB:1..8`, which `parse_gpu` reads back.
+
+    Total memory and compute capability have no place in that text and are left to the caller.
+    """
+    count = gpu.count
+    parts = [
+        gpu.vendor,
+        ",".join(gpu.names),
+        "" if gpu.memory is None else format_range(gpu.memory, format_bytes),
+        "" if count is None else format_range(count),
+    ]
+    if count is not None and count.min == count.max and _is_unlikely(gpu):
+        parts[-1] = f"{count.min}..{count.max}"
+    return ":".join(part for part in parts if part)
+
+
+def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
+    if not token:
+        raise ValueError(_empty_problem(text))
+    if token.lower() in _VENDORS:
+        _once(gpu.vendor, "vendor", text)
+        return replace(gpu, vendor=_VENDORS[token.lower()])
+    if _AMOUNT.fullmatch(token):
+        _once(gpu.count, "count", text)
+        return replace(gpu, count=parse_int_range(token))
+    if _is_memory(token):
+        _once(gpu.memory, "memory", text)
+        return replace(gpu, memory=parse_memory_range(token))
+    _once(gpu.names, "name", text, advice="; several names are separated by commas")
+    return replace(gpu, names=_parse_names(token.split(","), text))
+
+
+def _is_memory(token: str) -> bool:
+    # `80G` and `80Gi` are taken for memory too, so that their advice is about units.
+    return _MEMORY.fullmatch(token) is not None
+
+
+def _parse_names(names: list[str], text: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for written in names:
+        name = written.strip()
+        if not name:
+            raise ValueError(f"{shown(text)} has an empty name between its commas.")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{shown(name)} is not a GPU's name, such as `A100` or `RTX4090`.")
+        # dstack's own spelling of a TPU; the name is what follows.
+        found.setdefault(name[4:] if name.lower().startswith("tpu-") and name[4:] else name)
+    return tuple(found)
+
+
+def _parse_mapping(value: Mapping[str, Any]) -> Gpu:
+    unknown = sorted(str(key) for key in value if key not in _FIELDS)
+    if unknown:
+        raise ValueError(
+            f"{shown(unknown[0])} is not part of `gpu`; it has {', '.join(_FIELDS[:-1])}"
+            f" and {_FIELDS[-1]}."
+        )
+    said = {key: part for key, part in value.items() if part is not None}
+    vendor = str(said.get("vendor", "")).lower()
+    if vendor and vendor not in _VENDORS:
+        known = ", ".join(sorted(set(_VENDORS.values())))
+        raise ValueError(f"{shown(vendor)} is no vendor of GPUs that is known here: {known}.")
+    return Gpu(
+        vendor=_VENDORS.get(vendor, ""),
+        names=_parse_name_field(said.get("name")),
+        count=parse_int_range(said["count"]) if "count" in said else None,
+        memory=parse_memory_range(said["memory"]) if "memory" in said else None,
+        total_memory=parse_memory_range(said["total_memory"]) if "total_memory" in said else None,
+        compute_capability=_parse_capability(said.get("compute_capability")),
+    )
+
+
+def _parse_name_field(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return _parse_names(value.split(","), value)
+    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+        return _parse_names(list(value), ", ".join(value))
+    raise unfit(value, "a GPU's name, or a list of names")
+
+
+def _parse_capability(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        value = f"{value[0]}.{value[1]}"
+    match = re.fullmatch(r"(\d{1,3})(?:\.(\d{1,3}))?", str(value), re.ASCII)
+    if match is None or isinstance(value, bool):
+        raise ValueError(f"{shown(value)} is not a compute capability, such as `8.0`.")
+    return int(match[1]), int(match[2] or 0)
+
+
+def _ask_unlikely_count(gpu: Gpu, text: str) -> None:
+    count = gpu.count
+    if count is None or count.min != count.max or not _is_unlikely(gpu) or ".." in text:
+        return
+    number = f"{count.max}"
+    meant = [f"{number}GB" if token.strip() == number else token for token in text.split(":")]
+    exact = [
+        f"{number}..{number}" if token.strip() == number else token for token in text.split(":")
+    ]
+    raise ValueError(
+        f"{shown(text)} asks for {number} GPUs on one node. If memory is meant, write"
+        f" {shown(':'.join(meant))}; if it is {number} GPUs, write {shown(':'.join(exact))}."
+    )
+
+
+def _is_unlikely(gpu: Gpu) -> bool:
+    return (
+        gpu.memory is None
+        and gpu.count is not None
+        and gpu.count.max is not None
+        and gpu.count.max > _COUNT_UNASKED_MAX
+    )
+
+
+def _once(part: object, noun: str, text: str, *, advice: str = "") -> None:
+    if part:
+        raise ValueError(f"{shown(text)} says the {noun} twice{advice}.")
+
+
+def _empty_problem(text: str) -> str:
+    if not text.strip():
+        return "`gpu` is empty; write for example `A100:80GB:2`, or 0 for none."
+    return f"{shown(text)} has nothing on one side of a colon; write for example `A100:80GB:2`."

@@ -1,0 +1,199 @@
+"""
+Ranges with open ends: `2..`, `..8`, `1..8`, `{min: 1, max: 8}`, and a single value for both.
+
+What the ends are is the caller's: `parse_range` is given the parser of one end, so that memory,
+CPUs and counts have one grammar and the same advice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "COUNT_MAX",
+    "Range",
+    "format_range",
+    "parse_count",
+    "parse_int_range",
+    "parse_range",
+    "shown",
+    "unfit",
+]
+
+# Amounts are stored as 64-bit integers; nothing real comes near.
+COUNT_MAX = 2**63 - 1
+
+_MANY_DOTS = re.compile(r"\.{3,}|…")
+_DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 - people paste en dashes
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """
+    Inclusive bounds in the unit of what is measured; None is an open end, never both.
+
+    `min` is at most `max`: `parse_range` keeps that.
+    """
+
+    min: int | None
+    max: int | None
+
+    def contains(self, amount: int) -> bool:
+        return (self.min is None or amount >= self.min) and (self.max is None or amount <= self.max)
+
+    def document(self) -> dict[str, int | None]:
+        """Return the canonical form."""
+        return {"min": self.min, "max": self.max}
+
+
+def parse_range(value: Any, parse: Callable[[Any], int], *, example: str) -> Range:
+    """
+    Read a range whose ends `parse` reads.
+
+    Args:
+        value: Text, a number, or a mapping of `min` and `max`.
+        parse: Reads one end, raises ValueError with a sentence.
+        example: A valid range of this sort, for advice.
+    """
+    if isinstance(value, Range):
+        return value
+    if isinstance(value, Mapping):
+        return _ordered(*_mapping_ends(value, parse, example), shown_as=_mapping_text(value))
+    if not isinstance(value, str):
+        amount = parse(value)
+        return Range(amount, amount)
+    text = value.strip()
+    if ".." not in text and "…" not in text:
+        amount = _single(text, parse)
+        return Range(amount, amount)
+    low, high = _text_ends(text, example)
+    return _ordered(
+        parse(low) if low else None, parse(high) if high else None, shown_as=shown(text)
+    )
+
+
+def parse_int_range(value: Any) -> Range:
+    """Read a range of whole numbers: `1..8`, `2`, `{min: 1}`."""
+    return parse_range(value, parse_count, example="1..8")
+
+
+def parse_count(value: Any) -> int:
+    """Read a whole number that is not negative."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= COUNT_MAX:
+            return int(text)
+        if text.startswith("-") and text[1:].isdigit():
+            raise ValueError(f"{shown(value)} is negative; the least is 0.")
+        raise ValueError(f"{shown(value)} is not a whole number, such as 4.")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise unfit(value, "a whole number, such as 4")
+    if value < 0:
+        raise ValueError(f"{value} is negative; the least is 0.")
+    if value > COUNT_MAX:
+        raise ValueError(f"{shown(value)} is too large.")
+    return value
+
+
+def format_range(range_: Range, format_end: Callable[[int], str] = str) -> str:
+    """Write the shortest text that reads back as the same range: `8GB`, `8GB..`, `..8GB`."""
+    low, high = range_.min, range_.max
+    if low is not None and low == high:
+        return format_end(low)
+    return f"{'' if low is None else format_end(low)}..{'' if high is None else format_end(high)}"
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: in backticks, on one line, and not too long."""
+    text = value if isinstance(value, str) else f"{value}"[:100]
+    if not text.isprintable():
+        text = text.encode("unicode_escape").decode("ascii")
+    return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"
+
+
+def unfit(value: object, expected: str) -> ValueError:
+    """Return the error for a value of a wrong type, in words of YAML and not of Python."""
+    if value is None:
+        return ValueError(f"No value is given; expected {expected}.")
+    if isinstance(value, bool):
+        return ValueError(f"`{str(value).lower()}` is a truth value; expected {expected}.")
+    kind = "a mapping" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, (str, int, float)):
+        kind = "text" if isinstance(value, str) else "a number"
+    return ValueError(f"{shown(value)} is {kind}; expected {expected}.")
+
+
+def _single(text: str, parse: Callable[[Any], int]) -> int:
+    try:
+        return parse(text)
+    except ValueError as exc:
+        meant = _meant_range(text, parse)
+        if meant is None:
+            raise
+        raise ValueError(f"{shown(text)} is not a range; write {shown(meant)}.") from exc
+
+
+def _meant_range(text: str, parse: Callable[[Any], int]) -> str | None:
+    """Return the range that other tools' notations mean: `8GB+`, `>=8GB`, `8GB-16GB`."""
+    dashed = _DASHED.fullmatch(text)
+    if text.endswith("+"):
+        ends = (text[:-1].strip(), "")
+    elif text.startswith((">=", "<=")):
+        end = text[2:].strip()
+        ends = (end, "") if text[0] == ">" else ("", end)
+    elif dashed is not None:
+        ends = (dashed[1], dashed[2])
+    else:
+        return None
+    try:
+        for end in ends:
+            if end:
+                parse(end)
+    except ValueError:
+        return None
+    return f"{ends[0]}..{ends[1]}"
+
+
+def _text_ends(text: str, example: str) -> tuple[str, str]:
+    if _MANY_DOTS.search(text):
+        fixed = _MANY_DOTS.sub("..", text)
+        raise ValueError(f"{shown(text)} has three dots; a range has two: {shown(fixed)}.")
+    ends = [end.strip() for end in text.split("..")]
+    if len(ends) > 2:
+        raise ValueError(f"{shown(text)} has more than two ends; write for example `{example}`.")
+    if not any(ends):
+        raise ValueError(
+            f"{shown(text)} bounds nothing; write for example `{example}`, or leave it out."
+        )
+    return ends[0], ends[1]
+
+
+def _mapping_ends(
+    value: Mapping[str, Any], parse: Callable[[Any], int], example: str
+) -> tuple[int | None, int | None]:
+    unknown = sorted(str(key) for key in value if key not in {"min", "max"})
+    if unknown:
+        raise ValueError(f"{shown(unknown[0])} is not part of a range; it has `min` and `max`.")
+    low, high = value.get("min"), value.get("max")
+    if low is None and high is None:
+        raise ValueError(
+            f"The range has neither `min` nor `max`; write for example `{example}`,"
+            " or leave it out."
+        )
+    return (
+        None if low is None else parse(low),
+        None if high is None else parse(high),
+    )
+
+
+def _mapping_text(value: Mapping[str, Any]) -> str:
+    return shown("{" + ", ".join(f"{key}: {value[key]}" for key in value) + "}")
+
+
+def _ordered(low: int | None, high: int | None, *, shown_as: str) -> Range:
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"{shown_as} begins above its end; swap the two.")
+    return Range(low, high)
