@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from fleetform.agents.client import blobs
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
@@ -313,8 +313,9 @@ class Session:
         if self._failure is not None:
             return self._failure
         self._failure = failure
-        waiting, self._replies = list(self._replies.values()), {}
-        for future in (self._greeting, *waiting):
+        waiting: list[asyncio.Future[Any]] = [self._greeting, *self._replies.values()]
+        self._replies.clear()
+        for future in waiting:
             if not future.done():
                 future.set_exception(failure)
                 # Nobody may be waiting any more; that is no reason for asyncio to complain.

@@ -1,1 +1,1 @@
-"""This machine as a fleet: an agent a share of it, under the state folder."""
+"""Hosts that are this machine: each instance is an agent with a folder of its own."""

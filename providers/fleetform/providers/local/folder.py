@@ -1,0 +1,132 @@
+"""
+The folder of one local instance, and what of it is known without its agent.
+
+    instance.json   who it is: uid, name, fleet, environment; written here, before all else
+    owner.json      whom its agent obeys: ledger and epoch; written by the agent
+    agent.sock      where the agent listens
+    agent.err       what the agent's last starts complained of
+
+This is how a lost ledger is told from a new one: the folder outlives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetform.providers.contract.errors import PermanentError
+
+_RELEASED = ".released-"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom an agent obeys; empty and 0 before anybody has said hello to it."""
+
+    ledger_id: str = ""
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One instance's folder; it need not exist."""
+
+    path: Path
+
+    @property
+    def socket(self) -> Path:
+        return self.path / "agent.sock"
+
+    @property
+    def complaints(self) -> Path:
+        return self.path / "agent.err"
+
+    @property
+    def exists(self) -> bool:
+        return self.path.is_dir()
+
+    def identity(self) -> dict[str, Any]:
+        """Return what `claim` wrote, or an empty mapping."""
+        return _read_json(self.path / "instance.json")
+
+    def owner(self) -> Owner:
+        kept = _read_json(self.path / "owner.json")
+        return Owner(str(kept.get("ledger_id", "")), int(kept.get("epoch", 0)))
+
+    def claim(self, *, uid: str, name: str, fleet: str, environment_uid: str) -> None:
+        """
+        Make the folder this instance's; doing so twice is the same as once.
+
+        Raises:
+            PermanentError: It is another's, whose jobs may still run.
+        """
+        wanted = {"uid": uid, "name": name, "fleet": fleet, "environment_uid": environment_uid}
+        found = self.identity()
+        if found == wanted:
+            return
+        if found and found.get("uid") != uid:
+            raise PermanentError(
+                f"instance {name} exists on this machine as {found.get('uid')}, not as {uid}",
+                advice="`fleetform state rebuild` takes it over with what runs on it",
+            )
+        # Only this user may reach the socket, and with it start processes.
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_json(self.path / "instance.json", wanted)
+
+    def remove(self) -> None:
+        """
+        Remove the folder with everything in it.
+
+        It leaves its name first: half a folder would otherwise pass for an instance.
+        """
+        leaving = self.path.with_name(_RELEASED + self.path.name)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(leaving)
+        with contextlib.suppress(FileNotFoundError):
+            self.path.replace(leaving)
+            shutil.rmtree(leaving)
+
+    def last_complaint(self) -> str:
+        """Return the last line the agent wrote to its standard error, or nothing."""
+        with contextlib.suppress(OSError):
+            lines = self.complaints.read_text("utf-8", "replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return ""
+
+
+def folders_of(environment: Path) -> Iterator[Folder]:
+    """Yield the folders of an environment's instances in order of name."""
+    if environment.is_dir():
+        for path in sorted(environment.iterdir()):
+            if path.is_dir() and not path.name.startswith("."):
+                yield Folder(path)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise PermanentError(
+            f"{path} cannot be read: {error}", advice="it says who owns the instance: restore it"
+        ) from error
+    if not isinstance(value, dict):
+        raise PermanentError(f"{path} holds no object", advice="restore it")
+    return value
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".instance-")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(name).replace(path)

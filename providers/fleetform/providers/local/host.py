@@ -1,0 +1,131 @@
+"""An open session with a local agent, in the words of the contract."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+from fleetform.agents.client.errors import (
+    ConnectionLost,
+    ContentChanged,
+    HelloRejected,
+    RequestRefused,
+    SessionError,
+)
+from fleetform.agents.client.session import Session
+from fleetform.agents.protocol.frames import FrameError
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.states import Cause
+from fleetform.providers.contract.errors import (
+    OwnedElsewhere,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
+from fleetform.providers.contract.observed import HostSeen
+
+
+class LocalHost:
+    """Fills `contract.hosts.Host` with a session; every error of it is translated."""
+
+    def __init__(self, name: str, session: Session, seen: HostSeen) -> None:
+        self.seen = seen
+        self._name = name
+        self._session = session
+
+    async def prepare(self, job: StartJob) -> Reply:
+        with translated(self._name):
+            return await self._session.prepare(job)
+
+    async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply:
+        with translated(self._name):
+            return await self._session.start(key, gen, boot_id)
+
+    async def stop(
+        self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
+    ) -> Reply:
+        with translated(self._name):
+            return await self._session.stop(
+                key, job_uid, gen, cause=cause, grace_seconds=grace_seconds
+            )
+
+    async def forget(self, keys: Sequence[JobKey]) -> Reply:
+        with translated(self._name):
+            return await self._session.forget(keys)
+
+    async def acknowledge(self, cursor: Cursor) -> None:
+        with translated(self._name):
+            await self._session.acknowledge(cursor)
+
+    async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
+        with translated(self._name):
+            return await self._session.missing_blobs(digests)
+
+    async def put_blob(self, sha256: str, path: str) -> None:
+        with translated(self._name):
+            await self._session.put_blob(sha256, path)
+
+    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+        with translated(self._name):
+            return await self._session.make_volume(operation_uid, volume_uid, name, path)
+
+    async def remove_volume(
+        self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
+    ) -> Reply:
+        with translated(self._name):
+            return await self._session.remove_volume(
+                operation_uid, volume_uid, path, delete_data=delete_data
+            )
+
+    async def follow_log(self, job_uid: str, offset: int) -> None:
+        with translated(self._name):
+            await self._session.follow_log(job_uid, offset)
+
+    async def shutdown(self, *, force: bool) -> Reply:
+        with translated(self._name):
+            return await self._session.shutdown(force=force)
+
+    def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
+        return self._session.news()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+@contextlib.contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Raise what a session raises as an error of the contract that names the instance."""
+    try:
+        yield
+    except (SessionError, FrameError) as error:
+        raise _TABLE[type(error)](f"instance {name}: {error}", error) from error
+
+
+def _rejected(message: str, error: HelloRejected) -> ProviderError:
+    answer = error.answer
+    if answer.code in {"foreign_owner", "foreign_ledger", "old_epoch"}:
+        return OwnedElsewhere(
+            message, owner=answer.owner or "", ledger_id=answer.ledger_id, epoch=answer.epoch
+        )
+    if answer.code == "old_fence":
+        return PermanentError(message, advice="another process has taken over this environment")
+    return PermanentError(message, advice="use the release of fleetform that made the instance")
+
+
+def _refused(message: str, error: RequestRefused) -> ProviderError:
+    # A disk may be given space again, and an I/O error may have been the last.
+    if error.reply.code in {"no_space", "io", "busy"}:
+        return TemporaryError(message, delay_seconds=10.0)
+    return PermanentError(message)
+
+
+_TABLE: dict[type[Exception], Callable[..., ProviderError]] = {
+    ConnectionLost: lambda message, _: TemporaryError(message),
+    HelloRejected: _rejected,
+    RequestRefused: _refused,
+    ContentChanged: lambda message, _: PermanentError(
+        message, advice="apply again: the file's new content becomes part of the plan"
+    ),
+    # Of our own making: a message too long for a frame.
+    FrameError: lambda message, _: PermanentError(message, advice="make the document smaller"),
+}

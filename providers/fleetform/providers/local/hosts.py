@@ -1,0 +1,164 @@
+"""
+The provider of hosts for this machine.
+
+An instance is a folder under STATE/hosts/<environment uid>/ with an agent that serves it. The
+folder is what exists: an agent that has ended, because nothing was to be done or because
+somebody killed it, is started again and finds its jobs in there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleetform.agents.client.bundle import make_bundle
+from fleetform.agents.client.session import REPLY_TIMEOUT_SECONDS, Session, open_session
+from fleetform.agents.protocol.messages import Cursor, Hello
+from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen
+from fleetform.providers.local import daemon
+from fleetform.providers.local.capacity import instance_report
+from fleetform.providers.local.folder import Folder, folders_of
+from fleetform.providers.local.host import LocalHost, translated
+
+IDLE_EXIT_SECONDS = 600
+"""An agent without jobs and without a controller ends after this; the next ensure starts it."""
+
+_RELEASE_SECONDS = 120.0
+"""Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
+
+# Whoever releases an instance has the last word on it: no fence of a manager is higher.
+_LAST_FENCE = (1 << 63) - 1
+
+
+class LocalHosts:
+    """Fills `contract.hosts.HostProvider` for one environment."""
+
+    def __init__(
+        self,
+        state_home: Path,
+        environment_uid: str,
+        *,
+        idle_exit_seconds: int = IDLE_EXIT_SECONDS,
+    ) -> None:
+        self._state_home = state_home
+        self._environment_uid = environment_uid
+        self._idle_exit_seconds = idle_exit_seconds
+
+    async def ensure(self, request: InstanceRequest) -> None:
+        folder = self._folder(request.name)
+        folder.claim(
+            uid=request.uid,
+            name=request.name,
+            fleet=request.fleet,
+            environment_uid=self._environment_uid,
+        )
+        await self._start(folder)
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        hello = Hello(
+            identity.environment_uid, identity.ledger_id, identity.epoch, identity.fence, cursor
+        )
+        session = await self._open(self._folder(request.name), hello)
+        return LocalHost(request.name, session, _seen(request, session, cursor))
+
+    async def release(self, request: InstanceRequest) -> None:
+        folder = self._folder(request.name)
+        if folder.exists:
+            if folder.identity().get("uid") != request.uid:
+                return  # Another's, of the same name: ours is gone already.
+            await self._end_jobs(folder)
+        folder.remove()
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        return [
+            await _instance_seen(folder, environment_uid)
+            for folder in folders_of(self._hosts / environment_uid)
+            if folder.identity()
+        ]
+
+    def volume_path(self, environment_uid: str, path: str) -> str:
+        if path.startswith("/"):
+            return path
+        # Absolute first: nobody leaves the environment's own folder with `..`.
+        inside = os.path.normpath("/" + path)
+        return f"{self._state_home}/volumes/{environment_uid}{inside}"
+
+    @property
+    def _hosts(self) -> Path:
+        return self._state_home / "hosts"
+
+    def _folder(self, name: str) -> Folder:
+        return Folder(self._hosts / self._environment_uid / name)
+
+    async def _start(self, folder: Folder) -> None:
+        archive = make_bundle(self._state_home / "agent")
+        await daemon.start(folder, archive, idle_exit_seconds=self._idle_exit_seconds)
+
+    async def _open(
+        self, folder: Folder, hello: Hello, timeout_seconds: float = REPLY_TIMEOUT_SECONDS
+    ) -> Session:
+        name = folder.path.name
+        try:
+            reader, writer = await daemon.dial(folder)
+        except OSError as error:
+            raise TemporaryError(f"instance {name}: no agent listens: {error}") from error
+        with translated(name):
+            return await open_session(reader, writer, hello, timeout_seconds=timeout_seconds)
+
+    async def _end_jobs(self, folder: Folder) -> None:
+        """
+        End the agent and what it runs, and return when it is gone.
+
+        An agent that does not run is started for it: jobs outlive their agent, and only an
+        agent knows how to find and end them.
+        """
+        await self._start(folder)
+        name, owner = folder.path.name, folder.owner()
+        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, _LAST_FENCE)
+        session = await self._open(folder, hello, _RELEASE_SECONDS)
+        try:
+            with translated(name):
+                reply = await session.shutdown(force=True)
+            if not reply.ok:
+                raise TemporaryError(f"instance {name} does not end: {reply.message}")
+            async for _ in session.news():
+                pass  # It says how its jobs end, and then nothing more.
+        finally:
+            await session.close()
+        if await daemon.answers(folder):
+            raise TemporaryError(f"instance {name} has been told to end and still answers")
+
+
+def _seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> HostSeen:
+    welcome = session.welcome
+    # With a snapshot all up to now is told; without one, what follows our cursor comes next.
+    told = cursor if welcome.records is None else None
+    return HostSeen(
+        instance_uid=request.uid,
+        install_id=welcome.install_id,
+        boot_id=welcome.boot_id,
+        machine_id=welcome.machine_id,
+        ledger_id=welcome.ledger_id,
+        epoch=welcome.epoch,
+        cursor=told or Cursor(welcome.log_id, welcome.newest),
+        records=welcome.records,
+        report=instance_report(session.report, share=request.share, declared=request.declared),
+    )
+
+
+async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:
+    identity, owner = folder.identity(), folder.owner()
+    return InstanceSeen(
+        uid=identity["uid"],
+        name=identity["name"],
+        fleet=identity["fleet"],
+        environment_uid=environment_uid,
+        ledger_id=owner.ledger_id,
+        epoch=owner.epoch,
+        alive=await daemon.answers(folder),
+    )

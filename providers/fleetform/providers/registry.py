@@ -1,0 +1,69 @@
+"""
+Which provider makes a fleet's hosts, by name; loaded when it is asked for.
+
+Ours stand in the table. Anybody else's is an entry point of the group `fleetform.providers`
+whose object is called the same way; a name of ours cannot be taken over by one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.hosts import HostProvider
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+ENTRY_POINT_GROUP = "fleetform.providers"
+
+_OURS = {
+    "local": "fleetform.providers.local.hosts:LocalHosts",
+}
+
+MakeProvider = Callable[[Path, str], HostProvider]
+"""Called with the state folder and the environment's uid."""
+
+
+def host_provider(name: str, *, state_home: Path, environment_uid: str) -> HostProvider:
+    """
+    Make the provider `name` for one environment.
+
+    Raises:
+        PermanentError: There is none of that name, or it cannot be loaded.
+    """
+    try:
+        make = _load(name)
+    except (ImportError, AttributeError) as error:
+        raise PermanentError(
+            f"provider {name} cannot be loaded: {error}", advice="reinstall the package it is from"
+        ) from error
+    return make(state_home, environment_uid)
+
+
+def provider_names() -> tuple[str, ...]:
+    """List what `host_provider` knows, sorted."""
+    return tuple(sorted({*_OURS, *(point.name for point in _entry_points())}))
+
+
+def _load(name: str) -> MakeProvider:
+    if name in _OURS:
+        module, _, attribute = _OURS[name].partition(":")
+        return cast("MakeProvider", getattr(importlib.import_module(module), attribute))
+    for point in _entry_points():
+        if point.name == name:
+            return cast("MakeProvider", point.load())
+    raise PermanentError(
+        f"there is no provider {name}",
+        advice=f"use one of {', '.join(provider_names())}, or install the package it is from",
+    )
+
+
+def _entry_points() -> EntryPoints:
+    # Reading what is installed takes 20 ms; most environments need none of it.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINT_GROUP)
