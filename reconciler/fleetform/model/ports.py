@@ -127,7 +127,7 @@ class ApplyRecord:
     summary: str
 
 
-class StalePlan(Exception):  # noqa: N818 -- a state of the world, not a fault
+class StalePlan(Exception):
     """A predicate of the plan no longer holds. `failures` names each with what is there now."""
 
     def __init__(self, failures: Sequence[str]) -> None:
@@ -135,11 +135,11 @@ class StalePlan(Exception):  # noqa: N818 -- a state of the world, not a fault
         self.failures = tuple(failures)
 
 
-class LedgerUnavailable(Exception):  # noqa: N818 -- a state of the world, not a fault
+class LedgerUnavailable(Exception):
     """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
 
 
-class FenceLost(Exception):  # noqa: N818 -- a state of the world, not a fault
+class FenceLost(Exception):
     """Somebody else has become the manager: stop causing effects."""
 
 

@@ -1,0 +1,1 @@
+"""The only room that knows the drivers: it composes them for the command line and the server."""

@@ -30,7 +30,7 @@ class PermanentError(ProviderError):
         self.advice = advice
 
 
-class OwnedElsewhere(PermanentError):  # noqa: N818 -- it names a state of the world
+class OwnedElsewhere(PermanentError):
     """Another environment, or another ledger of this one, owns the host."""
 
     def __init__(self, message: str, *, owner: str, ledger_id: str = "", epoch: int = 0) -> None:

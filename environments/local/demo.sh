@@ -1,0 +1,23 @@
+#!/bin/sh
+# The main job, end to end: a plan, everything it says, and a plan that has nothing left to say.
+# `make demo` calls this with BIN, the folder of the environment's programs.
+set -eu
+
+tree=$(dirname "$0")
+bin=$(cd "${BIN:?folder of the fleetform program}" && pwd)
+# The tree's own commands say `python`; they mean the one that has scikit-learn.
+PATH=$bin:$PATH
+export PATH
+
+say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; "$@"; }
+
+status=0
+say fleetform plan "$tree" --detailed-exitcode || status=$?
+case $status in
+    0) echo; echo "There is nothing to do: everything has run."; ;;
+    2) say fleetform apply "$tree" -y ;;
+    *) exit "$status" ;;
+esac
+say fleetform ps "$tree"
+say fleetform logs evaluate --path "$tree"
+say fleetform plan "$tree"

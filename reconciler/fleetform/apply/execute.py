@@ -1,0 +1,185 @@
+"""
+Carries out an accepted plan.
+
+Ready sets go through three moves: the intent of all of them in one transaction, the calls
+many at once, the results in as few transactions as they come in. A crash anywhere leaves an
+operation that the next apply finds and asks for again with the same uids; every call may be
+repeated. A step that fails stops only what needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fleetform.apply.graph import StepGraph
+from fleetform.apply.kinds import PERFORMERS
+from fleetform.apply.verbs import TOUCHES_WORLD
+from fleetform.apply.world import World
+from fleetform.model.plan import Plan, Step
+from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+
+PARALLEL_MAX = 64
+"""Calls in flight: enough to fill one host's connection, few enough to keep its queue short."""
+
+ATTEMPTS_MAX = 5
+"""Tries of a call that fails for a passing reason, 0.2 s to 1.6 s apart: 3 s in all."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan: keys of steps done, and the sentence of each that failed."""
+
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    not_reached: list[str] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        return "failed" if self.failed else "done"
+
+    @property
+    def summary(self) -> str:
+        if not self.failed:
+            return f"{len(self.done)} steps done"
+        return (
+            f"{len(self.done)} steps done, {len(self.failed)} failed, "
+            f"{len(self.not_reached)} not tried"
+        )
+
+
+async def execute(
+    plan: Plan,
+    accepted: Accepted,
+    *,
+    ledger: Ledger,
+    gate: Gate,
+    world: World,
+    clock: Clock,
+    progress: Progress,
+) -> Outcome:
+    """
+    Carry out what is left of `plan`.
+
+    Raises:
+        LedgerUnavailable: A result could not be written; the operation stays open.
+    """
+    return await _Execution(accepted.apply_uid, ledger, gate, world, clock, progress).run(
+        plan, accepted.done
+    )
+
+
+class _Execution:
+    def __init__(
+        self,
+        apply_uid: str,
+        ledger: Ledger,
+        gate: Gate,
+        world: World,
+        clock: Clock,
+        progress: Progress,
+    ) -> None:
+        self._apply_uid = apply_uid
+        self._ledger = ledger
+        self._gate = gate
+        self._world = world
+        self._clock = clock
+        self._progress = progress
+        self._outcome = Outcome()
+        self._slots = asyncio.Semaphore(PARALLEL_MAX)
+        self._results: asyncio.Queue[tuple[Step, str]] = asyncio.Queue()
+        # A dict, because a set of tasks iterates by address: cancel order must not vary.
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    async def run(self, plan: Plan, done: frozenset[str]) -> Outcome:
+        graph = StepGraph(plan.steps, done)
+        self._outcome.done.extend(sorted(done))
+        in_flight = 0
+        try:
+            while True:
+                # What the ledger alone carries out may make more ready at once.
+                while ready := graph.take_ready():
+                    in_flight += await self._launch(ready, graph)
+                if not in_flight:
+                    break
+                finished = await self._drain()
+                in_flight -= len(finished)
+                await self._write(finished)
+                graph.mark_done(step.key for step, error in finished if not error)
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+        tried = set(self._outcome.done) | set(self._outcome.failed)
+        self._outcome.not_reached = [step.key for step in plan.steps if step.key not in tried]
+        return self._outcome
+
+    async def _launch(self, ready: Sequence[Step], graph: StepGraph) -> int:
+        """Start what touches the world; write the rest at once. Returns how many are in flight."""
+        inward = [step for step in ready if step.verb not in TOUCHES_WORLD]
+        outward = [step for step in ready if step.verb in TOUCHES_WORLD]
+        if outward:
+            begun = await self._gate(
+                lambda: self._ledger.begin_steps(
+                    self._apply_uid, outward, now_ms=self._clock.now_ms()
+                )
+            )
+            for step in outward:
+                task = asyncio.create_task(self._perform(step, begun[step.key]))
+                self._tasks[task] = None
+                task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        if inward:
+            for step in inward:
+                self._progress.step_started(step)
+            await self._write([(step, "") for step in inward])
+            graph.mark_done(step.key for step in inward)
+        return len(outward)
+
+    async def _perform(self, step: Step, begun: Begun) -> None:
+        async with self._slots:
+            self._progress.step_started(step)
+            error = await self._try(step, begun)
+        self._results.put_nowait((step, error))
+
+    async def _try(self, step: Step, begun: Begun) -> str:
+        delay = 0.2
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                await PERFORMERS[step.verb](step, begun, self._world)
+            except TemporaryError as problem:
+                if attempt == ATTEMPTS_MAX:
+                    return str(problem)
+                await asyncio.sleep(delay)
+                delay *= 2
+            except PermanentError as problem:
+                return f"{problem}; {problem.advice}" if problem.advice else str(problem)
+            except ProviderError as problem:
+                return str(problem)
+            else:
+                return ""
+        raise AssertionError("the loop returns")
+
+    async def _drain(self) -> list[tuple[Step, str]]:
+        """Wait for one result and take all that are there, for one transaction."""
+        finished = [await self._results.get()]
+        while not self._results.empty():
+            finished.append(self._results.get_nowait())
+        return finished
+
+    async def _write(self, finished: Sequence[tuple[Step, str]]) -> None:
+        if not finished:
+            return
+        steps = [step for step, _ in finished]
+        outcomes = [StepOutcome(step.key, error) for step, error in finished]
+        await self._gate(
+            lambda: self._ledger.finish_steps(
+                self._apply_uid, steps, outcomes, now_ms=self._clock.now_ms()
+            )
+        )
+        for step, error in finished:
+            if error:
+                self._outcome.failed[step.key] = error
+            else:
+                self._outcome.done.append(step.key)
+            self._progress.step_finished(step, error)

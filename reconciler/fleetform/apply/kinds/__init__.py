@@ -1,0 +1,22 @@
+"""What each kind's steps do in the world: one module a kind, and the table that finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fleetform.apply.kinds import fleet, volume
+from fleetform.apply.verbs import Verb
+from fleetform.apply.world import World
+from fleetform.model.plan import Step
+from fleetform.model.ports import Begun
+
+Performer = Callable[[Step, Begun, World], Awaitable[None]]
+
+PERFORMERS: dict[str, Performer] = {
+    Verb.FLEET_MAKE: fleet.make,
+    Verb.FLEET_UPDATE: fleet.update,
+    Verb.FLEET_REMOVE: fleet.remove,
+    Verb.VOLUME_MAKE: volume.make,
+    Verb.VOLUME_UPDATE: volume.make,
+    Verb.VOLUME_REMOVE: volume.remove,
+}

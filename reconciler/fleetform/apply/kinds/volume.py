@@ -1,0 +1,61 @@
+"""
+A volume's steps: a directory on each host of its fleet.
+
+Making it twice is the same as once, because the host keeps the volume's uid beside the data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fleetform.agents.protocol.messages import Reply
+from fleetform.apply.world import World
+from fleetform.model.instance import InstanceState
+from fleetform.model.plan import Step
+from fleetform.model.ports import Begun
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.hosts import Host
+
+
+async def make(step: Step, begun: Begun, world: World) -> None:
+    path = world.volume_path(step.arguments["path"])
+    hosts = await _hosts(step, world)
+    replies = await asyncio.gather(
+        *(
+            host.make_volume(begun.operation_uid, begun.resource_uid, step.resource.name, path)
+            for host in hosts
+        )
+    )
+    _raise_first(replies)
+
+
+async def remove(step: Step, begun: Begun, world: World) -> None:
+    """Delete the data on every host. Asked for by the document and permitted by the plan."""
+    path = world.volume_path(step.arguments["path"])
+    hosts = await _hosts(step, world)
+    replies = await asyncio.gather(
+        *(
+            host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
+            for host in hosts
+        )
+    )
+    _raise_first(replies)
+
+
+async def _hosts(step: Step, world: World) -> list[Host]:
+    fleet = step.arguments["fleet"]
+    instances = await world.instances(fleet)
+    wanted = [one for one in instances if one.state is not InstanceState.TERMINATING]
+    if not wanted:
+        raise PermanentError(
+            f"fleet {fleet} has no instance to hold volume {step.resource.name}",
+            advice="declare at least one node in the fleet",
+        )
+    return list(await asyncio.gather(*(world.reach(instance) for instance in wanted)))
+
+
+def _raise_first(replies: Sequence[Reply]) -> None:
+    for reply in replies:
+        if not reply.ok:
+            raise PermanentError(reply.message or reply.code)

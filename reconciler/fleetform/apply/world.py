@@ -1,0 +1,34 @@
+"""
+What a step needs of the world: instances by fleet, and hosts that answer.
+
+The port keeps `apply` from knowing who holds the sessions; the manager of runs does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fleetform.model.instance import Instance
+from fleetform.providers.contract.hosts import Host
+
+
+class World(Protocol):
+    environment_uid: str
+
+    async def instances(self, fleet: str) -> Sequence[Instance]:
+        """Return the fleet's instances that are not terminated, as the ledger has them now."""
+
+    async def reach(self, instance: Instance) -> Host:
+        """
+        Make the instance exist and say hello, or return the open session.
+
+        Raises:
+            ProviderError: It cannot be reached; the message says why.
+        """
+
+    async def release(self, instance: Instance) -> None:
+        """End the instance for good; nothing when it is gone already."""
+
+    def volume_path(self, path: str) -> str:
+        """Say where a volume's declared path lies on its hosts."""

@@ -1,0 +1,355 @@
+"""
+Keeps one session with every host, and takes in what hosts say.
+
+A keeper an instance makes it exist, says hello, writes what it learns in one transaction, and
+listens until the connection is lost; then again. It decides nothing about runs: it notes which
+runs moved and wakes who does. Silence is written down and proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
+from fleetform.controllers.nursery import Nursery
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
+from fleetform.model.run import Job
+from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+
+RECONNECT_FIRST_SECONDS = 0.05
+RECONNECT_MAX_SECONDS = 10.0
+"""A host that is silent costs one try each 10 s: news of its return is that late at most."""
+
+REACH_TIMEOUT_SECONDS = 60.0
+"""How long a step waits for a host's first hello; a daemon's start takes well under a second."""
+
+
+@dataclass(slots=True)
+class Session:
+    """
+    One host as the manager knows it.
+
+    `records` are what its agent said last, by job; None until a hello has brought a snapshot
+    or events. `host` is None while nobody answers.
+    """
+
+    instance: Instance
+    host: Host | None = None
+    records: dict[JobKey, JobRecord] = field(default_factory=dict)
+    cursor: Cursor | None = None
+    problem: str = ""
+    waiters: list[asyncio.Future[Host]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+    generation: int = 0
+    """Counts hellos, so that a call of an older session is known as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogAddress:
+    run_uid: str
+    attempt: int
+    rank: int
+    run_name: str
+
+
+class HostSessions:
+    """All sessions of one environment; fills `touched` and calls `wake` when runs moved."""
+
+    def __init__(
+        self,
+        *,
+        provider: HostProvider,
+        identity: Identity,
+        ledger: Ledger,
+        gate: Gate,
+        logs: LogStore,
+        clock: Clock,
+        progress: Progress,
+        nursery: Nursery,
+        wake: Callable[[], None],
+    ) -> None:
+        self.environment_uid = identity.environment_uid
+        self._provider = provider
+        self._identity = identity
+        self._ledger = ledger
+        self._gate = gate
+        self._logs = logs
+        self._clock = clock
+        self._progress = progress
+        self._nursery = nursery
+        self.wake = wake
+        self._sessions: dict[str, Session] = {}
+        self._addresses: dict[str, LogAddress] = {}
+        self.touched: dict[str, None] = {}
+        """Uids of runs whose jobs moved since the last round, in order."""
+        self.greeted: dict[str, None] = {}
+        """Uids of instances that said hello since the last round: compare all their jobs."""
+        self.instances_changed = False
+
+    # -- what the manager asks --------------------------------------------------------------
+
+    def watch(self, instances: Iterable[Instance]) -> None:
+        """Keep a session with each of these that takes jobs or may run some."""
+        for instance in instances:
+            if instance.state in {InstanceState.TERMINATED, InstanceState.TERMINATING}:
+                continue
+            session = self._sessions.get(instance.uid)
+            if session is None:
+                # The first hello of a process asks for a snapshot: comparing every record with
+                # its row is what makes a restart safe.
+                session = Session(instance)
+                self._sessions[instance.uid] = session
+                session.task = self._nursery.start(
+                    self._keep(session), name=f"host {instance.name}"
+                )
+            else:
+                session.instance = instance
+
+    def session(self, instance_uid: str) -> Session | None:
+        return self._sessions.get(instance_uid)
+
+    def know_job(self, job: Job, run_name: str) -> None:
+        """Say whose output `job_uid` is, before the host can send any."""
+        self._addresses[job.uid] = LogAddress(
+            job.key.run_uid, job.key.attempt, job.key.rank, run_name
+        )
+
+    def forget_job(self, job: Job) -> None:
+        self._addresses.pop(job.uid, None)
+        session = self._sessions.get(job.instance_uid)
+        if session is not None:
+            session.records.pop(job.key, None)
+
+    def output_complete(self, job: Job) -> bool:
+        """Tell whether all that the job wrote is in the log store."""
+        return job.log_bytes == 0 or self._logs.is_complete(
+            job.key.run_uid, job.key.attempt, job.key.rank
+        )
+
+    # -- the world that apply's steps see ------------------------------------------------------
+
+    async def instances(self, fleet: str) -> Sequence[Instance]:
+        book = await self._gate(lambda: self._ledger.read_book(()))
+        return [one for one in book.instances if one.fleet == fleet]
+
+    async def reach(self, instance: Instance) -> Host:
+        known = self._sessions.get(instance.uid)
+        if known is not None and _request(known.instance) != _request(instance):
+            # Another share or declared capacity: only a new hello reports it.
+            await self._drop(known)
+        self.watch([instance])
+        session = self._sessions[instance.uid]
+        if session.host is not None:
+            return session.host
+        waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
+        session.waiters.append(waiter)
+        try:
+            return await asyncio.wait_for(waiter, REACH_TIMEOUT_SECONDS)
+        except TimeoutError:
+            detail = f": {session.problem}" if session.problem else ""
+            raise TemporaryError(f"host {instance.name} does not answer{detail}") from None
+
+    async def release(self, instance: Instance) -> None:
+        session = self._sessions.get(instance.uid)
+        if session is not None:
+            await self._drop(session)
+        await self._provider.release(_request(instance))
+
+    def volume_path(self, path: str) -> str:
+        return self._provider.volume_path(self.environment_uid, path)
+
+    async def _drop(self, session: Session) -> None:
+        self._sessions.pop(session.instance.uid, None)
+        if session.task is not None:
+            session.task.cancel()
+        if session.host is not None:
+            host, session.host = session.host, None
+            await host.close()
+
+    # -- one host -------------------------------------------------------------------------------
+
+    async def _keep(self, session: Session) -> None:
+        delay = RECONNECT_FIRST_SECONDS
+        while True:
+            try:
+                host = await self._greet(session)
+                delay = RECONNECT_FIRST_SECONDS
+                await self._listen(session, host)
+                problem = "the connection was lost"
+            except OwnedElsewhere as refusal:
+                problem = str(refusal)
+                self._fail_waiters(session, refusal)
+            except ProviderError as failure:
+                problem = str(failure)
+                if not isinstance(failure, TemporaryError):
+                    self._fail_waiters(session, failure)
+            except LedgerUnavailable as failure:
+                # Nothing was acknowledged, so the host will say it again.
+                problem = f"what it says cannot be written down: {failure}"
+            await self._lose(session, problem)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, RECONNECT_MAX_SECONDS)
+
+    async def _greet(self, session: Session) -> Host:
+        request = _request(session.instance)
+        await self._provider.ensure(request)
+        host = await self._provider.connect(request, self._identity, session.cursor)
+        try:
+            await self._take_hello(session, host)
+        except BaseException:
+            await host.close()
+            raise
+        return host
+
+    async def _take_hello(self, session: Session, host: Host) -> None:
+        seen = host.seen
+        now = self._clock.now_ms()
+        moved = await self._gate(
+            lambda: self._ledger.commit_host(seen, fence=self._identity.fence, now_ms=now)
+        )
+        if seen.records is not None:
+            session.records = {record.key: record for record in seen.records}
+            records = seen.records
+            more = await self._gate(
+                lambda: self._ledger.commit_records(
+                    session.instance.uid,
+                    records,
+                    seen.cursor,
+                    snapshot=True,
+                    fence=self._identity.fence,
+                    now_ms=now,
+                )
+            )
+            moved = (*moved, *more)
+        session.cursor = seen.cursor
+        session.host = host
+        session.generation += 1
+        session.problem = ""
+        self.instances_changed = True
+        self.greeted[session.instance.uid] = None
+        self._note(moved)
+        for waiter in session.waiters:
+            if not waiter.done():
+                waiter.set_result(host)
+        session.waiters.clear()
+        for record in list(session.records.values()):
+            await self._follow(host, record)
+        self.wake()
+
+    async def _follow(self, host: Host, record: JobRecord) -> None:
+        """After a reconnect, ask for the output that is not here yet."""
+        if record.tombstone:
+            return
+        key = record.key
+        if not self._logs.is_complete(key.run_uid, key.attempt, key.rank):
+            self._addresses.setdefault(
+                record.job_uid, LogAddress(key.run_uid, key.attempt, key.rank, "")
+            )
+            size = self._logs.size(key.run_uid, key.attempt, key.rank)
+            await host.follow_log(record.job_uid, size)
+
+    async def _listen(self, session: Session, host: Host) -> None:
+        try:
+            async for batch in host.news():
+                await self._take(session, host, batch)
+        finally:
+            await host.close()
+
+    async def _take(self, session: Session, host: Host, batch: Sequence[Event | LogData]) -> None:
+        events = [item for item in batch if isinstance(item, Event)]
+        for item in batch:
+            if isinstance(item, LogData):
+                self._store_output(item)
+        if not events:
+            self.wake()
+            return
+        assert session.cursor is not None
+        cursor = Cursor(session.cursor.log_id, events[-1].number)
+        records = [event.record for event in events]
+        moved = await self._gate(
+            lambda: self._ledger.commit_records(
+                session.instance.uid,
+                records,
+                cursor,
+                snapshot=False,
+                fence=self._identity.fence,
+                now_ms=self._clock.now_ms(),
+            )
+        )
+        session.cursor = cursor
+        for record in records:
+            session.records[record.key] = record
+        self._note(moved)
+        await host.acknowledge(cursor)
+        self.wake()
+
+    def _store_output(self, piece: LogData) -> None:
+        address = self._addresses.get(piece.job_uid)
+        if address is None:
+            return  # A job that this ledger does not know; its record shows as foreign.
+        data = base64.b64decode(piece.data)
+        if not data and not piece.offset:
+            return  # It wrote nothing, and nothing is kept of that.
+        try:
+            self._logs.append(
+                address.run_uid,
+                address.attempt,
+                address.rank,
+                piece.offset,
+                data,
+                complete=piece.complete,
+            )
+        except OSError as problem:
+            # The host keeps its copy until the job is forgotten, which needs the whole output.
+            raise LedgerUnavailable(f"output cannot be kept: {problem.strerror}") from problem
+        if data:
+            self._progress.output(address.run_name, address.rank, data)
+        if piece.complete:
+            # Its last job event may have come before: look at the run again.
+            self.touched[address.run_uid] = None
+
+    def _note(self, keys: Iterable[JobKey]) -> None:
+        for key in keys:
+            self.touched[key.run_uid] = None
+
+    async def _lose(self, session: Session, problem: str) -> None:
+        was_reached = session.host is not None
+        session.host = None
+        if not was_reached and problem == session.problem:
+            return
+        session.problem = problem
+        self._progress.notice(f"host {session.instance.name}: {problem}")
+        self.instances_changed = True
+        try:
+            await self._gate(
+                lambda: self._ledger.mark_instance(
+                    session.instance.uid,
+                    state=InstanceState.UNREACHABLE,
+                    message=problem,
+                    now_ms=self._clock.now_ms(),
+                )
+            )
+        except LedgerUnavailable:
+            return  # Written with the next news; nothing is decided by it.
+        self.wake()
+
+    def _fail_waiters(self, session: Session, problem: ProviderError) -> None:
+        for waiter in session.waiters:
+            if not waiter.done():
+                waiter.set_exception(problem)
+        session.waiters.clear()
+
+
+def _request(instance: Instance) -> InstanceRequest:
+    return InstanceRequest(
+        uid=instance.uid,
+        name=instance.name,
+        fleet=instance.fleet,
+        declared=instance.declared,
+        share=(instance.parts, instance.number),
+    )

@@ -1,0 +1,205 @@
+"""
+The manager of one environment: hosts, runs and accepted plans, driven together.
+
+Exactly one process is it at a time, by the environment's lock: an `apply` that waits for its
+runs, or `serve`. Plans come in through the ledger, from this process or another, and are
+carried out oldest first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from fleetform.apply.execute import Outcome, execute
+from fleetform.controllers.hosts import HostSessions
+from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.runs import RunController
+from fleetform.model.plan import Plan
+from fleetform.model.ports import (
+    Accepted,
+    BlobStore,
+    Clock,
+    Gate,
+    Ledger,
+    LedgerUnavailable,
+    LogStore,
+    Progress,
+)
+from fleetform.providers.contract.hosts import HostProvider, Identity
+
+POLL_SECONDS = 0.02
+"""How late another process's commit is seen; a look costs about 10 microseconds."""
+
+UNAVAILABLE_SECONDS = 1.0
+"""Pause when the ledger cannot be written: a full disk is not emptied faster."""
+
+LoadPlan = Callable[[bytes], Plan]
+
+
+class Manager:
+    """
+    Runs until its owner says that it is done.
+
+    `fence` was taken under the environment's lock. `load_plan` reads what `accept` stored.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: HostProvider,
+        identity: Identity,
+        ledger: Ledger,
+        gate: Gate,
+        logs: LogStore,
+        blobs: BlobStore,
+        clock: Clock,
+        progress: Progress,
+        load_plan: LoadPlan,
+    ) -> None:
+        self._provider = provider
+        self._identity = identity
+        self._ledger = ledger
+        self._gate = gate
+        self._logs = logs
+        self._blobs = blobs
+        self._clock = clock
+        self._progress = progress
+        self._load_plan = load_plan
+        self._awake = asyncio.Event()
+        self._applying: str = ""
+        self._look_for_plans = True
+        self._serial: int | None = None
+        self.outcomes: dict[str, Outcome] = {}
+        """What became of the plans that this process carried out, by apply uid."""
+        self.runs: RunController | None = None
+
+    def wake(self) -> None:
+        """Look at once: something was written or heard."""
+        self._awake.set()
+
+    def plan_accepted(self) -> None:
+        """Say that this process has entered a plan."""
+        self._look_for_plans = True
+        self.wake()
+
+    async def run(self, finished: Callable[[Manager], bool]) -> None:
+        """
+        Manage until `finished` says so, which is asked after every round.
+
+        Raises:
+            FenceLost: Another process has become the manager.
+        """
+        async with Nursery() as nursery:
+            hosts = HostSessions(
+                provider=self._provider,
+                identity=self._identity,
+                ledger=self._ledger,
+                gate=self._gate,
+                logs=self._logs,
+                clock=self._clock,
+                progress=self._progress,
+                nursery=nursery,
+                wake=self.wake,
+            )
+            self.runs = RunController(
+                ledger=self._ledger,
+                gate=self._gate,
+                hosts=hosts,
+                blobs=self._blobs,
+                clock=self._clock,
+                progress=self._progress,
+                nursery=nursery,
+                fence=self._identity.fence,
+            )
+            await nursery.run(self._loop(self.runs, hosts, nursery, finished))
+
+    async def _loop(
+        self,
+        runs: RunController,
+        hosts: HostSessions,
+        nursery: Nursery,
+        finished: Callable[[Manager], bool],
+    ) -> None:
+        while True:
+            self._awake.clear()
+            try:
+                await self._start_plan(runs, hosts, nursery)
+                await runs.round()
+            except LedgerUnavailable as problem:
+                self._progress.notice(f"waiting for the ledger: {problem}")
+                runs.reload()
+                await asyncio.sleep(UNAVAILABLE_SECONDS)
+                continue
+            if not self._applying and not self._look_for_plans and finished(self):
+                return
+            await self._rest(runs)
+
+    async def _rest(self, runs: RunController) -> None:
+        """Wait for news, for another process's commit, or for the next time that is due."""
+        while not self._awake.is_set():
+            timeout = POLL_SECONDS
+            if runs.next_at_ms is not None:
+                until = (runs.next_at_ms - self._clock.now_ms()) / 1000
+                if until <= 0:
+                    return
+                timeout = min(timeout, until)
+            if runs.deadline_in_seconds() <= 0:
+                return
+            try:
+                await asyncio.wait_for(self._awake.wait(), timeout)
+            except TimeoutError:
+                serial = await self._gate(self._ledger.serial)
+                if serial != self._serial:
+                    self._serial = serial
+                    self._look_for_plans = True
+                    return
+
+    async def _start_plan(self, runs: RunController, hosts: HostSessions, nursery: Nursery) -> None:
+        if self._applying or not self._look_for_plans:
+            return
+        self._look_for_plans = False
+        found = await self._gate(self._ledger.unfinished_apply)
+        if found is None:
+            return
+        accepted, body = found
+        self._applying = accepted.apply_uid
+        plan = self._load_plan(body)
+        nursery.start(self._carry_out(accepted, plan, runs, hosts), name="apply")
+
+    async def _carry_out(
+        self, accepted: Accepted, plan: Plan, runs: RunController, hosts: HostSessions
+    ) -> None:
+        try:
+            outcome = await execute(
+                plan,
+                accepted,
+                ledger=self._ledger,
+                gate=self._gate,
+                world=hosts,
+                clock=self._clock,
+                progress=self._progress,
+            )
+            await self._gate(
+                lambda: self._ledger.finish_apply(
+                    accepted.apply_uid,
+                    state=outcome.state,
+                    summary=_summary(outcome),
+                    now_ms=self._clock.now_ms(),
+                )
+            )
+            self.outcomes[accepted.apply_uid] = outcome
+        except LedgerUnavailable as problem:
+            # What was done stays an open operation; the next look asks for it again.
+            self._progress.notice(f"the plan waits for the ledger: {problem}")
+            await asyncio.sleep(UNAVAILABLE_SECONDS)
+        finally:
+            self._applying = ""
+            self._look_for_plans = True
+            runs.reload()
+            self.wake()
+
+
+def _summary(outcome: Outcome) -> str:
+    lines = [outcome.summary, *(f"{key}: {error}" for key, error in outcome.failed.items())]
+    return "\n".join(lines)

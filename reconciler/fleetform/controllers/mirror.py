@@ -1,0 +1,112 @@
+"""
+The manager's copy of what is not over yet, refreshed by parts.
+
+The ledger is the truth. This copy is only ever filled from it: in whole at the start and when
+another process has written, else the runs that a commit of ours has touched, so that a round
+costs what has changed and not what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fleetform.agents.protocol.messages import JobKey
+from fleetform.model.instance import Allocation, Instance
+from fleetform.model.ports import Book, Outcome
+from fleetform.model.run import FINAL, Attempt, Job, Run, RunState, RunUid
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Mirror:
+    """Same names as `Book`, so that what reads a book reads this."""
+
+    serial: int = 0
+    runs: dict[RunUid, Run] = field(default_factory=dict)
+    attempts: dict[RunUid, Attempt] = field(default_factory=dict)
+    lingering_by_run: dict[str, tuple[Job, ...]] = field(default_factory=dict)
+    instances: tuple[Instance, ...] = ()
+    allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def lingering(self) -> tuple[Job, ...]:
+        return tuple(job for jobs in self.lingering_by_run.values() for job in jobs)
+
+    @property
+    def allocations(self) -> tuple[Allocation, ...]:
+        return tuple(one for many in self.allocations_by_run.values() for one in many)
+
+    def as_book(self) -> Book:
+        return Book(
+            serial=self.serial,
+            runs=self.runs,
+            attempts=self.attempts,
+            lingering=self.lingering,
+            instances=self.instances,
+            allocations=self.allocations,
+            outcomes=self.outcomes,
+        )
+
+    def replace(self, book: Book) -> None:
+        """Take over a whole reading."""
+        self.runs.clear()
+        self.attempts.clear()
+        self.lingering_by_run.clear()
+        self.allocations_by_run.clear()
+        self.outcomes.clear()
+        self.merge((), book)
+
+    def merge(self, uids: Iterable[RunUid], book: Book) -> None:
+        """Take over a partial reading: what `book` lacks of `uids` is over."""
+        for uid in uids:
+            self.runs.pop(uid, None)
+            self.attempts.pop(uid, None)
+            self.lingering_by_run.pop(uid, None)
+            self.allocations_by_run.pop(uid, None)
+        self.serial = book.serial
+        self.runs.update(book.runs)
+        self.attempts.update(book.attempts)
+        self.outcomes.update(book.outcomes)
+        self.instances = book.instances
+        for run_uid, jobs in _grouped(book.lingering, lambda job: job.key.run_uid).items():
+            self.lingering_by_run[run_uid] = tuple(jobs)
+        for run_uid, held in _grouped(book.allocations, lambda one: one.run_uid).items():
+            self.allocations_by_run[run_uid] = tuple(held)
+
+    def jobs_of(self, uid: str) -> Iterable[Job]:
+        """Return the jobs of a run that hosts may still know, latest attempt and older ones."""
+        attempt = self.attempts.get(RunUid(uid))
+        if attempt is not None:
+            yield from attempt.jobs
+        yield from self.lingering_by_run.get(uid, ())
+
+    def all_jobs(self) -> Iterable[Job]:
+        for attempt in self.attempts.values():
+            yield from attempt.jobs
+        for jobs in self.lingering_by_run.values():
+            yield from jobs
+
+    def job(self, key: JobKey) -> Job | None:
+        for job in self.jobs_of(key.run_uid):
+            if job.key == key:
+                return job
+        return None
+
+    def state_of(self, name: str) -> RunState | None:
+        outcome = self.outcomes.get(name)
+        return outcome.state if outcome else None
+
+    def all_final(self, names: Iterable[str]) -> bool:
+        """Tell whether every one of these runs is over."""
+        return all(name in self.outcomes and self.outcomes[name].state in FINAL for name in names)
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

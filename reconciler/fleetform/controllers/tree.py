@@ -1,0 +1,77 @@
+"""
+Keeps the environment as its tree says: looks, plans, and hands the plan to the manager.
+
+Level-triggered: every look compares the tree as it is with the world as it is; what changed
+since the last look only decides how soon. A tree that cannot be read, or whose
+`environment.yaml` is broken, changes nothing: what was applied last stays in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fleetform.model.plan import Plan
+from fleetform.model.ports import Progress, StalePlan
+
+LOOK_SECONDS = 0.5
+"""How late an edit is seen; a look is one `stat` a file."""
+
+RESYNC_SECONDS = 30.0
+"""A look at everything although no file changed: runs end, and what waited for them may go on."""
+
+RETRY_SECONDS = 1.0
+"""After a plan that went stale between planning and acceptance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and the sentences to show with it; `plan` None: the tree cannot be planned."""
+
+    plan: Plan | None
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeKeeper:
+    """
+    The loop of `serve`.
+
+    `fingerprint` names the tree's present content cheaply; `make_plan` loads and plans it;
+    `accept` enters a plan. All three are given by `wiring`.
+    """
+
+    fingerprint: Callable[[], object]
+    make_plan: Callable[[], Awaitable[Planned]]
+    accept: Callable[[Plan], Awaitable[None]]
+    progress: Progress
+
+    async def keep(self) -> None:
+        """Run until cancelled."""
+        seen: object = None
+        told: tuple[str, ...] = ()
+        next_look = 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            now = self.fingerprint()
+            if now != seen or loop.time() >= next_look:
+                planned = await self.make_plan()
+                if planned.notices != told:
+                    told = planned.notices
+                    for notice in told:
+                        self.progress.notice(notice)
+                settled = await self._reconcile(planned.plan)
+                seen = now if settled else None
+                next_look = loop.time() + RESYNC_SECONDS
+            await asyncio.sleep(LOOK_SECONDS if seen is not None else RETRY_SECONDS)
+
+    async def _reconcile(self, plan: Plan | None) -> bool:
+        if plan is None or plan.is_empty:
+            return True
+        try:
+            await self.accept(plan)
+        except StalePlan as stale:
+            self.progress.notice(f"planning again, because something moved: {stale}")
+            return False
+        return True

@@ -1,0 +1,265 @@
+"""
+Applies a plan: enters it, then carries it out or follows whoever does.
+
+One process manages an environment at a time. An `apply` that finds nobody becomes the manager
+until its own runs are over; one that finds somebody leaves its plan in the ledger and watches.
+When the manager goes away meanwhile, a watcher takes its place, so that nothing is left lying.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fleetform.model.plan import Plan
+from fleetform.model.ports import Accepted, LedgerUnavailable, RunHistory, StalePlan
+from fleetform.model.run import FINAL, RunState
+from fleetform.plan.file import dump
+from fleetform.store.blobs import FileBlobStore
+from fleetform.store.gate import WriterThread
+from fleetform.store.lock import try_lock
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.contents import freeze_contents
+from fleetform.wiring.driving import build_manager
+from fleetform.wiring.opening import host_provider, open_for_writing, refuse_if_outgrown
+from fleetform.wiring.problems import LedgerProblem
+
+if TYPE_CHECKING:
+    from fleetform.controllers.manager import Manager
+    from fleetform.model.ports import Gate, Ledger, Progress
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.store.ledger import SqliteLedger
+    from fleetform.wiring.workspace import Workspace
+
+FOLLOW_SECONDS = 0.05
+"""How late a follower sees the manager's commits."""
+
+OUTPUT_GRACE_MS = 3000
+"""How long to wait for the rest of the output once every run is over."""
+
+SETTLED = FINAL | {RunState.UNKNOWN}
+"""What an apply does not wait for: over, or waiting for evidence that may never come."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """
+    What an apply came to.
+
+    state: `done`, `failed` (a step failed), `handed-over` (somebody else carries it out and
+    nobody waits). `failed_steps` are sentences. `runs` are those that were waited for.
+    """
+
+    state: str
+    exit_code: int
+    failed_steps: tuple[str, ...] = ()
+    runs: tuple[RunHistory, ...] = ()
+    messages: tuple[str, ...] = field(default=())
+
+
+async def apply_plan(
+    workspace: Workspace, plan: Plan, *, who: str, detach: bool, progress: Progress
+) -> ApplyResult:
+    """
+    Carry out `plan`, and wait for its runs unless `detach`.
+
+    Raises:
+        StalePlan: Something that the plan touches is not as it was; nothing was changed.
+        Problem: The ledger cannot be used, or the world remembers another one.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        hosts = host_provider(workspace)
+        if try_first := workspace.manager() is None:
+            await refuse_if_outgrown(ledger, hosts)
+        freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+        try:
+            accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
+        except LedgerUnavailable as problem:
+            raise LedgerProblem(str(problem), "free some space and apply again") from problem
+        del try_first
+        apply = _Apply(workspace, plan, accepted, ledger, hosts, who, detach, progress)
+        return await apply.finish()
+
+
+class _Apply:
+    """One accepted plan on its way to its end."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        plan: Plan,
+        accepted: Accepted,
+        ledger: SqliteLedger,
+        hosts: HostProvider,
+        who: str,
+        detach: bool,
+        progress: Progress,
+    ) -> None:
+        self._workspace = workspace
+        self._plan = plan
+        self._accepted = accepted
+        self._ledger = ledger
+        self._hosts = hosts
+        self._who = who
+        self._detach = detach
+        self._progress = progress
+        self._names = waited_for(plan)
+        self._over_since_ms: int | None = None
+
+    async def finish(self) -> ApplyResult:
+        with WriterThread() as gate:
+            while not await self._is_over(gate):
+                with self._lock() as locked:
+                    if locked:
+                        await self._drive(gate)
+                        break
+                    if await self._follow(gate):
+                        break
+            return await gate(self._result)
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[bool]:
+        lock = try_lock(self._workspace.paths.manager_lock, who=self._who, command="apply")
+        try:
+            yield lock is not None
+        finally:
+            if lock is not None:
+                lock.release()
+
+    # -- driving ----------------------------------------------------------------------------------
+
+    async def _drive(self, gate: Gate) -> None:
+        manager = build_manager(
+            self._workspace, self._ledger, gate, self._hosts, who=self._who, progress=self._progress
+        )
+        await manager.run(self._driven)
+
+    def _driven(self, manager: Manager) -> bool:
+        """Every accepted plan is carried out; are our runs over, and is their output here?"""
+        if self._detach:
+            return True
+        assert manager.runs is not None
+        mirror = manager.runs.mirror
+        for name in self._names:
+            state = mirror.state_of(name)
+            if state is not None and state not in SETTLED:
+                self._over_since_ms = None
+                return False
+        now = SystemClock().now_ms()
+        if self._over_since_ms is None:
+            self._over_since_ms = now
+        return not manager.runs.owes_output() or now - self._over_since_ms > OUTPUT_GRACE_MS
+
+    # -- following --------------------------------------------------------------------------------
+
+    async def _follow(self, gate: Gate) -> bool:
+        """Watch until all is over (True), or until the manager has gone (False)."""
+        holder = self._workspace.manager()
+        if holder is not None:
+            self._progress.notice(
+                f"{holder.command} (pid {holder.pid}) manages this environment and carries it out"
+            )
+        if self._detach and holder is not None and holder.command == "serve":
+            return True
+        seen: dict[str, RunState] = {}
+        serial = -1
+        while self._workspace.manager() is not None:
+            if (now := await gate(self._ledger.serial)) != serial:
+                serial = now
+                await self._show(gate, seen)
+                if await self._is_over(gate):
+                    return True
+            await asyncio.sleep(FOLLOW_SECONDS)
+        return False
+
+    async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
+        histories = await gate(lambda: self._ledger.read_runs(list(self._names)))
+        for history in histories:
+            run = history.run
+            if seen.get(run.name) is not run.state:
+                seen[run.name] = run.state
+                self._progress.run_changed(run, run.message)
+
+    async def _is_over(self, gate: Gate) -> bool:
+        if self._accepted.state == "already-applied" and not self._names:
+            return True
+        record = await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid))
+        if record == "running":
+            return False
+        if self._detach:
+            return True
+        book = await gate(self._ledger.read_book)
+        return all(
+            name not in book.outcomes or book.outcomes[name].state in SETTLED
+            for name in self._names
+        )
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _result(self) -> ApplyResult:
+        failures = failed_steps(self._ledger, self._accepted.apply_uid)
+        runs = self._ledger.read_runs(list(self._names)) if self._names else ()
+        return ApplyResult(
+            state=self._state(failures),
+            exit_code=exit_code(self._plan, failures, runs, detached=self._detach),
+            failed_steps=failures,
+            runs=runs,
+        )
+
+    def _state(self, failures: Sequence[str]) -> str:
+        if failures:
+            return "failed"
+        if find_apply(self._ledger, self._accepted.apply_uid) == "running":
+            return "handed-over"
+        return "done"
+
+
+def waited_for(plan: Plan) -> tuple[str, ...]:
+    """Name the runs that an apply of this plan follows to their end."""
+    submitted = [
+        change.key.name
+        for change in plan.changes
+        if change.key.kind == "run" and any(step.verb != "run.archive" for step in change.steps)
+    ]
+    progressing = [key.name for key in plan.progressing if key.kind == "run"]
+    return tuple(dict.fromkeys((*submitted, *progressing)))
+
+
+def find_apply(ledger: Ledger, apply_uid: str) -> str:
+    """Return the state of an apply: `running`, `done`, `failed`, `interrupted`."""
+    for record in ledger.read_applies(limit=1000):
+        if record.uid == apply_uid:
+            return record.state
+    return "done"
+
+
+def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
+    for record in ledger.read_applies(limit=1000):
+        if record.uid == apply_uid and record.state == "failed":
+            return tuple(record.summary.splitlines()[1:]) or (record.summary,)
+    return ()
+
+
+def exit_code(
+    plan: Plan, failures: Sequence[str], runs: Sequence[RunHistory], *, detached: bool
+) -> int:
+    """Choose by the table: 1 a step failed, 3 something is held, 4 a run failed, 0 all is well."""
+    if failures:
+        return 1
+    if plan.held:
+        return 3
+    ended_badly = any(
+        run.run.state in FINAL
+        and run.run.state is not RunState.DONE
+        and not run.archived
+        and run.run.template.wanted != "stopped"
+        for run in runs
+    )
+    settled = {item.key.name for item in plan.settled} - {run.run.name for run in runs}
+    return 4 if (ended_badly and not detached) or settled else 0
+
+
+__all__ = ["ApplyResult", "StalePlan", "apply_plan"]

@@ -1,0 +1,44 @@
+"""Where state lies: outside every tree, keyed by the environment's uid."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def state_home() -> Path:
+    """Return the user's state folder: FLEETFORM_STATE_HOME, else the XDG one."""
+    if home := os.environ.get("FLEETFORM_STATE_HOME"):
+        return Path(home).absolute()
+    if xdg := os.environ.get("XDG_STATE_HOME"):
+        return Path(xdg).absolute() / "fleetform"
+    return Path.home() / ".local" / "state" / "fleetform"
+
+
+@dataclass(frozen=True, slots=True)
+class StatePaths:
+    """All paths of one environment. `hosts` and `volumes` are the world: they outlive a ledger."""
+
+    home: Path
+    environment_uid: str
+
+    @property
+    def environment(self) -> Path:
+        return self.home / "environments" / self.environment_uid
+
+    @property
+    def ledger(self) -> Path:
+        return self.environment / "ledger.db"
+
+    @property
+    def manager_lock(self) -> Path:
+        return self.environment / "manager.lock"
+
+    @property
+    def logs(self) -> Path:
+        return self.environment / "logs"
+
+    @property
+    def blobs(self) -> Path:
+        return self.environment / "blobs"

@@ -1,0 +1,54 @@
+"""From a loaded tree to a plan that a second reader has checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleetform.checker import check
+from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.plan import Permissions, Plan
+from fleetform.plan.planner import plan
+from fleetform.wiring.problems import PlanProblem
+
+if TYPE_CHECKING:
+    from fleetform.spec.desired import Desired, Loaded
+    from fleetform.wiring.workspace import Workspace
+
+
+def make_plan(
+    workspace: Workspace, loaded: Loaded, permissions: Permissions, *, now_ms: int
+) -> Plan:
+    """
+    Compare the tree with the ledger.
+
+    Raises:
+        LedgerProblem: The ledger cannot be read.
+        PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
+    """
+    assert loaded.desired is not None, "the caller has refused a tree without an environment"
+    reader = workspace.reader()
+    live = reader.read_live() if reader is not None else nothing_yet(loaded.desired)
+    return checked_plan(loaded.desired, live, permissions, now_ms=now_ms)
+
+
+def checked_plan(desired: Desired, live: Live, permissions: Permissions, *, now_ms: int) -> Plan:
+    made = plan(desired, live, permissions=permissions, now_ms=now_ms)
+    if violations := check(made, desired, live, permissions):
+        raise PlanProblem(
+            "this plan breaks a rule that no plan may break: "
+            + "; ".join(violation.sentence for violation in violations),
+            "nothing was changed; please report it with the output of `fleetform plan --json`",
+        )
+    return made
+
+
+def nothing_yet(desired: Desired) -> Live:
+    """What is live before the first apply."""
+    return Live(
+        environment_uid=desired.environment.uid,
+        ledger_id="",
+        epoch=0,
+        status=LedgerStatus.EMPTY,
+        serial=0,
+        resources={},
+    )

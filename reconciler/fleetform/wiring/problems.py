@@ -1,0 +1,43 @@
+"""
+What a person can get wrong, as one tree of exceptions with an exit code each.
+
+    Problem (1)
+    ├── WorkspaceProblem (1)   no environment here, or it cannot be read
+    ├── LedgerProblem (1)      the ledger cannot be opened or written
+    ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
+    ├── RecoveringProblem (3)  the world remembers another ledger
+    └── Locked (6)             somebody else manages the environment
+"""
+
+from __future__ import annotations
+
+
+class Problem(Exception):
+    """One sentence about what is wrong, and one about what to do next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+
+class WorkspaceProblem(Problem):
+    pass
+
+
+class LedgerProblem(Problem):
+    pass
+
+
+class PlanProblem(Problem):
+    pass
+
+
+class RecoveringProblem(Problem):
+    exit_code = 3
+
+
+class Locked(Problem):
+    exit_code = 6

@@ -1,0 +1,174 @@
+"""
+`serve`: the manager for as long as it runs, with the tree kept and the API answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from typing import TYPE_CHECKING
+
+from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.tree import Planned, TreeKeeper
+from fleetform.model.plan import Permissions, Plan
+from fleetform.model.ports import LedgerUnavailable
+from fleetform.plan.file import dump
+from fleetform.source.tree import fingerprint
+from fleetform.store.blobs import FileBlobStore
+from fleetform.store.gate import WriterThread
+from fleetform.store.lock import try_lock
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.contents import freeze_contents
+from fleetform.wiring.driving import build_manager
+from fleetform.wiring.opening import host_provider, open_for_writing, refuse_if_outgrown
+from fleetform.wiring.planning import checked_plan
+from fleetform.wiring.problems import Locked, Problem
+
+if TYPE_CHECKING:
+    from fleetform.controllers.manager import Manager
+    from fleetform.model.ports import Gate, Progress
+    from fleetform.store.ledger import SqliteLedger
+    from fleetform.wiring.workspace import Workspace
+
+WHO = "serve"
+
+
+async def serve(
+    workspace: Workspace, *, listen: str | None, progress: Progress, once: bool = False
+) -> int:
+    """
+    Manage the environment until a signal, or with `once` until nothing is left to do.
+
+    Raises:
+        Locked: Somebody else manages it.
+        Problem: The ledger cannot be used.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        hosts = host_provider(workspace)
+        await refuse_if_outgrown(ledger, hosts)
+        lock = try_lock(workspace.paths.manager_lock, who=WHO, command="serve")
+        if lock is None:
+            raise _locked(workspace)
+        with contextlib.closing(_Release(lock)), WriterThread() as gate:
+            manager = build_manager(workspace, ledger, gate, hosts, who=WHO, progress=progress)
+            await _serve(workspace, ledger, gate, manager, listen, progress, once=once)
+    return 0
+
+
+class _Release:
+    def __init__(self, lock: object) -> None:
+        self._lock = lock
+
+    def close(self) -> None:
+        self._lock.release()  # type: ignore[attr-defined]
+
+
+async def _serve(
+    workspace: Workspace,
+    ledger: SqliteLedger,
+    gate: Gate,
+    manager: Manager,
+    listen: str | None,
+    progress: Progress,
+    *,
+    once: bool,
+) -> None:
+    stopped = _stop_on_signals(manager)
+    looked = asyncio.Event()
+
+    async def make_plan() -> Planned:
+        try:
+            return await _plan(workspace, ledger, gate)
+        finally:
+            looked.set()
+
+    async def accept(plan: Plan) -> None:
+        freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+        body = dump(plan)
+        now = SystemClock().now_ms()
+        await gate(lambda: ledger.accept(plan, body, who=WHO, now_ms=now))
+        manager.plan_accepted()
+
+    keeper = TreeKeeper(lambda: fingerprint(workspace.root), make_plan, accept, progress)
+
+    def finished(manager: Manager) -> bool:
+        if stopped.is_set():
+            return True
+        assert manager.runs is not None
+        return once and looked.is_set() and not manager.runs.mirror.runs
+
+    async with Nursery() as nursery:
+        nursery.start(keeper.keep(), name="tree")
+        if listen is not None:
+            nursery.start(_answer(workspace, listen, progress), name="api")
+        progress.notice(f"serving {workspace.environment.name} from {workspace.root}")
+        await nursery.run(manager.run(finished))
+
+
+async def _plan(workspace: Workspace, ledger: SqliteLedger, gate: Gate) -> Planned:
+    """Load and plan; what is broken holds back itself, and an unreadable tree everything."""
+    loaded = await asyncio.to_thread(workspace.load)
+    notices = tuple(
+        f"{one.place.file}:{one.place.line}: {one.summary} {one.detail}".rstrip()
+        for one in loaded.errors
+    )
+    if loaded.desired is None:
+        return Planned(None, (*notices, "what was applied last stays in force"))
+    try:
+        live = await gate(ledger.read_live)
+        plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
+    except Problem as problem:
+        return Planned(None, (*notices, problem.message))
+    except LedgerUnavailable as problem:
+        return Planned(None, (*notices, str(problem)))
+    held = tuple(
+        f"held: {item.change.key}: {item.detail} {item.cure}".rstrip() for item in plan.held
+    )
+    return Planned(plan, (*notices, *held))
+
+
+def _stop_on_signals(manager: Manager) -> asyncio.Event:
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        stopped.set()
+        manager.wake()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopped
+
+
+async def _answer(workspace: Workspace, listen: str, progress: Progress) -> None:
+    """Answer the read-only API until cancelled."""
+    try:
+        import uvicorn
+
+        from fleetform.api.app import create_app
+    except ModuleNotFoundError as missing:
+        raise Problem(
+            f"the API needs the package {missing.name}",
+            "install `fleetform[server]`, or leave --listen out",
+        ) from missing
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit():
+        raise Problem(f"--listen {listen} is not HOST:PORT", "for instance 127.0.0.1:8433")
+    app = create_app(reader_factory=workspace.reader, logs_factory=workspace.logs)
+    config = uvicorn.Config(app, host=host, port=int(port), log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None  # type: ignore[method-assign]
+    progress.notice(f"the API answers at http://{host}:{port}/api/v1")
+    await server.serve()
+
+
+def _locked(workspace: Workspace) -> Locked:
+    holder = workspace.manager()
+    if holder is None:
+        return Locked("somebody else has just begun to manage this environment", "try again")
+    return Locked(
+        f"{holder.command} of {holder.who} (pid {holder.pid}) manages this environment since "
+        f"{holder.since}",
+        "wait for it, or stop it",
+    )

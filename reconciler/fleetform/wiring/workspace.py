@@ -1,0 +1,104 @@
+"""
+One environment on this machine: its tree, and where its state lies.
+
+Opening one reads `environment.yaml` and nothing else, so that `ps` and `logs` cost what they
+show. Heavy drivers are imported by the call that needs them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetform.wiring.paths import StatePaths, state_home
+from fleetform.wiring.problems import LedgerProblem, WorkspaceProblem
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import LogStore, Reader
+    from fleetform.spec.desired import Environment, Loaded
+    from fleetform.store.lock import Holder
+
+ENVIRONMENT_FILE = "environment.yaml"
+
+
+def find_root(path: str | None) -> Path:
+    """
+    Find the tree: `path`, or the nearest folder upward from here that is an environment.
+
+    Raises:
+        WorkspaceProblem: There is none.
+    """
+    if path is not None:
+        root = Path(path).absolute()
+        if (root / ENVIRONMENT_FILE).is_file():
+            return root
+        raise WorkspaceProblem(
+            f"{path} is not an environment: it has no {ENVIRONMENT_FILE}",
+            "name the folder that has one, or make one with `fleetform init`",
+        )
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / ENVIRONMENT_FILE).is_file():
+            return folder
+    raise WorkspaceProblem(
+        f"no {ENVIRONMENT_FILE} here or in any folder above",
+        "go to an environment's folder, name it as PATH, or make one with `fleetform init`",
+    )
+
+
+class Workspace:
+    """Where the tree is and where its state lies. `open` makes one."""
+
+    def __init__(self, root: Path, environment: Environment) -> None:
+        self.root = root
+        self.environment = environment
+        self.state = state_home()
+        self.paths = StatePaths(self.state, environment.uid)
+
+    @classmethod
+    def open(cls, path: str | None = None) -> Workspace:
+        """
+        Raises:
+            WorkspaceProblem: There is no environment, or its file cannot be used.
+        """
+        from fleetform.spec.tree import read_environment
+
+        root = find_root(path)
+        environment, findings = read_environment(root)
+        if environment is None:
+            first = findings[0] if findings else None
+            detail = f": {first.detail or first.summary}" if first else ""
+            raise WorkspaceProblem(
+                f"{root / ENVIRONMENT_FILE} cannot be used{detail}",
+                "`fleetform validate` shows what is wrong, with the place",
+            )
+        return cls(root, environment)
+
+    def load(self) -> Loaded:
+        """Read the whole tree; what is wrong with it comes as findings."""
+        from fleetform.spec.tree import load_tree
+
+        return load_tree(self.root)
+
+    def reader(self) -> Reader | None:
+        """Open the ledger for reading; None when nothing was ever applied."""
+        from fleetform.store.errors import StoreError
+        from fleetform.store.snapshot import Snapshot
+
+        if not self.paths.ledger.exists():
+            return None
+        try:
+            return Snapshot.open(self.paths.ledger, self.environment.uid)
+        except StoreError as problem:
+            raise LedgerProblem(problem.message, problem.advice) from problem
+
+    def logs(self) -> LogStore:
+        from fleetform.logs import FileLogStore
+
+        return FileLogStore(self.paths.logs)
+
+    def manager(self) -> Holder | None:
+        """Say who manages the environment now, if anybody does."""
+        from fleetform.store.lock import who_holds
+
+        return who_holds(self.paths.manager_lock)
