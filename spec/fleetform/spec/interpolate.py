@@ -1,0 +1,187 @@
+"""
+`${{ matrix.lr }}`: values of the document in its own texts.
+
+A text is compiled once and rendered for each element of a sweep, so that ten thousand elements
+cost ten thousand joins of strings. Nothing here executes: an expression is a namespace, a dot
+and a key, and planning a branch that nobody has reviewed stays safe. What an expression may
+name is known before it is rendered, so all its mistakes are told at compilation and rendering
+cannot fail.
+
+`$${{` stands for a literal `${{`. A plain `$$` and `${NAME}` belong to the shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.names import nearest, scalar_text
+
+MARK = "${{"
+
+_SUMMARY = "An expression cannot be resolved"
+
+_EXPRESSION = re.compile(r"\$?\$\{\{(?P<body>.*?)\}\}", re.DOTALL)
+_REFERENCE = re.compile(r"\s*([A-Za-z_]+)\.([A-Za-z_][A-Za-z0-9_-]*)\s*", re.ASCII)
+
+# Known only on the host, when the job starts; the shell can have them there.
+_AT_RUN_TIME = {
+    "node": "Which node a command runs on is known when it starts: in commands, write `$FLEETFORM_NODE_RANK`.",
+    "dstack": "What dstack puts there is known when the job starts: in commands, write the variables `$DSTACK_…`.",
+}
+_NOT_BUILT = {"secrets": "Secrets are not carried out by this version of fleetform."}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """
+    A compiled text: literal parts and references, in order.
+
+    A reference is `(namespace, key)`.
+    """
+
+    parts: tuple[str | tuple[str, str], ...]
+
+    @property
+    def sole(self) -> tuple[str, str] | None:
+        """The reference, when the text is one reference and nothing else."""
+        first = self.parts[0] if len(self.parts) == 1 else None
+        return first if isinstance(first, tuple) else None
+
+
+Scope = Mapping[str, Mapping[str, Any]]
+"""Values by namespace and key: `{"matrix": {"lr": 0.1}, "run": {"name": ...}}`."""
+
+
+def mentions(value: Any) -> bool:
+    """Whether an expression or an escape stands anywhere in a JSON value."""
+    if isinstance(value, str):
+        return MARK in value
+    if isinstance(value, Mapping):
+        return any(mentions(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(mentions(item) for item in value)
+    return False
+
+
+def compile_value(value: Any) -> Any:
+    """The value with each text that has an expression replaced by its `Text`; others are kept."""
+    if isinstance(value, str):
+        return compile_text(value) if MARK in value else value
+    if isinstance(value, Mapping):
+        return {key: compile_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [compile_value(item) for item in value]
+    return value
+
+
+def compile_text(text: str) -> Text:
+    """
+    Split a text at its expressions.
+
+    What is no reference to a namespace's key becomes the reference `("", body)`, which no
+    scope has, so that `problems` names it.
+    """
+    parts: list[str | tuple[str, str]] = []
+    end = 0
+    for match in _EXPRESSION.finditer(text):
+        parts.append(text[end : match.start()])
+        end = match.end()
+        if match[0].startswith("$$"):
+            parts.append(match[0][1:])
+            continue
+        reference = _REFERENCE.fullmatch(match["body"])
+        parts.append((reference[1], reference[2]) if reference else ("", match["body"].strip()))
+    rest = text[end:]
+    if rest.count(MARK) > rest.count("$" + MARK):
+        # Opened and never closed.
+        parts.append(("", rest[rest.index(MARK) + len(MARK) :].strip()))
+    else:
+        parts.append(rest.replace("$" + MARK, MARK))
+    return Text(tuple(part for part in parts if part != ""))
+
+
+def references(
+    compiled: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[Any, tuple[str, str]]]:
+    """Each reference in a compiled value, with the path of the text that it stands in."""
+    if isinstance(compiled, Text):
+        for part in compiled.parts:
+            if isinstance(part, tuple):
+                yield path, part
+    elif isinstance(compiled, Mapping):
+        for key, item in compiled.items():
+            yield from references(item, (*path, key))
+    elif isinstance(compiled, list | tuple):
+        for number, item in enumerate(compiled):
+            yield from references(item, (*path, number))
+
+
+def problems(
+    compiled: Any, known: Mapping[str, Collection[str]], path: tuple[str | int, ...] = ()
+) -> Iterator[Problem]:
+    """
+    What cannot be resolved in a compiled value.
+
+    `known` has the keys by namespace; one without keys is known and empty.
+    """
+    for at, (namespace, key) in references(compiled, path):
+        detail, advice = _judge(namespace, key, known)
+        if detail:
+            yield Problem("unknown-reference", _SUMMARY, at, detail, advice)
+
+
+def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tuple[str, str]:
+    whole = f"`${{{{ {namespace}.{key} }}}}`"
+    if not namespace:
+        return (
+            f"`${{{{ {key} }}}}` is not a reference.",
+            "Write a namespace, a dot and a key: `${{ matrix.lr }}`. `$${{` stands for a literal `${{`.",
+        )
+    if namespace in _NOT_BUILT:
+        return (
+            f"{whole}: {_NOT_BUILT[namespace]}",
+            "Let the program read it from a file on the host.",
+        )
+    if namespace in _AT_RUN_TIME:
+        return f"{whole} has no value when the tree is planned.", _AT_RUN_TIME[namespace]
+    if namespace not in known:
+        return f"{whole}: there is nothing called `{namespace}` here.", _candidates(
+            namespace, known
+        )
+    if key not in known[namespace]:
+        return f"{whole}: `{namespace}` has no `{key}` here.", _candidates(key, known[namespace])
+    return "", ""
+
+
+def _candidates(wrong: str, right: Collection[str]) -> str:
+    if not right:
+        return ""
+    close = nearest(wrong, right)
+    listed = ", ".join(f"`{name}`" for name in sorted(right))
+    return (f"Did you mean `{close}`? " if close else "") + f"There is {listed}."
+
+
+def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
+    """
+    The value with each reference filled in.
+
+    `scope` has every namespace and key that occurs; `problems` has seen to that. With `native`
+    a text that is one reference keeps the type of what it names, so that
+    `nodes: ${{ matrix.nodes }}` is a number.
+    """
+    if isinstance(compiled, Text):
+        if native and (sole := compiled.sole):
+            return scope[sole[0]][sole[1]]
+        return "".join(
+            part if isinstance(part, str) else scalar_text(scope[part[0]][part[1]])
+            for part in compiled.parts
+        )
+    if isinstance(compiled, dict):
+        return {key: render(item, scope, native=native) for key, item in compiled.items()}
+    if isinstance(compiled, list):
+        return [render(item, scope, native=native) for item in compiled]
+    return compiled

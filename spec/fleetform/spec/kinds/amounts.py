@@ -1,0 +1,201 @@
+"""
+Amounts as fields: the parsers of `quantities`, with what the schema says of each.
+
+The schema's patterns are looser than the parsers on purpose: an editor should complete and
+catch gross slips, and the exact message comes from loading.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from fleetform.spec.kinds.base import refuse
+from fleetform.spec.quantities import (
+    OFF,
+    Gpu,
+    Range,
+    parse_cpu,
+    parse_disk,
+    parse_duration,
+    parse_gpu,
+    parse_memory,
+    parse_memory_range,
+)
+
+_SIZE = r"\s*[0-9]+(\.[0-9]+)?\s*([TGMK]?[Bb])?\s*"
+_EXPRESSION = {"type": "string", "pattern": r"\$\{\{"}
+
+
+def _size_schema(example: str) -> dict[str, Any]:
+    text = {"type": "string", "pattern": rf"^({_SIZE})?(\.\.({_SIZE})?)?$", "examples": [example]}
+    number = {"type": "number", "minimum": 0, "description": "Gigabytes."}
+    return {"text": text, "number": number}
+
+
+def _range_schema(example: str) -> dict[str, Any]:
+    end = _size_schema("8GB")
+    either = [end["text"], end["number"]]
+    mapping = {
+        "type": "object",
+        "properties": {"min": {"anyOf": either}, "max": {"anyOf": either}},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    return {"anyOf": [*_size_schema(example).values(), mapping, _EXPRESSION]}
+
+
+_COUNT = {"type": "integer", "minimum": 0}
+_COUNT_TEXT = {"type": "string", "pattern": r"^\s*([0-9]+)?\s*(\.\.\s*([0-9]+)?)?\s*$"}
+_COUNT_RANGE = {
+    "anyOf": [
+        _COUNT,
+        _COUNT_TEXT,
+        {
+            "type": "object",
+            "properties": {"min": _COUNT, "max": _COUNT},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
+
+_CPU_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^\s*[0-9.]+\s*$", "examples": ["2..", "0.5", "4..8"]},
+        {
+            "type": "object",
+            "properties": {
+                "min": {"type": ["number", "string"]},
+                "max": {"type": ["number", "string"]},
+                "count": {"type": ["number", "string", "object"]},
+            },
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+        _EXPRESSION,
+    ]
+}
+
+_GPU_SCHEMA = {
+    "anyOf": [
+        _COUNT,
+        {"type": "string", "minLength": 1, "examples": ["A100:80GB:1..8", "24GB..", "nvidia:2"]},
+        {
+            "type": "object",
+            "properties": {
+                "vendor": {"type": "string", "examples": ["nvidia", "amd"]},
+                "name": {
+                    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+                },
+                "memory": _range_schema("80GB"),
+                "count": _COUNT_RANGE,
+            },
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
+
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "description": "Seconds."},
+        {
+            "type": "string",
+            "pattern": r"^\s*([0-9]+\s*[wdhms]?\s*)+$",
+            "examples": ["90s", "5m", "2h", "1h30m"],
+        },
+        _EXPRESSION,
+    ]
+}
+
+
+def _offable(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [*schema["anyOf"], {"enum": ["off", False, -1]}]}
+
+
+def _cpu_range(value: Any) -> Range:
+    cpu = parse_cpu(value)
+    if cpu.arch or cpu.count is None:
+        raise refuse(
+            "not-carried-out",
+            "Choosing hosts by architecture is not carried out by this version of fleetform.",
+            "Say how many CPUs only, and name fleets of the right architecture in `fleets`.",
+        )
+    return cpu.count
+
+
+def _gpu(value: Any) -> Gpu:
+    gpu = parse_gpu(value)
+    if gpu.total_memory or gpu.compute_capability:
+        raise refuse(
+            "not-carried-out",
+            "`total_memory` and `compute_capability` are not carried out by this version of fleetform.",
+            "Name the GPUs that will do (`name: [A100, H100]`), or the memory of one (`memory: 40GB..`).",
+        )
+    return gpu
+
+
+def _exact(range_: Range, what: str) -> int:
+    if range_.min is None or range_.min != range_.max:
+        raise refuse("wrong-type", f"What a host has is one amount of {what}, not a range.")
+    return range_.min
+
+
+def _capacity_cpu(value: Any) -> int:
+    return _exact(_cpu_range(value), "CPUs")
+
+
+def _capacity_gpu(value: Any) -> Gpu:
+    gpu = _gpu(value)
+    if len(gpu.names) > 1:
+        raise refuse("wrong-type", "What a host has is GPUs of one name.")
+    if gpu.count is None:
+        raise refuse("wrong-type", "How many GPUs the host has is missing.", "Write `A100:80GB:8`.")
+    _exact(gpu.count, "GPUs")
+    if gpu.memory is not None:
+        _exact(gpu.memory, "GPU memory")
+    return gpu
+
+
+def _duration(value: Any) -> int:
+    return parse_duration(value)
+
+
+def _limit(value: Any) -> int | None:
+    seconds = parse_duration(value, off=True)
+    return None if seconds == OFF else seconds
+
+
+_AMOUNT_SCHEMA = {"anyOf": [*_size_schema("64GB").values(), _EXPRESSION]}
+
+CpuRange = Annotated[Range, PlainValidator(_cpu_range), WithJsonSchema(_CPU_SCHEMA)]
+MemoryRange = Annotated[
+    Range, PlainValidator(parse_memory_range), WithJsonSchema(_range_schema("8GB.."))
+]
+DiskRange = Annotated[
+    Range,
+    PlainValidator(parse_disk),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_range_schema("100GB..")["anyOf"],
+                {
+                    "type": "object",
+                    "properties": {"size": _range_schema("100GB..")},
+                    "additionalProperties": False,
+                    "required": ["size"],
+                },
+            ]
+        }
+    ),
+]
+Size = Annotated[int, PlainValidator(parse_memory), WithJsonSchema(_AMOUNT_SCHEMA)]
+Gpus = Annotated[Gpu, PlainValidator(_gpu), WithJsonSchema(_GPU_SCHEMA)]
+Duration = Annotated[int, PlainValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Limit = Annotated[int | None, PlainValidator(_limit), WithJsonSchema(_offable(_DURATION_SCHEMA))]
+"""A duration, or `off` for none."""
+CapacityCpu = Annotated[int, PlainValidator(_capacity_cpu), WithJsonSchema(_CPU_SCHEMA)]
+CapacityGpu = Annotated[Gpu, PlainValidator(_capacity_gpu), WithJsonSchema(_GPU_SCHEMA)]

@@ -1,0 +1,161 @@
+"""
+What every declared document has, and the scalar types that the kinds are made of.
+
+A model accepts each spelling of the language and holds one meaning; `to_canonical` gives that
+meaning as JSON values, of what was set and nothing else. A validator refuses with `refuse`, or
+a plain ValueError, in words that are shown to people as they stand.
+
+Attribute docstrings are the fields' documentation, but reading them costs a parse of the source
+for each class, some 15 ms in all at every start; so `schema` reads them when it is asked to,
+and pydantic's own option stays off. Models build their validators on first use for the same
+reason: nested ones are then built once, as a part of their kind's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.names import name_problem
+from fleetform.spec.quantities import Gpu, Range, gpu_document
+from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+
+
+def refuse(code: str, detail: str, advice: str = "") -> PydanticCustomError:
+    """The error a validator raises; `code` is the finding's."""
+    # The template has the one placeholder, so that braces in a value are never read as one.
+    return PydanticCustomError(code, "{detail}", {"detail": detail, "advice": advice})
+
+
+class Model(BaseModel):
+    """A part of a document."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    left_out: ClassVar[frozenset[str]] = frozenset()
+    """Fields that belong to the spelling and not to the meaning."""
+
+    def to_canonical(self) -> dict[str, Any]:
+        """JSON values of what is set; a null is not set."""
+        canonical = {}
+        for name in self.model_fields_set:
+            value = getattr(self, name)
+            if value is not None and name not in self.left_out:
+                canonical[name] = canonical_value(value)
+        return canonical
+
+    def empty_fields(self) -> Iterator[str]:
+        """Fields that are written down without a value."""
+        return (name for name in self.model_fields_set if getattr(self, name) is None)
+
+
+def canonical_value(value: Any) -> Any:
+    """The JSON value of a field's value."""
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Model):
+        return value.to_canonical()
+    if isinstance(value, Range):
+        return value.document()
+    if isinstance(value, Gpu):
+        document = gpu_document(value)
+        # Any of the names will do, so their order says nothing.
+        return document | {"name": sorted(document["name"])} if "name" in document else document
+    if isinstance(value, Mapping):
+        return {key: canonical_value(item) for key, item in value.items()}
+    return [canonical_value(item) for item in value]
+
+
+def text_of(value: Any, what: str) -> str:
+    """
+    Text where numbers are as good: `{LR: 0.1}` is `{LR: "0.1"}`.
+
+    Truth values are refused: whether a program is to see `true`, `True` or `1` is for whoever
+    wrote it to say.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    advice = "Put it in quotes." if isinstance(value, bool) else ""
+    raise refuse("wrong-type", f"{what}: {unfit(value, 'text')}", advice)
+
+
+def one_or_many(value: Any) -> Any:
+    """A list where a single entry may stand alone: `fleets: local`."""
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+def each_once(what: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A validator: no entry twice. Gives them sorted, because their order means nothing."""
+
+    def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        ordered = tuple(sorted(values))
+        for one, next_one in itertools.pairwise(ordered):
+            if one == next_one:
+                raise refuse("said-twice", f"The {what} {shown(one)} is named twice.")
+        return ordered
+
+    return check
+
+
+def _check_name(value: str) -> str:
+    problem = name_problem(value)
+    if problem is not None:
+        raise refuse("bad-name", problem)
+    return value
+
+
+def _tags(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise refuse("wrong-type", str(unfit(value, "a mapping, such as `{team: vision}`")))
+    for key in value:
+        if not re.fullmatch(r"[_\-a-zA-Z0-9]{1,60}", key, re.ASCII):
+            raise refuse(
+                "bad-tag",
+                f"{shown(key)} cannot be a tag's name.",
+                "Use 1 to 60 letters, digits, `-` and `_`.",
+            )
+    return {key: text_of(item, f"The tag `{key}`") for key, item in value.items()}
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+Whole = Annotated[int, BeforeValidator(parse_count)]
+Flag = Annotated[bool, Field(strict=True)]
+Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
+
+
+class Document(Model):
+    """What every declared document may say."""
+
+    left_out: ClassVar[frozenset[str]] = frozenset({"type", "name"})
+
+    name: Name
+    """
+    The resource's name: a letter, then letters, digits and `-`, in lower case, 2 to 41 in all.
+    Another name is another resource. Example: `train-llama`.
+    """
+
+    description: str | None = None
+    """Words for people. Example: `Nightly evaluation of the last checkpoint`."""
+
+    tags: Tags | None = None
+    """
+    Names and values to find and group by. Example: `{team: vision, cost-center: "42"}`.
+    """
+
+    protect: Flag | None = None
+    """
+    Refuse to delete, replace or end it, whatever a plan says. Taking the protection away is a
+    change of its own, and holds for the plan after it. Example: `true`.
+    """
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong between fields that are each right; a kind adds its own."""
+        yield from ()
