@@ -1,0 +1,47 @@
+"""
+Which run starts where: one pure function of the queue and what is free.
+
+`schedule` drives the live loop and replays of recorded traces alike. It knows no clock and
+starts nothing: whoever called it commits the placements, and one that misses is simply
+considered again in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fleetform.model.decision import Decisions
+from fleetform.model.instance import Instance
+from fleetform.schedule.policies import Policies, Reservations
+from fleetform.schedule.queue import Queue, queue_from_book
+from fleetform.schedule.round import Round
+
+__all__ = ["Policies", "Queue", "Reservations", "queue_from_book", "schedule"]
+
+
+def schedule(
+    queue: Queue,
+    instances: Iterable[Instance],
+    reservations: Reservations,
+    policies: Policies,
+    *,
+    now_ms: int,
+) -> Decisions:
+    """
+    Decide one round.
+
+    Args:
+        queue: What waits, and what is held now.
+        instances: Of all fleets, in any state and order. Only ready ones take jobs; the others
+            count when a run is judged impossible.
+        reservations: Instances set apart; there are none to declare yet.
+        policies: Rules of the environment.
+        now_ms: Unix milliseconds.
+
+    Returns:
+        The same decisions for the same inputs in any order. Every run of the queue is in
+        exactly one of starts, waiting, impossible and aborts. A second round over the result,
+        with the starts allotted, starts nothing more.
+    """
+    assert reservations == (), reservations
+    return Round(queue, instances, policies, now_ms).decide()

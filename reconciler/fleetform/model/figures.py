@@ -1,0 +1,51 @@
+"""
+Amounts in sentences for people: rounded, with few digits.
+
+Not for documents: `spec.quantities` writes what reads back to the same value, this does not.
+Pure rooms that do not know each other share it, so that one amount looks the same everywhere.
+"""
+
+from __future__ import annotations
+
+_UNITS = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+
+
+def cpus(millicores: int) -> str:
+    """Write `1 CPU`, `0.5 CPUs`, `16 CPUs`."""
+    return f"{decimal(millicores, 1000)} {'CPU' if millicores == 1000 else 'CPUs'}"
+
+
+def size(size_bytes: int) -> str:
+    """Write bytes in the largest unit that leaves 1 or more, rounded down; units are binary."""
+    for unit, unit_bytes in _UNITS:
+        if size_bytes >= unit_bytes:
+            return f"{decimal(size_bytes, unit_bytes)}{unit}"
+    return f"{size_bytes}B"
+
+
+def span(span_ms: int) -> str:
+    """Write a duration with two units at most: `0.4s`, `12s`, `3m05s`, `2h07m`, `3d04h`."""
+    if span_ms < 10_000:
+        return f"{decimal(max(span_ms, 0), 1000)}s"
+    seconds = span_ms // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02}s"
+    hours = seconds // 3600
+    if hours < 48:
+        return f"{hours}h{seconds % 3600 // 60:02}m"
+    return f"{hours // 24}d{hours % 24:02}h"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write `1 run`, `2 runs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def decimal(amount: int, unit: int) -> str:
+    """Write amount / unit with one digit after the point, rounded down; less than 0.1 with three."""
+    if 0 < amount * 10 < unit:
+        return f"0.{amount * 1000 // unit:03}".rstrip("0").rstrip(".")
+    whole, tenth = divmod(amount * 10 // unit, 10)
+    return str(whole) if tenth == 0 else f"{whole}.{tenth}"

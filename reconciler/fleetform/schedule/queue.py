@@ -1,0 +1,91 @@
+"""
+What waits for a place, and what stands in its way: the first input of a round.
+
+Built from the book of the ledger, or from recorded traces by the bench. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetform.model.instance import Allocation
+from fleetform.model.ports import Book, Outcome
+from fleetform.model.run import FINAL, Attempt, AttemptState, Run
+
+_PLACELESS = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
+"""Attempts that hold no place of their concurrency group."""
+
+END_MARGIN_MS = 30_000
+"""
+Added to `max_duration` and grace when an end is foretold: sending the start, and cleaning up
+afterwards. Too small a margin delays the run that others are kept back for; too large a one
+only forgoes some backfill.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """
+    Attributes:
+        runs: Runs that wait for a place, in any order; `Run.attempt` is the attempt to place.
+        outcomes: Every run of the tree by name, for dependencies.
+        concurrency: Places in use, by concurrency group; a group that is missing uses none.
+        allocations: What is held of the instances now.
+        ends_at_ms: When a running run gives back its units at the latest, by run uid; a run
+            that is missing has no known end.
+        volume_fleets: The fleet that each volume lies on, by its name; a volume that is
+            missing does not narrow where its runs may go.
+    """
+
+    runs: tuple[Run, ...]
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    concurrency: Mapping[str, int] = field(default_factory=dict)
+    allocations: Sequence[Allocation] = ()
+    ends_at_ms: Mapping[str, int] = field(default_factory=dict)
+    volume_fleets: Mapping[str, str] = field(default_factory=dict)
+
+
+def queue_from_book(book: Book, *, volume_fleets: Mapping[str, str] | None = None) -> Queue:
+    """
+    Pick out of the book what waits.
+
+    A run that somebody asked to stop does not wait: `lifecycle` ends it.
+    """
+    waiting: list[Run] = []
+    concurrency: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    for uid, run in book.runs.items():
+        attempt = book.attempts.get(uid)
+        if attempt is None or attempt.state is AttemptState.WAITING:
+            if not run.stop_requested and run.state not in FINAL:
+                waiting.append(run)
+            continue
+        group = run.template.concurrency_group
+        if group and attempt.state not in _PLACELESS:
+            concurrency[group] = concurrency.get(group, 0) + 1
+        end = _end_of(run, attempt)
+        if end is not None:
+            ends[uid] = end
+    return Queue(
+        runs=tuple(waiting),
+        outcomes=book.outcomes,
+        concurrency=concurrency,
+        allocations=book.allocations,
+        ends_at_ms=ends,
+        volume_fleets=volume_fleets or {},
+    )
+
+
+def end_after(run: Run, started_at_ms: int) -> int | None:
+    """Foretell when a run that starts then has given back its units at the latest, or None."""
+    duration = run.template.max_duration_seconds
+    if duration is None:
+        return None
+    return started_at_ms + (duration + run.template.stop_grace_seconds) * 1000 + END_MARGIN_MS
+
+
+def _end_of(run: Run, attempt: Attempt) -> int | None:
+    if attempt.started_at_ms is None:
+        return None
+    return end_after(run, attempt.started_at_ms)

@@ -1,0 +1,269 @@
+"""
+One round of scheduling: the queue in its order, each run placed, explained, or given up.
+
+The order is priority (higher first), then age (FIFO by number). A run is considered for places
+only when nothing else keeps it: its document wants it running, its dependencies are met, its
+time has come, and its group has a place. The first that then lacks room on a fleet holds
+instances there (`holds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetform.model import figures
+from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
+from fleetform.model.instance import Instance
+from fleetform.model.run import Requirement, Run, RunUid, Template
+from fleetform.schedule.crowd import Changes, Crowd, Pick, measure_all
+from fleetform.schedule.dependencies import Dependencies
+from fleetform.schedule.holds import choose_hold
+from fleetform.schedule.policies import Policies
+from fleetform.schedule.queue import Queue, end_after
+from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
+from fleetform.schedule.space import Fleet, Space, build_fleets
+
+_STOPPED = Waiting("stopped", "its document says `state: stopped`")
+
+_CrowdKey = tuple[tuple[str, ...], tuple[str, ...], int, Requirement]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What keeps a run before room is looked at; `never` ends it."""
+
+    reasons: tuple[Waiting, ...] = ()
+    never: str = ""
+
+
+class Round:
+    """The mutable state of one round; `decide` may be called once."""
+
+    def __init__(
+        self, queue: Queue, instances: Iterable[Instance], policies: Policies, now_ms: int
+    ) -> None:
+        self._queue = queue
+        self._policies = policies
+        self._now_ms = now_ms
+        self._fleets = build_fleets(instances, queue.allocations, queue.ends_at_ms, now_ms)
+        self._changes = Changes()
+        self._dependencies = Dependencies(queue.outcomes)
+        self._places = dict(queue.concurrency)
+        self._crowds: dict[_CrowdKey, Crowd] = {}
+        self._impossible: dict[int, tuple[str, ...]] = {}
+        self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
+        self._headed: set[str] = set()
+        """Fleets on which a run already holds instances."""
+        self._next_at_ms: int | None = None
+
+    def decide(self) -> Decisions:
+        starts: list[Placement] = []
+        impossible: list[Impossible] = []
+        aborts: dict[RunUid, str] = {}
+        waiting: list[tuple[Run, Crowd, tuple[Waiting, ...]]] = []
+        for run in sorted(self._queue.runs, key=_rank):
+            template = run.template
+            crowd = self._crowd_of(template)
+            stopped = template.wanted == "stopped"
+            if not stopped and (reasons := self._impossible_reasons(template, crowd)):
+                impossible.append(Impossible(run.uid, reasons))
+                continue
+            verdict = self._before_room(run)
+            if verdict.never and not stopped:
+                aborts[run.uid] = verdict.never
+                continue
+            if verdict.reasons or verdict.never:
+                waiting.append((run, crowd, verdict.reasons))
+                continue
+            placement = self._place(run, crowd)
+            if placement is None:
+                waiting.append((run, crowd, ()))
+            else:
+                starts.append(placement)
+        return Decisions(
+            starts=tuple(starts),
+            waiting=self._explain(waiting),
+            impossible=tuple(impossible),
+            aborts=aborts,
+            next_at_ms=self._next_at_ms,
+        )
+
+    # -- before room ------------------------------------------------------------------------
+
+    def _before_room(self, run: Run) -> _Verdict:
+        """Collect what keeps a run from being considered at all."""
+        template = run.template
+        reasons: tuple[Waiting, ...] = ()
+        never = ""
+        if template.wanted == "stopped":
+            reasons = (_STOPPED,)
+        if template.depends_on:
+            verdict = self._dependencies.judge(template)
+            never = verdict.never
+            reasons += verdict.reasons
+        if run.not_before_ms > self._now_ms:
+            reasons += (self._not_before(run.not_before_ms),)
+        if template.concurrency_limit is not None and template.concurrency_group:
+            reasons += self._throttle(template.concurrency_group, template.concurrency_limit)
+        return _Verdict(reasons, never) if reasons or never else _FREE
+
+    def _not_before(self, at_ms: int) -> Waiting:
+        if self._next_at_ms is None or at_ms < self._next_at_ms:
+            self._next_at_ms = at_ms
+        return Waiting(
+            "not-before", f"starts in {figures.span(at_ms - self._now_ms)} at the earliest"
+        )
+
+    def _throttle(self, group: str, limit: int) -> tuple[Waiting, ...]:
+        used = self._places.get(group, 0)
+        if used < limit:
+            return ()
+        key = (group, limit)
+        known = self._full_groups.get(key)
+        if known is None:
+            # Places are only taken within a round, so the sentence stays true enough to share;
+            # the count is the one at which the first run was held back.
+            known = (
+                Waiting("concurrency", f"{used} of {limit} places of group {group} are taken"),
+            )
+            self._full_groups[key] = known
+        return known
+
+    # -- room -------------------------------------------------------------------------------
+
+    def _crowd_of(self, template: Template) -> Crowd:
+        volumes = tuple(mount.name for mount in template.volumes)
+        key = (template.fleets, volumes, template.nodes, template.requirement)
+        crowd = self._crowds.get(key)
+        if crowd is None:
+            fleets = self._allowed(template.fleets, self._volume_fleets(volumes))
+            crowd = Crowd(
+                requirement=template.requirement,
+                nodes=template.nodes,
+                fleets=fleets,
+                absent=tuple(name for name in template.fleets if name not in self._fleets),
+                demands=measure_all(template.requirement, fleets),
+                changes=self._changes,
+            )
+            self._crowds[key] = crowd
+        return crowd
+
+    def _volume_fleets(self, volumes: Iterable[str]) -> Mapping[str, str]:
+        known = self._queue.volume_fleets
+        return {name: known[name] for name in volumes if name in known}
+
+    def _allowed(self, named: Sequence[str], volume_fleets: Mapping[str, str]) -> tuple[Fleet, ...]:
+        """Return the fleets a run may use: as its document lists them, else by name."""
+        names = named or sorted(self._fleets)
+        needed = set(volume_fleets.values())
+        return tuple(
+            self._fleets[name]
+            for name in dict.fromkeys(names)
+            if name in self._fleets and all(name == other for other in needed)
+        )
+
+    def _impossible_reasons(self, template: Template, crowd: Crowd) -> tuple[str, ...]:
+        known = self._impossible.get(id(crowd))
+        if known is None:
+            known = self._volume_conflict(template) or impossible_reasons(crowd)
+            self._impossible[id(crowd)] = known
+        return known
+
+    def _volume_conflict(self, template: Template) -> tuple[str, ...]:
+        """A volume's data is on one fleet's hosts: runs that mount it go there or nowhere."""
+        where = self._volume_fleets(mount.name for mount in template.volumes)
+        if len(set(where.values())) > 1:
+            places = ", ".join(f"{name} on {fleet}" for name, fleet in sorted(where.items()))
+            return (f"its volumes lie on different fleets: {places}",)
+        if not template.fleets:
+            return ()
+        return tuple(
+            f"volume {name} lies on fleet {fleet}, which `fleets` of the run excludes"
+            for name, fleet in sorted(where.items())
+            if fleet not in template.fleets
+        )
+
+    def _place(self, run: Run, crowd: Crowd) -> Placement | None:
+        end_ms = end_after(run, self._now_ms)
+        picks = crowd.place(end_ms)
+        if picks is None:
+            self._hold(run, crowd)
+            return None
+        shares = tuple(self._take(rank, pick, end_ms) for rank, pick in enumerate(picks))
+        group = run.template.concurrency_group
+        if group:
+            self._places[group] = self._places.get(group, 0) + 1
+        return Placement(run.uid, run.generation, max(run.attempt, 1), shares)
+
+    def _take(self, rank: int, pick: Pick, end_ms: int | None) -> Share:
+        space, take = pick.space, pick.take
+        space.take(take, pick.gpus, end_ms)
+        self._changes.log.append(space)
+        if pick.loan is not None and pick.loan.spare is not None:
+            pick.loan.spare.remove(space.held[-1])
+        return Share(
+            rank=rank,
+            instance_uid=space.instance.uid,
+            instance_generation=space.instance.generation,
+            boot_id=space.instance.boot_id,
+            cpu_millicores=take.cpu_millicores,
+            memory_bytes=take.memory_bytes,
+            memory_limited=take.memory_limited,
+            disk_bytes=take.disk_bytes,
+            gpus=pick.gpus,
+            blocks=take.blocks,
+        )
+
+    def _hold(self, run: Run, crowd: Crowd) -> None:
+        """Hold instances for a run that lacks room, on a fleet where nobody else does yet."""
+        if crowd.is_done_holding:
+            return
+        choices = [
+            [pair for pair in spaces if pair[0].instance.fleet not in self._headed]
+            for spaces in crowd.ready()
+        ]
+        chosen = choose_hold(run, choices, self._now_ms)
+        if chosen is None:
+            # Heads stay for the whole round: no later run of this crowd finds more.
+            crowd.is_done_holding = True
+            return
+        hold, spaces = chosen
+        self._headed.update(space.instance.fleet for space in spaces)
+        for space in self._kept(spaces):
+            self._changes.holds[space.order] = hold
+
+    def _kept(self, spaces: Sequence[Space]) -> Iterable[Space]:
+        """Return what runs behind a head stay off: without backfill, the whole of its fleet."""
+        if self._policies.backfill:
+            return spaces
+        fleets = dict.fromkeys(space.instance.fleet for space in spaces)
+        return (space for name in fleets for space in self._fleets[name].spaces)
+
+    def _explain(
+        self, waiting: Sequence[tuple[Run, Crowd, tuple[Waiting, ...]]]
+    ) -> dict[RunUid, tuple[Waiting, ...]]:
+        """Add what each crowd lacks at the end of the round; runs alike share one tuple."""
+        lacking: dict[int, tuple[Waiting, ...]] = {}
+        shared: dict[tuple[int, int], tuple[tuple[Waiting, ...], tuple[Waiting, ...]]] = {}
+        explained: dict[RunUid, tuple[Waiting, ...]] = {}
+        for run, crowd, before in waiting:
+            lacks = lacking.get(id(crowd))
+            if lacks is None:
+                lacks = lacking[id(crowd)] = waiting_reasons(crowd)
+            if not before:
+                explained[run.uid] = lacks
+                continue
+            # The tuple itself is kept beside the joined one, or its id could be used again.
+            known = shared.get((id(before), id(crowd)))
+            if known is None:
+                known = shared[id(before), id(crowd)] = (before, before + lacks)
+            explained[run.uid] = known[1]
+        return explained
+
+
+_FREE = _Verdict()
+
+
+def _rank(run: Run) -> tuple[int, int, str]:
+    return (-run.template.priority, run.number, run.uid)
