@@ -43,6 +43,7 @@ class LiveRun:
     finished_at_ms: int | None = None
     gpus: int = 0
     stale: bool = False
+    rerun_mark: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,6 +212,10 @@ class Run:
     finished_at_ms: int | None = None
     not_before_ms: int = 0
     """No attempt is placed earlier: delay between attempts, `begin:`."""
+    uncounted: int = 0
+    """Attempts so far in which no code of the run ran: `retry.max_attempts` does not count them."""
+    after_uid: str = ""
+    """An earlier run of the same name that must be over before this one is placed, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
