@@ -28,7 +28,7 @@ MakeProvider = Callable[[Path, str], HostProvider]
 """Called with the state folder and the environment's uid."""
 
 
-def host_provider(name: str, *, state_home: Path, environment_uid: str) -> HostProvider:
+def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
     """
     Make the provider `name` for one environment.
 
@@ -41,11 +41,11 @@ def host_provider(name: str, *, state_home: Path, environment_uid: str) -> HostP
         raise PermanentError(
             f"provider {name} cannot be loaded: {error}", advice="reinstall the package it is from"
         ) from error
-    return make(state_home, environment_uid)
+    return make(state, environment_uid)
 
 
 def provider_names() -> tuple[str, ...]:
-    """List what `host_provider` knows, sorted."""
+    """List what `provider` knows, sorted."""
     return tuple(sorted({*_OURS, *(point.name for point in _entry_points())}))
 
 

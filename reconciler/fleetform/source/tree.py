@@ -1,0 +1,115 @@
+"""
+A tree of YAML on this machine: has it changed since it was looked at last?
+
+`serve` asks every few seconds, so nothing is opened but git's few words on the commit: a
+file's inode, size and time of change stand for its content, as they do for git and make. What
+a change means is decided by whoever loads the tree.
+
+A tree that cannot be read is a value of its own and never an empty tree: an empty one would
+mean that everything is to be removed. That includes a folder without its `environment.yaml`,
+which is what is left of a file system that is not mounted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetform.source import git
+
+ENVIRONMENT_FILE = "environment.yaml"
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """
+    How a tree looked. Two that are equal stand for the same tree.
+
+    Attributes:
+        digest: Covers each file's name, inode, size and time of change.
+        head: The commit that is checked out; empty outside git or before the first commit.
+        files: How many files were looked at.
+    """
+
+    digest: str
+    head: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why nothing is known of the tree, in one sentence; what was known stays in force."""
+
+    reason: str
+
+
+def fingerprint(root: Path, referenced: Iterable[str] = ()) -> Fingerprint | Unreadable:
+    """
+    Look at every YAML file below `root` and at the files that its documents name.
+
+    Args:
+        root: Folder with an `environment.yaml`.
+        referenced: Paths relative to `root`, or absolute: files and folders that jobs take
+            along. One that is missing is part of how the tree looks.
+    """
+    try:
+        if not (root / ENVIRONMENT_FILE).is_file():
+            return Unreadable(f"there is no {ENVIRONMENT_FILE} in {root}")
+        if git.is_changing(root):
+            return Unreadable(f"git is at work in {root}")
+        looks = sorted({*_yaml_files(str(root)), *_referenced_files(root, referenced)})
+        head = git.head(root)
+    except OSError as error:
+        return Unreadable(f"{error.filename or root} cannot be read: {error.strerror or error}")
+    return Fingerprint(_digest(looks), head, len(looks))
+
+
+_Look = tuple[str, int, int, int]
+"""Path, inode, size, time of change in ns."""
+
+
+def _digest(looks: Iterable[_Look]) -> str:
+    return hashlib.sha256(repr(list(looks)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _yaml_files(folder: str) -> Iterator[_Look]:
+    for entry in _entries(folder):
+        # A link to a folder is not followed: it may lead around in a circle.
+        if entry.is_dir(follow_symlinks=False):
+            yield from _yaml_files(entry.path)
+        elif entry.name.endswith(_SUFFIXES):
+            yield _look(entry.path, entry.stat())
+
+
+def _referenced_files(root: Path, referenced: Iterable[str]) -> Iterator[_Look]:
+    for path in referenced:
+        place = root / path
+        try:
+            yield _look(str(place), place.stat())
+        except FileNotFoundError:
+            yield str(place), 0, -1, 0
+            continue
+        if place.is_dir():
+            yield from _everything(str(place))
+
+
+def _everything(folder: str) -> Iterator[_Look]:
+    for entry in _entries(folder):
+        yield _look(entry.path, entry.stat(follow_symlinks=False))
+        if entry.is_dir(follow_symlinks=False):
+            yield from _everything(entry.path)
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    # What is hidden is git's, an editor's or a tool's own.
+    with os.scandir(folder) as entries:
+        yield from (entry for entry in entries if not entry.name.startswith("."))
+
+
+def _look(path: str, seen: os.stat_result) -> _Look:
+    return path, seen.st_ino, seen.st_size, seen.st_mtime_ns
