@@ -3,7 +3,7 @@ From an exception to what a person reads: one line of what, one of what to do, a
 
     Refused             raised here in `cli`: the command will not do this, and says what would
     wiring's Problem    the same from below, with its own exit code
-    StalePlan           the world moved between plan and apply
+    StalePlan …         states of the ledger: the world moved, the disk is full
     click's errors      the command line could not be understood
     OSError             the machine said no: a file, a disk, a permission
 
@@ -21,7 +21,7 @@ import click
 from fleetform.cli.exit import Exit
 
 
-class Refused(Exception):  # noqa: N818 -- the command's answer, not a fault
+class Refused(Exception):
     """This command will not do that. `advice` is the next thing to type or to change."""
 
     def __init__(self, message: str, *, advice: str = "", code: Exit = Exit.ERROR) -> None:
@@ -48,7 +48,7 @@ def explain(error: BaseException) -> Failure | None:
         return _explain_usage(error)
     return (
         _explain_problem(error)
-        or _explain_stale(error)
+        or _explain_ledger(error)
         or (_explain_machine(error) if isinstance(error, OSError) else None)
     )
 
@@ -97,7 +97,7 @@ def _explain_problem(error: BaseException) -> Failure | None:
     return Failure(error.message, error.advice, error.exit_code)
 
 
-def _explain_stale(error: BaseException) -> Failure | None:
+def _explain_ledger(error: BaseException) -> Failure | None:
     ports = sys.modules.get("fleetform.model.ports")
     if ports is None:
         return None
@@ -113,6 +113,12 @@ def _explain_stale(error: BaseException) -> Failure | None:
             "another fleetform has taken over this environment",
             "this one has stopped; `fleetform ps` shows how the runs go on",
             Exit.LOCKED,
+        )
+    if isinstance(error, ports.LedgerUnavailable):
+        return Failure(
+            f"the ledger cannot be written now: {error}",
+            "nothing was lost; see to the disk, then run the same command again",
+            Exit.ERROR,
         )
     return None
 

@@ -79,6 +79,18 @@ class Commands(click.Group):
             raise click.UsageError(f"there is no command `{name}`{_did_you_mean(name)}", ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        # click's own would import every command for its line of help.
+        from click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(row.name, help=row.help)
+            for row in ROWS
+            if row.name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in dict.fromkeys(row.section for row in ROWS):
             with formatter.section(section):
@@ -125,11 +137,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: Sequence[str] | None) -> int:
-    result: Any = fleetform.main(
-        args=list(arguments) if arguments is not None else None,
-        prog_name="fleetform",
-        standalone_mode=False,
-    )
+    # Not `fleetform.main`: click answers a closed pipe with exit code 1, an error here.
+    if instruction := os.environ.get("_FLEETFORM_COMPLETE"):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(fleetform, {}, "fleetform", "_FLEETFORM_COMPLETE", instruction)
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with fleetform.make_context("fleetform", typed) as ctx:
+            result: Any = fleetform.invoke(ctx)
+    except click.exceptions.Exit as left:
+        return left.exit_code
     return int(result or 0)
 
 

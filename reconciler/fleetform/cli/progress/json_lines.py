@@ -44,6 +44,10 @@ class JsonProgress:
     def notice(self, text: str) -> None:
         self.write("notice", text=text)
 
+    def result(self, state: str, exit_code: int) -> None:
+        """Write the last line: how the apply ended."""
+        self.write("result", state=state, exit_code=exit_code)
+
     def write(self, kind: str, **values: Any) -> None:
         record = {"type": kind, "at_ms": time.time_ns() // 1_000_000, **values}
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -1,0 +1,92 @@
+"""
+What stands before every answer: only reading, only from where we were asked to listen.
+
+A web page that anybody visits may send requests to this machine. It cannot change anything,
+since nothing here does, and it cannot read: no CORS header is ever sent, and a page that
+rebinds its own name to 127.0.0.1 still sends that name as Host, which is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+READING = frozenset({"GET", "HEAD"})
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def allowed_hosts(listen_host: str) -> frozenset[str]:
+    """Names by which this API may be called: those of loopback, and where it listens."""
+    wildcard = listen_host in {"", "0.0.0.0", "::"}  # noqa: S104 -- compared with, not bound to
+    return _LOOPBACK if wildcard else _LOOPBACK | {listen_host.lower()}
+
+
+def host_name(header: str) -> str:
+    """
+    Take the name out of a Host header, without its port.
+
+    RFC 9110 section 7.2: an IPv6 address stands in brackets, so that a colon within it is not
+    taken for the port's.
+    """
+    text = header.strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0]
+
+
+class Guard:
+    """Refuses foreign hosts and every method but GET and HEAD; answers HEAD without a body."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            # A lifespan has no Host; there are no websockets to guard.
+            await self._app(scope, receive, send)
+            return
+        names = [value.decode("latin-1") for key, value in scope["headers"] if key == b"host"]
+        if len(names) != 1 or host_name(names[0]) not in self._hosts:
+            # 421 Misdirected Request: RFC 9110 section 15.5.20.
+            await _answer(send, 421, "host", "this API is not called by that host name")
+            return
+        if scope["method"] not in READING:
+            await _answer(send, 405, "method", "this API only reads", allow=b"GET, HEAD")
+            return
+        await self._app({**scope, "method": "GET"}, receive, _hardened(send, scope["method"]))
+
+
+def _hardened(send: Send, method: str) -> Send:
+    """Add headers to each answer, and drop the body of a HEAD's."""
+
+    async def harden(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {
+                **message,
+                "headers": [
+                    *message.get("headers", ()),
+                    # State is stale the moment it is sent, and a cache is a copy nobody guards.
+                    (b"cache-control", b"no-store"),
+                    (b"x-content-type-options", b"nosniff"),
+                ],
+            }
+        elif method == "HEAD":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return harden
+
+
+async def _answer(send: Send, status: int, code: str, message: str, allow: bytes = b"") -> None:
+    body = json.dumps({"code": code, "message": message, "advice": ""}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if allow:
+        headers.append((b"allow", allow))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

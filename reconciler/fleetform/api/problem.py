@@ -1,0 +1,29 @@
+"""Errors of the API: one shape for all, with what to do next."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+class ProblemBody(BaseModel):
+    """What every answer from 400 up contains."""
+
+    code: str
+    """Stable, for programs: `not-found`, `cursor`, `invalid`, `method`, `host`, `ledger`."""
+    message: str
+    """One sentence for people."""
+    advice: str = ""
+    """What to do next; may be empty."""
+
+
+class ApiProblem(Exception):
+    """Ends a request with `status` and a body."""
+
+    def __init__(self, status: int, code: str, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = ProblemBody(code=code, message=message, advice=advice)
+
+
+def not_found(kind: str, name: str, advice: str = "") -> ApiProblem:
+    return ApiProblem(404, "not-found", f"there is no {kind} `{name}`", advice)

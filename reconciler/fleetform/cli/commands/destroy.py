@@ -1,0 +1,70 @@
+"""`fleetform destroy`: the way back out, with a question that cannot be answered by accident."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import tree_argument
+from fleetform.cli.exit import of_plan
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import load, open_workspace
+
+_EXAMPLES = (
+    ("fleetform plan --destroy", "Show what would be removed"),
+    ("fleetform destroy", "Show it, ask for the environment's name, and remove it"),
+    ("fleetform destroy -y --allow-destroy", "Remove it without asking, for scripts"),
+)
+
+
+@make_command("destroy", examples=_EXAMPLES)
+@tree_argument
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; needs --allow-destroy as well.")
+@click.option("--allow-destroy", is_flag=True, help="Allow it without typing the name.")
+@click.option(
+    "--json-into",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Append progress to FILE as JSON lines.",
+)
+def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | None) -> int:
+    """
+    Remove everything that the environment at PATH has made.
+
+    Running runs are ended, then hosts released, then volumes forgotten. The data of a volume is
+    removed only where its `deletion_policy` says so. The tree stays as it is: a later apply makes
+    everything anew.
+    """
+    if yes and not allow_destroy:
+        raise Refused(
+            "-y alone does not allow to destroy",
+            advice="pass --allow-destroy as well, or leave -y out and type the environment's name",
+        )
+    workspace = open_workspace(path)
+    # Errors in what the tree says must not keep anybody from leaving.
+    loaded = load(workspace, keep_going=True)
+    from fleetform.cli.carry_out import Watching, ask, carry_out
+    from fleetform.model.plan import Permissions
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.planning import make_plan
+
+    plan = make_plan(
+        workspace,
+        loaded,
+        Permissions(allow_destroy=True, destroy=True),
+        now_ms=SystemClock().now_ms(),
+    )
+    out = screen()
+    out.plan(plan, "text")
+    if plan.is_empty:
+        return of_plan(plan)
+    name = workspace.environment.name
+    out.line()
+    ask(
+        f"This removes what is listed above. Type the environment's name, {name}, to go on:",
+        expected=name,
+        yes=yes,
+        how="-y --allow-destroy",
+    )
+    return carry_out(workspace, plan, Watching(json_into=json_into))

@@ -1,0 +1,98 @@
+"""`fleetform logs`: what a run printed, now or as it prints it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import tree_option
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import complete_runs, one_run
+from fleetform.cli.screen import error_screen
+from fleetform.cli.tree import open_reader, open_workspace
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import RunHistory
+    from fleetform.model.run import Attempt
+
+_EXAMPLES = (
+    ("fleetform logs train", "Print what the latest attempt printed"),
+    ("fleetform logs train -f --tail 20", "Follow it, from its last 20 lines on"),
+    ("fleetform logs 'sweep[lr=0.1]'", "Print the output of one element"),
+    ("fleetform logs train --attempt 1 --rank 0", "Print one rank of an earlier attempt"),
+)
+
+
+@make_command("logs", examples=_EXAMPLES)
+@click.argument("run", shell_complete=complete_runs)
+@tree_option
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Attempt by number.  [default: latest]")
+@click.option("--rank", type=click.IntRange(min=0), help="One rank only.  [default: all]")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="The last N lines only.")
+def command(
+    run: str,
+    path: str | None,
+    follow: bool,
+    attempt: int | None,
+    rank: int | None,
+    tail: int | None,
+) -> None:
+    """
+    Print what RUN printed: standard output and error, in the order they came.
+
+    Where a run has several ranks, each line says whose it is.
+    """
+    from fleetform.cli import tail as tailing
+
+    if follow and attempt is not None:
+        raise Refused("--follow and --attempt exclude each other: only the latest attempt goes on")
+    workspace = open_workspace(path)
+    reader = open_reader(workspace)
+    store = workspace.logs()
+    history = one_run(reader, run)
+    out = sys.stdout.buffer
+    if follow:
+        told = error_screen()
+        pieces = tailing.follow(
+            lambda: one_run(reader, run),
+            store,
+            rank=rank,
+            tail=tail,
+            notice=lambda text: told.line(text, "note"),
+        )
+    else:
+        chosen = _attempt(history, attempt)
+        _check_rank(chosen, rank)
+        pieces = tailing.whole(store, chosen, rank, tail)
+    for piece in pieces:
+        if piece:
+            out.write(piece)
+            out.flush()
+
+
+def _attempt(history: RunHistory, number: int | None) -> Attempt:
+    name = history.run.name
+    if not history.attempts:
+        raise Refused(
+            f"`{name}` has not been tried yet: it is {history.run.state}",
+            advice=f"`fleetform why {name}` says what it waits for",
+        )
+    if number is None:
+        return history.attempts[-1]
+    found = next((each for each in history.attempts if each.number == number), None)
+    if found is None:
+        raise Refused(
+            f"`{name}` has no attempt {number}",
+            advice=f"its attempts are 1 to {history.attempts[-1].number}",
+        )
+    return found
+
+
+def _check_rank(attempt: Attempt, rank: int | None) -> None:
+    ranks = [job.key.rank for job in attempt.jobs]
+    if rank is not None and rank not in ranks:
+        raise Refused(f"there is no rank {rank}", advice=f"the ranks are 0 to {len(ranks) - 1}")

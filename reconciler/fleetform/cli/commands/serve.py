@@ -1,0 +1,46 @@
+"""`fleetform serve`: drive the runs of an environment until told to stop."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import tree_argument
+from fleetform.cli.exit import Exit
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_workspace
+
+_EXAMPLES = (
+    ("fleetform serve", "Drive the runs; `fleetform apply` elsewhere hands its plans over"),
+    ("fleetform serve --listen 127.0.0.1:8433", "Answer the read-only API as well"),
+    ("fleetform serve --once", "Drive what there is to its end, then leave"),
+)
+
+
+@make_command("serve", examples=_EXAMPLES)
+@tree_argument
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Answer the read-only API here; only on this machine unless HOST says otherwise.",
+)
+@click.option("--once", is_flag=True, help="Leave when every run is over.")
+@click.option("--show-output", is_flag=True, help="Print what the jobs print.")
+def command(path: str | None, listen: str | None, once: bool, show_output: bool) -> int:
+    """
+    Drive the runs of the environment at PATH, and carry out the plans that `apply` hands over.
+
+    Ctrl-C ends it; the runs go on on their hosts, and the next `serve` or `apply` takes them up.
+    """
+    import asyncio
+
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.wiring.serving import serve
+
+    workspace = open_workspace(path)
+    progress = PlainProgress(screen(), show_output=show_output)
+    try:
+        return asyncio.run(serve(workspace, listen=listen, progress=progress, once=once))
+    except KeyboardInterrupt:
+        progress.notice("stopped; the runs go on, and `fleetform serve` takes them up again")
+        return Exit.INTERRUPTED

@@ -1,0 +1,84 @@
+"""Names of runs as people type them: found, refused with the near ones, and completed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.failure import Refused
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Reader, RunHistory
+
+# A refusal that lists a thousand elements helps nobody.
+_NAMES_SHOWN_MAX = 5
+
+
+def one_run(reader: Reader, name: str) -> RunHistory:
+    """Find the run `name`, current before archived; refuse with advice if there is none."""
+    found = sorted(reader.read_runs([name]), key=lambda history: history.archived)
+    if found:
+        return found[0]
+    everything = reader.read_runs()
+    elements = [each.run.name for each in everything if each.run.template.parent == name]
+    if elements:
+        raise Refused(
+            f"`{name}` has {len(elements)} elements",
+            advice=f"name one of them: {some(elements)}",
+        )
+    raise unknown("run", name, [each.run.name for each in everything])
+
+
+def with_elements(reader: Reader, names: Sequence[str]) -> tuple[str, ...]:
+    """Expand the names of sweeps and arrays to those of all their elements."""
+    everything = reader.read_runs()
+    known = {each.run.name for each in everything if not each.archived}
+    expanded: dict[str, None] = {}
+    for name in names:
+        if name in known:
+            expanded[name] = None
+            continue
+        elements = [each.run.name for each in everything
+                    if each.run.template.parent == name and not each.archived]  # fmt: skip
+        if not elements:
+            raise unknown("run", name, known)
+        expanded.update(dict.fromkeys(elements))
+    return tuple(expanded)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> Refused:
+    """Say that there is no such name, and which ones are near."""
+    import difflib
+
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        advice = f"did you mean {' or '.join(f'`{found}`' for found in near)}?"
+    elif names:
+        advice = f"there is: {some(names)}"
+    else:
+        advice = f"no {kind} has been applied yet; `fleetform plan` shows what would be"
+    return Refused(f"there is no {kind} `{name}`", advice=advice)
+
+
+def some(names: Sequence[str]) -> str:
+    """List a few names, and say how many more there are."""
+    listed = ", ".join(f"`{name}`" for name in names[:_NAMES_SHOWN_MAX])
+    more = len(names) - _NAMES_SHOWN_MAX
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of runs from the ledger."""
+    from fleetform.cli.tree import open_workspace
+
+    # The shell is waiting with the person's line half typed: whatever is wrong with the tree,
+    # the answer is no completion, and never a message.
+    try:
+        reader = open_workspace(ctx.params.get("path")).reader()
+        runs = reader.read_runs() if reader is not None else ()
+    except Exception:  # noqa: BLE001 -- see above
+        return []
+    return [each.run.name for each in runs if each.run.name.startswith(incomplete)]

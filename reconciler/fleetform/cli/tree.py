@@ -1,0 +1,72 @@
+"""
+From what was typed to a loaded tree and a ledger to read: the start of most commands.
+
+Findings are shown here, once, on standard error: what a command prints on standard output
+is its answer and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen
+from fleetform.cli.words import counted
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Reader
+    from fleetform.spec.desired import Loaded
+    from fleetform.wiring.workspace import Workspace
+
+
+def open_workspace(path: str | None) -> Workspace:
+    """Open the environment at `path`, or the nearest one upward from here."""
+    from fleetform.wiring.workspace import Workspace
+
+    return Workspace.open(path)
+
+
+def open_reader(workspace: Workspace) -> Reader:
+    """Open the ledger for reading; refuse where nothing has been applied."""
+    reader = workspace.reader()
+    if reader is None:
+        raise Refused(
+            f"nothing has been applied in the environment `{workspace.environment.name}` yet",
+            advice="see what would be made with `fleetform plan`, make it with `fleetform apply`",
+        )
+    return reader
+
+
+def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
+    """
+    Read the tree and show its findings.
+
+    Raises:
+        Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
+    """
+    loaded = workspace.load()
+    show_findings(loaded)
+    errors = len(loaded.errors)
+    if loaded.desired is None:
+        raise Refused(
+            "the environment cannot be read",
+            advice="an environment that cannot be read is never taken for an empty one; "
+            "correct environment.yaml first",
+        )
+    if errors and not keep_going:
+        raise Refused(
+            f"the tree has {counted(errors, 'error')}",
+            advice="correct them, or pass --keep-going: what is broken then stays as it is",
+        )
+    return loaded
+
+
+def show_findings(loaded: Loaded) -> None:
+    """Print every finding with its place and source line."""
+    if not loaded.findings:
+        return
+    from fleetform.views.findings_text import render
+
+    screen = error_screen()
+    screen.show(render(loaded.findings))
+    screen.line()

@@ -1,0 +1,45 @@
+"""The environment as one row: which it is, what it holds, and the state of its ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from fleetform.model.live import Live
+from fleetform.spec.desired import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRow:
+    """
+    One environment.
+
+    `status` is `empty` before the first apply. `serial` names the reading that the row was made
+    of. `resources` counts what is present by kind. `notes` are sentences for people.
+    """
+
+    name: str
+    uid: str
+    status: str
+    ledger_id: str
+    epoch: int
+    serial: int
+    resources: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def environment_row(environment: Environment, live: Live | None) -> EnvironmentRow:
+    """Make the row; `live` is None where nothing has been applied."""
+    if live is None:
+        return EnvironmentRow(environment.name, environment.uid, "empty", "", 0, 0, {}, ())
+    kinds = Counter(key.kind for key, row in live.resources.items() if not row.archived)
+    return EnvironmentRow(
+        name=environment.name,
+        uid=environment.uid,
+        status=live.status.value,
+        ledger_id=live.ledger_id,
+        epoch=live.epoch,
+        serial=live.serial,
+        resources=dict(sorted(kinds.items())),
+        notes=live.notes,
+    )

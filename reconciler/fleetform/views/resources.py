@@ -1,0 +1,84 @@
+"""Resources as they were applied last, one row each, whatever their kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model.live import Live, LiveResource
+
+# Stands for a value that only the tree may show.
+WITHHELD = "(withheld)"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """
+    One resource.
+
+    `address` is `fleet/local`. `state` is `present`, `archived`, or what the ledger says of
+    work in progress; `run_state` is empty for what is not a run. `generation` goes up with each
+    applied change.
+    """
+
+    address: str
+    kind: str
+    name: str
+    type: str
+    uid: str
+    generation: int
+    digest: str
+    state: str
+    run_state: str
+    protected: bool
+    parent: str
+    element: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceDetail:
+    """A resource with its document: canonical form, with the values of `env` withheld."""
+
+    row: ResourceRow
+    document: dict[str, Any]
+
+
+def resource_rows(live: Live) -> tuple[ResourceRow, ...]:
+    """Make the rows in order of address, what is archived too."""
+    return tuple(resource_row(live.resources[key]) for key in sorted(live.resources))
+
+
+def resource_row(resource: LiveResource) -> ResourceRow:
+    return ResourceRow(
+        address=str(resource.key),
+        kind=resource.key.kind,
+        name=resource.key.name,
+        type=resource.type,
+        uid=resource.uid,
+        generation=resource.generation,
+        digest=resource.digest,
+        state="archived" if resource.archived else resource.state,
+        run_state=resource.run.state.value if resource.run else "",
+        protected=resource.protected,
+        parent=resource.parent,
+        element=resource.element,
+    )
+
+
+def resource_detail(resource: LiveResource) -> ResourceDetail:
+    return ResourceDetail(resource_row(resource), without_values(json.loads(resource.document)))
+
+
+def without_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Withhold the values of `env`.
+
+    People put tokens there, whatever the manual says, and who may read the state need not be
+    who may read the tree.
+    """
+    env = document.get("env")
+    if not isinstance(env, Mapping):
+        return dict(document)
+    return {**document, "env": dict.fromkeys(env, WITHHELD)}

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import io
+import json
+
+from fleetform.cli.progress.json_lines import JsonProgress
+from fleetform.cli.progress.several import SeveralProgress
+from fleetform.model.plan import Step
+from fleetform.model.run import Run, RunState, RunUid, Template
+from fleetform.spec.desired import ResourceKey
+
+RUN = Run(RunUid("u1"), "train", Template("train", "task", ("true",)), RunState.DONE, 1, attempt=2)
+
+
+def test_each_thing_is_one_line_with_a_type():
+    """A program that tails the file can read every line by itself."""
+    file = io.StringIO()
+    progress = JsonProgress(file)
+    step = Step("k", "fleet.make", ResourceKey("fleet", "local"))
+    progress.step_started(step)
+    progress.step_finished(step, "no")
+    progress.run_changed(RUN, "")
+    progress.output("train", 1, b"a\nb\xff")
+    progress.notice("hm")
+    progress.result("failed", 4)
+    records = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert all(record.pop("at_ms") > 0 for record in records)
+    assert records == [
+        {"type": "step", "key": "k", "verb": "fleet.make", "resource": "fleet/local",
+         "state": "started", "error": ""},
+        {"type": "step", "key": "k", "verb": "fleet.make", "resource": "fleet/local",
+         "state": "failed", "error": "no"},
+        {"type": "run", "name": "train", "uid": "u1", "state": "done", "attempt": 2,
+         "cause": "", "message": ""},
+        {"type": "output", "run": "train", "rank": 1, "text": "a\nb\N{REPLACEMENT CHARACTER}"},
+        {"type": "notice", "text": "hm"},
+        {"type": "result", "state": "failed", "exit_code": 4},
+    ]  # fmt: skip
+
+
+def test_several_watchers_see_the_same():
+    """The file beside the screen misses nothing."""
+    one, other = io.StringIO(), io.StringIO()
+    several = SeveralProgress(JsonProgress(one), JsonProgress(other))
+    several.notice("x")
+    several.run_changed(RUN, "")
+    several.output("train", 0, b"y")
+    step = Step("k", "fleet.make", ResourceKey("fleet", "local"))
+    several.step_started(step)
+    several.step_finished(step, "")
+    strip = [
+        [{**json.loads(line), "at_ms": 0} for line in file.getvalue().splitlines()]
+        for file in (one, other)
+    ]
+    assert strip[0] == strip[1]
+    assert len(strip[0]) == 5

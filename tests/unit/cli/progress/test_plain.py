@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import io
+
+from fleetform.cli.progress.plain import PlainProgress
+from fleetform.cli.screen import Screen
+from fleetform.model.plan import Step
+from fleetform.model.run import Run, RunState, RunUid, Template
+from fleetform.spec.desired import ResourceKey
+
+
+def run_in(state, *, name="train", message="", attempt=1, started=None, finished=None):
+    return Run(
+        uid=RunUid(name), name=name, template=Template(name, "task", ("true",)), state=state,
+        number=1, attempt=attempt, message=message, started_at_ms=started, finished_at_ms=finished,
+    )  # fmt: skip
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+def written(*, show_output=False, clock=None):
+    stream = io.StringIO()
+    return stream, PlainProgress(
+        Screen(stream, environ={}), show_output=show_output, clock=clock or Clock()
+    )
+
+
+def test_few_runs_get_a_line_for_each_change():
+    """A build log tells the story of a small apply."""
+    stream, progress = written()
+    progress.step_finished(Step("1", "fleet.make", ResourceKey("fleet", "local")), "")
+    progress.step_finished(Step("2", "run.submit", ResourceKey("run", "train")), "")
+    progress.run_changed(run_in(RunState.RUNNING), "")
+    progress.run_changed(run_in(RunState.RUNNING), "")
+    progress.run_changed(run_in(RunState.DONE, started=0, finished=3000), "")
+    assert stream.getvalue().splitlines() == [
+        "fleet/local: made",
+        "train: running",
+        "train: done after 3.0 s",
+    ]
+
+
+def test_many_runs_are_counted_and_bad_news_still_gets_its_line():
+    """A thousand elements do not bury the one that failed."""
+    clock = Clock()
+    stream, progress = written(clock=clock)
+    for number in range(1000):
+        progress.run_changed(run_in(RunState.RUNNING, name=f"a[{number}]"), "")
+    clock.seconds = 60.0
+    progress.run_changed(run_in(RunState.DONE, name="a[0]"), "")
+    progress.run_changed(run_in(RunState.FAILED, name="a[1]", message="exit code 7"), "")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) < 50
+    assert lines[-2:] == ["999 running, 1 done", "a[1]: failed: exit code 7"]
+
+
+def test_output_comes_in_whole_lines():
+    """Two runs that print at once do not mix within a line."""
+    stream, progress = written(show_output=True)
+    progress.output("a", 0, b"ep")
+    progress.output("b", 0, b"other\n")
+    progress.output("a", 0, b"och 1\nepoch")
+    assert stream.getvalue() == "[b] other\n[a] epoch 1\n"
+
+
+def test_a_failed_step_says_why():
+    """The error stands beside the resource's address."""
+    stream, progress = written()
+    progress.step_finished(Step("1", "fleet.make", ResourceKey("fleet", "x")), "no such disk")
+    assert stream.getvalue() == "fleet/x: no such disk\n"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Failure, Refused, explain, report_bug
+from fleetform.model.ports import FenceLost, LedgerUnavailable, StalePlan
+from fleetform.wiring.problems import Locked
+
+
+def test_a_refusal_keeps_its_advice_and_code():
+    """What a command refuses says what to do instead."""
+    refused = Refused("no", advice="do this", code=Exit.HELD)
+    assert explain(refused) == Failure("no", "do this", 3)
+
+
+def test_a_usage_error_is_not_taken_for_changes():
+    """click exits with 2, which here means that a plan has changes."""
+    failure = explain(click.UsageError("no such option"))
+    assert failure is not None
+    assert failure.code == Exit.ERROR
+
+
+def test_a_problem_brings_its_own_code():
+    """A locked environment is 6, whoever noticed."""
+    assert explain(Locked("held by 17", "wait")) == Failure("held by 17", "wait", 6)
+
+
+def test_a_stale_plan_names_each_predicate_that_failed():
+    """A person sees what moved, one line each."""
+    failure = explain(StalePlan(["run/a has started", "fleet/b is gone"]))
+    assert failure is not None
+    assert failure.code == Exit.STALE
+    assert failure.message.splitlines()[1:] == ["  run/a has started", "  fleet/b is gone"]
+
+
+def test_states_of_the_ledger_have_words():
+    """A lost fence and a full disk are states of the world, not faults of ours."""
+    lost, full = explain(FenceLost()), explain(LedgerUnavailable("the disk is full"))
+    assert lost is not None
+    assert full is not None
+    assert lost.code == Exit.LOCKED
+    assert "the disk is full" in full.message
+
+
+def test_the_machine_saying_no_names_the_file():
+    """A permission that is missing is told with the file's name."""
+    failure = explain(PermissionError(13, "Permission denied", "/some/file"))
+    assert failure is not None
+    assert failure.message == "/some/file: permission denied"
+
+
+def test_a_bug_leaves_its_traceback_in_a_file(monkeypatch, tmp_path):
+    """The person gets one line and the name of a file; the file has the traceback."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    error = ValueError("impossible")
+    assert explain(error) is None
+    failure = report_bug(error)
+    assert failure.message == "unexpected ValueError: impossible"
+    found = re.search(r"traceback in (\S+)$", failure.advice)
+    assert found is not None
+    assert "ValueError: impossible" in Path(found[1]).read_text(encoding="utf-8")

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fleetform.cli.exit import Exit
+from fleetform.cli.main import ROWS, main
+
+
+def test_help_lists_every_command(capsys):
+    """The table is the help: a command cannot be left out of one of them."""
+    assert main(["--help"]) == Exit.OK
+    printed = capsys.readouterr().out
+    assert all(row.name in printed and row.help in printed for row in ROWS)
+
+
+def test_an_unknown_command_is_answered_with_the_near_one(capsys):
+    """A slip of the finger costs one look."""
+    assert main(["aply"]) == Exit.ERROR
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: there is no command `aply`; did you mean `apply`?\n")
+
+
+@pytest.mark.parametrize("arguments", [["plan", "--nonsense"], ["logs"], ["version", "extra"]])
+def test_a_wrong_command_line_is_an_error_and_not_changes(arguments, capsys):
+    """Exit code 2 belongs to `plan --detailed-exitcode` alone."""
+    assert main(arguments) == Exit.ERROR
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    assert "help: see `fleetform" in printed
+
+
+def test_outside_an_environment_the_advice_is_to_make_one(capsys, monkeypatch, tmp_path):
+    """The first thing that many people type is answered with the next thing to type."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan"]) == Exit.ERROR
+    assert "fleetform init" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_error_of_ours():
+    """`fleetform --help | head -1` prints no complaint."""
+    read, write = os.pipe()
+    os.close(read)
+    finished = subprocess.run(
+        [sys.executable, "-c", "import sys; from fleetform.cli.main import main; sys.exit(main())",
+         "--help"],
+        stdout=write, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert finished.stderr == ""
+    assert finished.returncode == Exit.BROKEN_PIPE
