@@ -33,7 +33,6 @@ __all__ = [
 
 Scalar: TypeAlias = str | int | float | bool | None
 Path: TypeAlias = Sequence[str | int]
-Style: TypeAlias = Literal["", "'", '"', "|", ">"]
 
 
 class Span(NamedTuple):
@@ -60,13 +59,13 @@ class ScalarNode(NamedTuple):
         value: What it means: only an unquoted scalar is ever anything else than text.
         raw: What is written, without quotes and escapes. As a key this is what names the field,
             so that `1:` and `"1":` are the same field.
-        style: The quote or block indicator; empty when plain.
+        style: The quote or block indicator: `'`, `"`, `|` or `>`; empty when plain.
         place: Of its first character, the quote included.
     """
 
     value: Scalar
     raw: str
-    style: Style
+    style: str
     place: Span
 
 

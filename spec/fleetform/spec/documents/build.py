@@ -1,0 +1,454 @@
+"""
+Events of libyaml to nodes of one document.
+
+The builder keeps its own stack, so that depth costs no recursion, and decides all that is not
+grammar: what anchors, merge keys and tags mean, and that a key stands once. It goes on after a
+mistake wherever something sensible is left to read; only a bound that is crossed ends it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, cast
+
+from yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from fleetform.spec.documents.limits import Limits
+from fleetform.spec.documents.resolve import OutOfRangeError, resolve
+from fleetform.spec.findings import Finding, Level
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span
+
+__all__ = ["Builder", "CannotGoOnError"]
+
+_YAML_TAG = "tag:yaml.org,2002:"
+_SCALAR_TAGS: Final = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
+_MERGE = "<<"
+# First characters of all that `resolve` takes for something else than text.
+_SPECIAL = frozenset("+-.0123456789~nNtTfF")
+_NO_NODE = ScalarNode(None, "", "", Span(0, 0))
+
+
+class CannotGoOnError(Exception):
+    """
+    A bound is crossed; the finding is already reported.
+
+    `rest` tells whether later documents of the file may still be read.
+    """
+
+    def __init__(self, *, rest: bool) -> None:
+        super().__init__()
+        self.rest = rest
+
+
+class _Frame:
+    """A collection that is being read."""
+
+    __slots__ = (
+        "anchor", "entries", "height", "is_mapping", "items", "key", "merged", "nodes_before",
+        "place", "seen",
+    )  # fmt: skip
+
+    def __init__(self, *, is_mapping: bool, place: Span, anchor: str | None, nodes: int) -> None:
+        self.is_mapping = is_mapping
+        self.place = place
+        self.anchor = anchor
+        self.nodes_before = nodes
+        self.height = 1
+        self.items: list[Node] = []
+        self.entries: list[tuple[ScalarNode, Node]] = []
+        self.seen: dict[str, ScalarNode] = {}
+        self.key: ScalarNode | None = None
+        self.merged: list[MappingNode] | None = None
+
+    def node(self) -> Node:
+        """Return the collection as far as it was read."""
+        if not self.is_mapping:
+            return SequenceNode(tuple(self.items), self.place)
+        if self.merged:
+            self._append_merged(self.merged)
+        return MappingNode(tuple(self.entries), self.place)
+
+    def _append_merged(self, merged: list[MappingNode]) -> None:
+        # A mapping's own keys win, then the mapping merged first: https://yaml.org/type/merge.html
+        for mapping in merged:
+            for key, value in mapping.entries:
+                if key.raw not in self.seen:
+                    self.seen[key.raw] = key
+                    self.entries.append((key, value))
+
+
+class Builder:
+    """
+    Builds the documents of one file, one after the other.
+
+    `findings` grows as the file is read. The count of nodes runs over the whole file, aliases
+    expanded, because that is what any later pass over the nodes may cost.
+    """
+
+    def __init__(self, file: str, limits: Limits) -> None:
+        self.findings: list[Finding] = []
+        self._file = file
+        self._limits = limits
+        self._nodes = 0
+        self._line = 1
+        self._frames: list[_Frame] = []
+        self._anchors: dict[str, tuple[Node, int, int] | None] = {}
+        self._root: Node | None = None
+
+    def begin(self, *, lines_before: int) -> None:
+        """Begin a run of events whose first line is line `lines_before + 1` of the file."""
+        self._line = lines_before + 1
+        self._start_document()
+
+    def take(self, event: Event) -> Node | None:
+        """
+        Take the next event; return the root when the event ends a document that is not empty.
+
+        Raises:
+            CannotGoOnError: A bound is crossed.
+        """
+        kind = type(event)
+        if kind is ScalarEvent:
+            self._take_scalar(cast("ScalarEvent", event))
+        elif kind is MappingStartEvent or kind is SequenceStartEvent:
+            self._open(cast("CollectionStartEvent", event), is_mapping=kind is MappingStartEvent)
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            self._close()
+        elif kind is AliasEvent:
+            self._take_alias(cast("AliasEvent", event))
+        elif kind is DocumentStartEvent:
+            self._start_document()
+        elif kind is DocumentEndEvent:
+            return self._finish_document()
+        return None
+
+    def partial(self) -> Node | None:
+        """Return what was read of a document that breaks off, for telling what it declares."""
+        node = self._root
+        while self._frames:
+            frame = self._frames.pop()
+            if node is not None and not frame.is_mapping:
+                frame.items.append(node)
+            elif node is not None and frame.key is not None and frame.key is not _NO_NODE:
+                frame.entries.append((frame.key, node))
+            node = frame.node()
+        self._start_document()
+        return node
+
+    def opened(self) -> Span | None:
+        """Return where the innermost collection begins that is not closed yet."""
+        return self._frames[-1].place if self._frames else None
+
+    def report(
+        self,
+        code: str,
+        summary: str,
+        place: Span,
+        detail: str,
+        advice: str,
+        level: Level = Level.ERROR,
+    ) -> None:
+        """Add a finding; beyond `findings_max` the file is given up."""
+        limit = self._limits.findings_max
+        if len(self.findings) == limit:
+            self.findings.append(
+                Finding(
+                    Level.ERROR,
+                    "too-many-findings",
+                    "The file has more mistakes than are shown",
+                    place.in_file(self._file),
+                    f"Reading stopped here after {limit} findings.",
+                    "Correct the ones above first; they may be the cause of the others.",
+                )
+            )
+        if len(self.findings) > limit:
+            raise CannotGoOnError(rest=False)
+        self.findings.append(
+            Finding(level, code, summary, place.in_file(self._file), detail, advice)
+        )
+
+    def _start_document(self) -> None:
+        self._frames.clear()
+        self._anchors.clear()
+        self._root = None
+
+    def _finish_document(self) -> Node | None:
+        root = self._root
+        self._start_document()
+        # `---` with nothing behind it declares nothing and is no mistake.
+        is_empty = type(root) is ScalarNode and not root.raw and not root.style
+        return None if is_empty else root
+
+    def _take_scalar(self, event: ScalarEvent) -> None:
+        raw = event.value
+        start, end = event.start_mark, event.end_mark
+        assert start is not None
+        assert end is not None
+        line, column = start.line, start.column
+        length = end.column - column if end.line == line and end.column > column else 1
+        place = Span(self._line + line, column + 1, length)
+        value: str | int | float | bool | None = raw
+        style: str = ""
+        if event.tag is not None:
+            style = event.style or ""
+            value = self._tagged(event.tag, raw, style, place)
+        elif not event.implicit[0]:
+            style = event.style or ""
+        elif not raw or raw[0] in _SPECIAL:
+            value = self._resolved(raw, place)
+        node = ScalarNode(value, raw, style, place)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (node, 1, 0)
+        self._attach(node, 0)
+
+    def _open(self, event: CollectionStartEvent, *, is_mapping: bool) -> None:
+        place = self._span(event)
+        if len(self._frames) >= self._limits.depth_max:
+            self._report_depth(place)
+        tag = event.tag
+        if tag is not None and tag not in {"!", f"{_YAML_TAG}{'map' if is_mapping else 'seq'}"}:
+            self._report_tag(tag, place)
+        if event.anchor is not None:
+            # An alias that comes before the end of its anchor finds None here.
+            self._anchors[event.anchor] = None
+        self._count(1, place)
+        self._frames.append(
+            _Frame(is_mapping=is_mapping, place=place, anchor=event.anchor, nodes=self._nodes - 1)
+        )
+
+    def _close(self) -> None:
+        frame = self._frames.pop()
+        node = frame.node()
+        if frame.anchor is not None:
+            self._anchors[frame.anchor] = (node, self._nodes - frame.nodes_before, frame.height)
+        # The node itself was counted when it was opened.
+        self._nodes -= 1
+        self._attach(node, frame.height)
+
+    def _take_alias(self, event: AliasEvent) -> None:
+        place = self._span(event)
+        name = event.anchor
+        if name not in self._anchors:
+            self.report(
+                "unknown-anchor",
+                "An alias names an anchor that is not there",
+                place,
+                f"`*{name}` repeats what is marked `&{name}`, and no such mark stands above it"
+                " in this document.",
+                f"Mark the value with `&{name}`, or put the text in quotes if it begins with `*`.",
+            )
+            self._attach(_NO_NODE._replace(place=place), 0)
+            return
+        known = self._anchors[name]
+        if known is None:
+            self.report(
+                "recursive-anchor",
+                "A value contains itself",
+                place,
+                f"`*{name}` stands inside of what `&{name}` marks, so it has no end.",
+                "Write out what is meant here.",
+            )
+            self._attach(_NO_NODE._replace(place=place), 0)
+            return
+        node, size, height = known
+        if len(self._frames) + height > self._limits.depth_max:
+            self._report_depth(place)
+        self._count(size - 1, place)
+        self._attach(node, height)
+
+    def _attach(self, node: Node, height: int) -> None:
+        """Put a finished node where it belongs: `height` is that of the collections in it."""
+        self._nodes += 1
+        if self._nodes > self._limits.nodes_max:
+            self._count(0, node.place)
+        if not self._frames:
+            self._root = node
+            return
+        frame = self._frames[-1]
+        if height >= frame.height:
+            frame.height = height + 1
+        if not frame.is_mapping:
+            frame.items.append(node)
+        elif frame.key is None:
+            self._attach_key(frame, node)
+        else:
+            self._attach_value(frame, frame.key, node)
+            frame.key = None
+
+    def _attach_key(self, frame: _Frame, node: Node) -> None:
+        if type(node) is not ScalarNode:
+            self._report_complex_key(node)
+            # Any key that cannot be looked up will do: the value is read and left out.
+            frame.key = _NO_NODE
+            return
+        raw = sys.intern(node.raw)
+        frame.key = node
+        first = frame.seen.setdefault(raw, node)
+        if first is not node:
+            self._report_duplicate(raw, first.place, node.place)
+            frame.key = _NO_NODE
+
+    def _attach_value(self, frame: _Frame, key: ScalarNode, node: Node) -> None:
+        if key is _NO_NODE:
+            return
+        if key.raw == _MERGE and not key.style:
+            self._merge(frame, key, node)
+        else:
+            frame.entries.append((key, node))
+
+    def _merge(self, frame: _Frame, key: ScalarNode, node: Node) -> None:
+        sources = node.items if isinstance(node, SequenceNode) else (node,)
+        mappings = [source for source in sources if isinstance(source, MappingNode)]
+        if len(mappings) < len(sources):
+            self.report(
+                "bad-merge",
+                "A merge key has nothing to merge",
+                key.place,
+                "`<<` brings in the fields of other mappings, and here it has something else.",
+                "Write `<<: *name` or `<<: [*one, *two]`, where each name marks a mapping.",
+            )
+        frame.merged = mappings
+
+    def _resolved(self, raw: str, place: Span) -> str | int | float | bool | None:
+        try:
+            value = resolve(raw)
+        except OutOfRangeError as exc:
+            self.report(
+                "number-out-of-range",
+                "A number cannot be stored",
+                place,
+                f"{exc}",
+                "Put it in quotes if it is a name, such as a commit's.",
+            )
+            return raw
+        digits = raw.lstrip("+-")
+        if len(digits) > 1 and type(value) is int and digits.startswith("0") and digits.isdigit():
+            self._warn_leading_zero(raw, digits, value, place)
+        return value
+
+    def _tagged(
+        self, tag: str, raw: str, style: str, place: Span
+    ) -> str | int | float | bool | None:
+        if tag in {"!", f"{_YAML_TAG}str"}:
+            return raw
+        wanted = _SCALAR_TAGS.get(tag.removeprefix(_YAML_TAG))
+        if wanted is None or not tag.startswith(_YAML_TAG):
+            self._report_tag(tag, place)
+            return raw
+        value = self._resolved(raw, place)
+        if wanted is float and type(value) is int:
+            return float(value)
+        if type(value) is not wanted:
+            self.report(
+                "tag-mismatch",
+                "A value does not fit its tag",
+                place,
+                f"It is tagged `{_shown_tag(tag)}` and cannot be read as that.",
+                "Leave the tag out, or correct the value.",
+            )
+            return raw
+        return value
+
+    def _count(self, nodes: int, place: Span) -> None:
+        self._nodes += nodes
+        if self._nodes > self._limits.nodes_max:
+            self.report(
+                "too-many-values",
+                "The file says too much",
+                place,
+                f"It has more than {self._limits.nodes_max} values, aliases written out; reading"
+                " stopped here.",
+                "Split the file. Where aliases repeat what contains aliases, write out what is"
+                " needed of it.",
+            )
+            raise CannotGoOnError(rest=False)
+
+    def _span(self, event: NodeEvent) -> Span:
+        start, end = event.start_mark, event.end_mark
+        assert start is not None
+        assert end is not None
+        is_alias = type(event) is AliasEvent and end.line == start.line
+        return Span(
+            self._line + start.line, start.column + 1, end.column - start.column if is_alias else 1
+        )
+
+    def _report_depth(self, place: Span) -> None:
+        self.report(
+            "too-deep",
+            "Values are nested too deeply",
+            place,
+            f"Lists and mappings stand in each other more than {self._limits.depth_max} deep;"
+            " no field lies deeper than 8. The rest of this document was not read.",
+            "Look for a bracket or a brace that is opened again and again.",
+        )
+        raise CannotGoOnError(rest=True)
+
+    def _report_tag(self, tag: str, place: Span) -> None:
+        self.report(
+            "unknown-tag",
+            "A tag is not known",
+            place,
+            f"`{_shown_tag(tag)}` asks for a type that the language does not have. Tags are never"
+            " carried out: nothing in a document makes objects or runs code.",
+            "Leave the tag out. If the text begins with `!`, put it in quotes.",
+        )
+
+    def _report_duplicate(self, raw: str, first: Span, second: Span) -> None:
+        name = _shown(raw)
+        self.report(
+            "duplicate-key",
+            "A field is declared twice",
+            second,
+            f"`{name}` stands here and on line {first.line}. Only one of them can hold, and"
+            " which one depends on the reader.",
+            f"Delete one of the two, or join them under the `{name}` of line {first.line}."
+            if raw != _MERGE
+            else "Join them: `<<: [*one, *two]`.",
+        )
+
+    def _report_complex_key(self, node: Node) -> None:
+        is_template = isinstance(node, MappingNode)
+        self.report(
+            "complex-key",
+            "The name of a field is not text",
+            node.place,
+            "A mapping or a list stands where a field's name belongs."
+            + (" `{{ x }}` is not a template here: braces make mappings." if is_template else ""),
+            "Write `name: value`. An interpolation is `${{ matrix.x }}`; text that begins with a"
+            " brace or a bracket needs quotes.",
+        )
+
+    def _warn_leading_zero(self, raw: str, digits: str, value: int, place: Span) -> None:
+        is_octal = not set(digits) & {"8", "9"}
+        eight = f" Older readers of YAML take it for {int(digits, 8)}." if is_octal else ""
+        self.report(
+            "leading-zero",
+            "A number begins with a zero",
+            place,
+            f"`{raw}` is the number {value} here.{eight}",
+            f'Write {value}, or "{raw}" if the zero matters, or 0o{digits.lstrip("0")} if it counts in eights.'
+            if is_octal and digits.strip("0")
+            else f'Write {value}, or "{raw}" if the zero matters.',
+            Level.WARNING,
+        )
+
+
+def _shown_tag(tag: str) -> str:
+    return _shown(f"!!{tag.removeprefix(_YAML_TAG)}" if tag.startswith(_YAML_TAG) else tag)
+
+
+def _shown(text: str) -> str:
+    printable = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return printable if len(printable) <= 60 else f"{printable[:60]}…"
