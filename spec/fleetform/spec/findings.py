@@ -67,18 +67,20 @@ class Problem:
     A finding whose place is not known yet: what the passes over values produce.
 
     They see documents without lines and columns, so they name the field instead, and whoever
-    holds the nodes turns one into the other.
+    holds the nodes turns one into the other. The summary goes with the code, in `kinds.codes`.
 
     Attributes:
         path: Keys and positions from the document's top: `("retry", "on", 0)`; empty: the
             document as a whole.
         at_key: The key itself is wrong, not its value.
+        word: What below `path` to point at, where a list may be spelled in several ways:
+            `("depends_on",)` and `train` find `train` in each of them.
     """
 
     code: str
-    summary: str
     path: tuple[str | int, ...] = ()
     detail: str = ""
     advice: str = ""
     level: Level = Level.ERROR
     at_key: bool = False
+    word: str = ""

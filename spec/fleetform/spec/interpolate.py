@@ -22,8 +22,6 @@ from fleetform.spec.names import nearest, scalar_text
 
 MARK = "${{"
 
-_SUMMARY = "An expression cannot be resolved"
-
 _EXPRESSION = re.compile(r"\$?\$\{\{(?P<body>.*?)\}\}", re.DOTALL)
 _REFERENCE = re.compile(r"\s*([A-Za-z_]+)\.([A-Za-z_][A-Za-z0-9_-]*)\s*", re.ASCII)
 
@@ -131,7 +129,7 @@ def problems(
     for at, (namespace, key) in references(compiled, path):
         detail, advice = _judge(namespace, key, known)
         if detail:
-            yield Problem("unknown-reference", _SUMMARY, at, detail, advice)
+            yield Problem("unknown-expression", at, detail, advice)
 
 
 def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tuple[str, str]:

@@ -126,11 +126,9 @@ class Fleet(Document):
     """Into how many equal parts each host is divided, with `sharing: blocks`. Example: `8`."""
 
     def problems(self) -> Iterator[Problem]:
-        summary = "Two fields contradict each other"
         if self.sharing == "blocks" and self.blocks is None:
             yield Problem(
                 "contradiction",
-                summary,
                 ("sharing",),
                 "`sharing: blocks` does not say into how many parts a host is divided.",
                 "Add `blocks:` with their number.",
@@ -138,7 +136,6 @@ class Fleet(Document):
         if self.blocks is not None and self.sharing not in {None, "blocks"}:
             yield Problem(
                 "contradiction",
-                summary,
                 ("blocks",),
                 f"`blocks` has no effect with `sharing: {self.sharing}`.",
                 "Remove one of the two.",
@@ -146,7 +143,6 @@ class Fleet(Document):
         if self.nodes is not None and self.nodes.max is None:
             yield Problem(
                 "bad-value",
-                "A value cannot be used",
                 ("nodes",),
                 "A local fleet without an upper end would never be complete.",
                 f"Write a number, or a range such as `{self.nodes.min}..{self.nodes.min + 1}`.",

@@ -27,8 +27,6 @@ from fleetform.spec.quantities.ranges import shown, unfit
 
 Scalar = str | int | float | bool
 
-_CONTRADICTION = "Two fields contradict each other"
-
 
 def _commands(value: Any) -> Any:
     if not isinstance(value, str | list | tuple):
@@ -232,7 +230,6 @@ class Task(Document):
         if self.array is not None and self.matrix is not None:
             yield Problem(
                 "contradiction",
-                _CONTRADICTION,
                 ("array",),
                 "A task is an array or a sweep, not both.",
                 "Make the index a parameter of `matrix`, or remove one of the two.",
@@ -244,7 +241,6 @@ class Task(Document):
         if self.checkpoint and self.max_duration and self.checkpoint.lead >= self.max_duration:
             yield Problem(
                 "contradiction",
-                _CONTRADICTION,
                 ("checkpoint", "lead"),
                 "The signal would be sent before the run starts: `lead` is not shorter than `max_duration`.",
                 "Shorten `lead`.",
@@ -257,7 +253,6 @@ class Task(Document):
                 listed = ", ".join(f"`{key}`" for key in sorted(parameters)) or "none"
                 yield Problem(
                     "unknown-parameter",
-                    "A parameter does not exist",
                     ("key",),
                     f"`matrix` has no parameter {shown(name)}.",
                     f"Its parameters: {listed}.",
@@ -269,7 +264,6 @@ class Task(Document):
         if throttle is not None and limit is not None and throttle != limit:
             yield Problem(
                 "contradiction",
-                _CONTRADICTION,
                 ("concurrency", "limit"),
                 f"`array` lets {throttle} run at a time, and `concurrency` {limit}.",
                 "Say it once.",
@@ -281,7 +275,6 @@ class Task(Document):
             if mount.path in seen:
                 yield Problem(
                     "said-twice",
-                    "Something is said twice",
                     ("volumes", number),
                     f"Two volumes are mounted at {shown(mount.path)}; a job could see only one.",
                     "Mount one of them elsewhere.",
