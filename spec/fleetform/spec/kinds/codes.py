@@ -1,0 +1,49 @@
+"""
+Codes of findings about documents, and the one sentence that goes with each.
+
+A code is for scripts and for the reference, so it never changes its meaning; what is wrong
+with the document at hand stands in the finding's detail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SUMMARIES: Mapping[str, str] = {
+    "bad-array": "An array's indices cannot be read",
+    "bad-name": "A name cannot be used",
+    "bad-path": "A path cannot be used",
+    "bad-tag": "A tag's name cannot be used",
+    "bad-uid": "The environment's uid cannot be used",
+    "bad-value": "A value cannot be used",
+    "bad-variable": "An environment variable cannot be set",
+    "contradiction": "Two fields contradict each other",
+    "dependency-cycle": "Runs wait for each other",
+    "duplicate-name": "Two documents declare the same resource",
+    "element-mismatch": "Elements have nothing to be matched with",
+    "empty-document": "The document is empty",
+    "empty-field": "A field has no value",
+    "empty-tree": "The tree declares nothing",
+    "environment-elsewhere": "An environment is declared in the wrong place",
+    "file-changed": "A file changed while it was read",
+    "file-missing": "A file does not exist",
+    "file-outside": "A path leads out of the tree",
+    "file-unreadable": "A file cannot be read",
+    "files-too-large": "The files of a run are too large",
+    "missing-environment": "The tree does not say which environment it is",
+    "missing-field": "A field is missing",
+    "missing-type": "The document does not say what it declares",
+    "never-placed": "No declared fleet can ever run this",
+    "not-a-document": "This is not a document",
+    "not-carried-out": "This version of fleetform does not carry this out",
+    "path-claimed-twice": "Two resources claim the same path",
+    "said-twice": "Something is said twice",
+    "too-many-elements": "The document makes too many elements",
+    "tree-too-large": "The tree has too many files",
+    "unknown-expression": "An expression cannot be resolved",
+    "unknown-field": "A field does not exist",
+    "unknown-parameter": "A parameter does not exist",
+    "unknown-reference": "Something that is referred to does not exist",
+    "unknown-type": "There is no such kind of document",
+    "wrong-type": "A value is not of the field's type",
+}
