@@ -169,6 +169,9 @@ class Reader(Protocol):
         Cheap enough to poll every few milliseconds (SQLite: PRAGMA data_version).
         """
 
+    def close(self) -> None:
+        """Let go of the connection; nothing else is called after it."""
+
 
 class Ledger(Reader, Protocol):
     """
