@@ -1,0 +1,26 @@
+"""
+What happens next to a run, and what its hosts are told: pure functions of rows and records.
+
+`advance` decides, `due` and `commands` say which message is still to be sent, `job_request`
+writes it, `run_state` and `exit_summary` say it to people.
+"""
+
+from fleetform.lifecycle.progress import PREPARE_TIMEOUT_MS, START_TIMEOUT_MS, advance
+from fleetform.lifecycle.request import LOG_HEAD_BYTES, LOG_TAIL_BYTES, job_request
+from fleetform.lifecycle.sending import Due, commands, due
+from fleetform.lifecycle.state import run_state
+from fleetform.lifecycle.summary import exit_summary
+
+__all__ = [
+    "LOG_HEAD_BYTES",
+    "LOG_TAIL_BYTES",
+    "PREPARE_TIMEOUT_MS",
+    "START_TIMEOUT_MS",
+    "Due",
+    "advance",
+    "commands",
+    "due",
+    "exit_summary",
+    "job_request",
+    "run_state",
+]

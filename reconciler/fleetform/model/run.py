@@ -260,3 +260,7 @@ class Attempt:
     finished_at_ms: int | None = None
     cause: str = ""
     message: str = ""
+    reserved_at_ms: int | None = None
+    """When its units were reserved: the time to prepare counts from here."""
+    starting_at_ms: int | None = None
+    """When it passed its commit point: the time to start counts from here."""

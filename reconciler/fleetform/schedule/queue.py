@@ -34,6 +34,8 @@ class Queue:
         allocations: What is held of the instances now.
         ends_at_ms: When a running run gives back its units at the latest, by run uid; a run
             that is missing has no known end.
+        unfinished: Uids of earlier runs of a waiting run's name (`Run.after_uid`) that are not
+            over yet.
         volume_fleets: The fleet that each volume lies on, by its name; a volume that is
             missing does not narrow where its runs may go.
     """
@@ -43,6 +45,7 @@ class Queue:
     concurrency: Mapping[str, int] = field(default_factory=dict)
     allocations: Sequence[Allocation] = ()
     ends_at_ms: Mapping[str, int] = field(default_factory=dict)
+    unfinished: frozenset[str] = frozenset()
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -73,6 +76,7 @@ def queue_from_book(book: Book, *, volume_fleets: Mapping[str, str] | None = Non
         concurrency=concurrency,
         allocations=book.allocations,
         ends_at_ms=ends,
+        unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
         volume_fleets=volume_fleets or {},
     )
 

@@ -26,6 +26,8 @@ from fleetform.schedule.space import Fleet, Space, build_fleets
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
+_SUCCESSOR = Waiting("dependency", "waits for the earlier run of this name to be over")
+
 _CrowdKey = tuple[tuple[str, ...], tuple[str, ...], int, Requirement]
 
 
@@ -98,6 +100,8 @@ class Round:
         never = ""
         if template.wanted == "stopped":
             reasons = (_STOPPED,)
+        if run.after_uid in self._queue.unfinished:
+            reasons += (_SUCCESSOR,)
         if template.depends_on:
             verdict = self._dependencies.judge(template)
             never = verdict.never
