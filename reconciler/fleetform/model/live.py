@@ -32,7 +32,8 @@ class LiveRun:
     """
     What a plan must know of a run beyond its resource row.
 
-    `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`.
+    `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`; the
+    last applied document's own `rerun` counts too.
     """
 
     state: RunState
@@ -43,6 +44,7 @@ class LiveRun:
     finished_at_ms: int | None = None
     gpus: int = 0
     stale: bool = False
+    rerun_mark: int = 0
     rerun_mark: int = 0
 
 

@@ -1,0 +1,50 @@
+"""Runs every check over one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fleetform.checker import destruction, execution, references, rows, scope, steps
+from fleetform.checker.invariant import Violation
+from fleetform.checker.reading import Reading
+from fleetform.model.live import Live
+from fleetform.model.plan import Permissions, Plan
+from fleetform.spec.desired import Desired
+
+CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
+    scope.check_place_right,
+    scope.check_recovering_unchanged,
+    scope.check_changes_single,
+    scope.check_held_not_done,
+    scope.check_nothing_forgotten,
+    scope.check_broken_untouched,
+    destruction.check_protected_kept,
+    destruction.check_destruction_declared,
+    destruction.check_destruction_permitted,
+    destruction.check_budget_held,
+    execution.check_finished_not_rerun,
+    execution.check_one_execution,
+    execution.check_running_unchanged,
+    references.check_referred_to_kept,
+    steps.check_keys_unique,
+    steps.check_needs_exist,
+    steps.check_acyclic,
+    steps.check_fit_action,
+    steps.check_documents_declared,
+    rows.check_rows_pinned,
+    rows.check_ledger_pinned,
+)
+
+
+def check(
+    plan: Plan, desired: Desired, live: Live, permissions: Permissions
+) -> tuple[Violation, ...]:
+    """
+    Read a plan against what it was made from.
+
+    Returns:
+        Everything that is wrong with it, in the order of the checks; empty for a plan that
+        may be carried out. A plan that breaks one rule often breaks several.
+    """
+    reading = Reading(plan, desired, live, permissions)
+    return tuple(violation for one in CHECKS for violation in one(reading))

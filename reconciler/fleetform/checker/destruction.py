@@ -1,0 +1,75 @@
+"""What is lost by a plan, and whether somebody has allowed it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading, destroys
+from fleetform.model.plan import Change
+
+# After one of these, what the row stood for is gone, or another has its name.
+_ENDS = frozenset({"fleet.remove", "volume.remove", "volume.forget", "run.archive", "run.submit"})
+
+
+def check_protected_kept(reading: Reading) -> Iterator[Violation]:
+    for _, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb in _ENDS and row is not None and row.protected:
+            yield Violation(
+                Invariant.PROTECTED_STAYS, f"{step.verb} is planned for {step.resource}"
+            )
+
+
+def check_destruction_declared(reading: Reading) -> Iterator[Violation]:
+    for change in _destroying(reading):
+        if not change.destructive:
+            yield Violation(
+                Invariant.DESTRUCTION_DECLARED, f"{change.key} would be lost without a word"
+            )
+
+
+def check_destruction_permitted(reading: Reading) -> Iterator[Violation]:
+    if reading.permissions.allow_destroy or reading.rules.allow_destroy:
+        return
+    for change in _destroying(reading):
+        if not _restart_permitted(reading, change):
+            yield Violation(
+                Invariant.DESTRUCTION_PERMITTED, f"nobody has allowed to end {change.key}"
+            )
+
+
+def check_budget_held(reading: Reading) -> Iterator[Violation]:
+    if reading.permissions.destroy:
+        return
+    totals = Counter(key.kind for key, row in reading.live.resources.items() if not row.archived)
+    doomed = Counter(change.key.kind for change in _destroying(reading))
+    for kind, count in sorted(doomed.items()):
+        limit = max(
+            reading.rules.delete_count,
+            totals[kind] * reading.rules.delete_percent // 100,
+            reading.permissions.allow_deletes or 0,
+        )
+        if count > limit:
+            yield Violation(
+                Invariant.WITHIN_BUDGET, f"{count} of {totals[kind]} {kind}s go, and {limit} may"
+            )
+
+
+def _destroying(reading: Reading) -> list[Change]:
+    """Changes that destroy by their steps, or that say they do; each once."""
+    by_steps = {change.key for change, step in reading.steps if destroys(reading, step)}
+    return [
+        change for change in reading.plan.changes if change.destructive or change.key in by_steps
+    ]
+
+
+def _restart_permitted(reading: Reading, change: Change) -> bool:
+    """Ending a run in order to start it anew can be allowed by itself."""
+    verbs = [(step.verb, step.resource) for step in change.steps]
+    if verbs != [("run.stop", change.key), ("run.submit", change.key)]:
+        return False
+    declared = reading.declared(change.key)
+    asked = declared is not None and declared.document.get("on_change") == "restart"
+    return asked or reading.permissions.allow_restart

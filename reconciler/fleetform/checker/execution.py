@@ -1,0 +1,70 @@
+"""That nothing runs twice by accident: the promise that runs as desired state stand on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading, at_work, is_over
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Change, Reason
+from fleetform.model.run import RunState
+from fleetform.spec.desired import Declared
+
+
+def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.submit" or row is None or not is_over(row):
+            continue
+        declared = reading.declared(step.resource)
+        if declared is None or not _has_reason(change, declared, row):
+            yield Violation(
+                Invariant.FINISHED_STAYS_FINISHED, f"{step.resource} is over and would run again"
+            )
+
+
+def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
+    """Tell whether a reason that the change gives is borne out by row and document."""
+    assert row.run is not None
+    before = json.loads(row.document)
+    after = declared.document
+    other = declared.execution_digest != row.execution_digest
+    ended_early = row.run.state is RunState.TERMINATED and after.get("state") != "stopped"
+    borne_out = {
+        Reason.EXECUTION_CHANGED: other and (row.archived or declared.own_digest != row.own_digest),
+        Reason.RERUN_ASKED: after.get("rerun", 0) > max(before.get("rerun", 0), row.run.rerun_mark),
+        Reason.RESUMED: ended_early and (row.archived or before.get("state") == "stopped"),
+    }
+    return any(borne_out.get(reason, False) for reason in change.reasons)
+
+
+def check_one_execution(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.submit" or row is None or is_over(row):
+            continue
+        waits = step.arguments.get("after_uid") == row.uid != ""
+        unknown = row.run is not None and row.run.state is RunState.UNKNOWN
+        if not waits or unknown:
+            yield Violation(
+                Invariant.ONE_EXECUTION_AT_A_TIME, f"{change.key} would start beside itself"
+            )
+
+
+def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.update" or row is None or is_over(row):
+            continue
+        if step.arguments.get("execution_digest") == row.execution_digest:
+            continue
+        ends = any(one.verb == "run.stop" and one.resource == step.resource for one in change.steps)
+        same = at_work(row) and not any(one.field_class == "execution" for one in change.fields)
+        pinned = ("run-not-started", step.resource) in reading.claims
+        if not (ends or same or (pinned and not at_work(row))):
+            yield Violation(
+                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
+                f"{step.resource} would get another execution while it may run",
+            )

@@ -1,0 +1,73 @@
+"""The invariants of a plan, each with its own sentence, and what breaks one."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Invariant(enum.StrEnum):
+    """What no plan may break; the value is a stable code."""
+
+    RIGHT_PLACE = "right-place"
+    RECOVERING_CHANGES_NOTHING = "recovering-changes-nothing"
+    ONE_CHANGE_A_RESOURCE = "one-change-a-resource"
+    HELD_IS_NOT_DONE = "held-is-not-done"
+    NOTHING_FORGOTTEN = "nothing-forgotten"
+    BROKEN_STAYS = "broken-stays"
+    PROTECTED_STAYS = "protected-stays"
+    FINISHED_STAYS_FINISHED = "finished-stays-finished"
+    ONE_EXECUTION_AT_A_TIME = "one-execution-at-a-time"
+    RUNNING_KEEPS_ITS_EXECUTION = "running-keeps-its-execution"
+    DESTRUCTION_PERMITTED = "destruction-permitted"
+    DESTRUCTION_DECLARED = "destruction-declared"
+    WITHIN_BUDGET = "within-budget"
+    REFERRED_TO_STAYS = "referred-to-stays"
+    STEPS_NAMED_ONCE = "steps-named-once"
+    STEPS_NEEDS_EXIST = "steps-needs-exist"
+    STEPS_ACYCLIC = "steps-acyclic"
+    STEPS_FIT_ACTION = "steps-fit-action"
+    DOCUMENTS_AS_DECLARED = "documents-as-declared"
+    ROWS_PINNED = "rows-pinned"
+    LEDGER_PINNED = "ledger-pinned"
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Invariant.RIGHT_PLACE: "a plan is of one environment and one ledger",
+    Invariant.RECOVERING_CHANGES_NOTHING: "a recovering ledger changes nothing",
+    Invariant.ONE_CHANGE_A_RESOURCE: "each resource has one change, in order of keys",
+    Invariant.HELD_IS_NOT_DONE: "what is held is not carried out",
+    Invariant.NOTHING_FORGOTTEN: "every difference is a change or held",
+    Invariant.BROKEN_STAYS: "what a broken document declares is left alone",
+    Invariant.PROTECTED_STAYS: "nothing protected is removed or replaced",
+    Invariant.FINISHED_STAYS_FINISHED: "a finished run runs again only for a reason",
+    Invariant.ONE_EXECUTION_AT_A_TIME: "a run starts anew only after its earlier run is over",
+    Invariant.RUNNING_KEEPS_ITS_EXECUTION: "what runs is not given another execution in place",
+    Invariant.DESTRUCTION_PERMITTED: "what destroys has been permitted",
+    Invariant.DESTRUCTION_DECLARED: "what destroys says so",
+    Invariant.WITHIN_BUDGET: "no more is destroyed than the budget allows",
+    Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
+    Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
+    Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",
+    Invariant.STEPS_ACYCLIC: "no step waits for itself",
+    Invariant.STEPS_FIT_ACTION: "a change has the steps that its action calls for",
+    Invariant.DOCUMENTS_AS_DECLARED: "steps carry the documents that are declared",
+    Invariant.ROWS_PINNED: "every row that is touched is pinned",
+    Invariant.LEDGER_PINNED: "the ledger is pinned",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One break of one invariant; `detail` says where and how."""
+
+    invariant: Invariant
+    detail: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.detail}, but {self.invariant.sentence}"

@@ -1,0 +1,71 @@
+"""
+What a check may look at: the plan, what it was made from, and a few tables over it.
+
+Facts are derived from the ledger's rows and the steps, never from what a change says of itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Change, Permissions, Plan, Step
+from fleetform.model.run import FINAL, RunState
+from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
+
+KINDS = frozenset({"fleet", "volume", "run"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One plan under examination; without slots, for the tables are made on first use."""
+
+    plan: Plan
+    desired: Desired
+    live: Live
+    permissions: Permissions
+
+    @cached_property
+    def rules(self) -> Rules:
+        """Those last applied, whatever the plan claims to have been judged by."""
+        return self.live.rules or Rules()
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Change, Step], ...]:
+        return tuple((change, step) for change in self.plan.changes for step in change.steps)
+
+    @cached_property
+    def claims(self) -> dict[tuple[str, ResourceKey | None], str]:
+        return {(one.claim, one.resource): one.value for one in self.plan.predicates}
+
+    def row(self, key: ResourceKey) -> LiveResource | None:
+        return self.live.resources.get(key)
+
+    def declared(self, key: ResourceKey) -> Declared | None:
+        return None if self.permissions.destroy else self.desired.resources.get(key)
+
+    def is_broken(self, key: ResourceKey, parent: str) -> bool:
+        if self.permissions.destroy:
+            return False
+        broken = self.desired.broken
+        return key in broken or (parent != "" and ResourceKey(key.kind, parent) in broken)
+
+
+def is_over(row: LiveResource) -> bool:
+    return row.run is not None and row.run.state in FINAL
+
+
+def at_work(row: LiveResource) -> bool:
+    """Tell whether ending this run now could lose work."""
+    if row.run is None or row.run.state in FINAL:
+        return False
+    return row.run.state not in {RunState.PENDING, RunState.SUBMITTED}
+
+
+def destroys(reading: Reading, step: Step) -> bool:
+    """Tell from the step and the row alone whether something is deleted or cut short."""
+    if step.verb in {"fleet.remove", "volume.remove"}:
+        return True
+    row = reading.row(step.resource)
+    return step.verb == "run.stop" and row is not None and at_work(row)

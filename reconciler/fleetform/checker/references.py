@@ -1,0 +1,54 @@
+"""That nothing loses the ground it stands on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading, at_work
+from fleetform.model.live import LiveResource
+from fleetform.spec.desired import ResourceKey
+
+_DROPS = frozenset({"fleet.remove", "volume.remove", "volume.forget"})
+
+
+def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
+    """What stays, as it will be after the plan, refers to nothing that goes."""
+    made = {step.resource for _, step in reading.steps if step.verb == "volume.make"}
+    gone = {step.resource for _, step in reading.steps if step.verb in _DROPS} - made
+    if not gone:
+        return
+    ended = {step.resource for _, step in reading.steps if step.verb in {*_DROPS, "run.archive"}}
+    changed = {change.key for change in reading.plan.changes}
+    for key, row in reading.live.resources.items():
+        if row.archived or key in ended or key in changed:
+            continue
+        for lost in sorted(_references(row) & gone):
+            yield Violation(Invariant.REFERRED_TO_STAYS, f"{key} stays and {lost} goes")
+        fleets_gone = sorted(one for one in gone if one.kind == "fleet")
+        undeclared = reading.declared(key) is None
+        if fleets_gone and undeclared and at_work(row) and not _names_fleets(row):
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS,
+                f"{key} stays and may be at work on {fleets_gone[0]}, which goes",
+            )
+    for change in reading.plan.changes:
+        declared = reading.declared(change.key)
+        for lost in () if declared is None else sorted({*declared.references} & gone):
+            yield Violation(Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which goes")
+
+
+def _references(row: LiveResource) -> set[ResourceKey]:
+    if row.key.kind == "fleet":
+        return set()
+    document = json.loads(row.document)
+    if row.key.kind == "volume":
+        return {ResourceKey("fleet", document.get("fleet", ""))}
+    found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
+    found.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
+    return found
+
+
+def _names_fleets(row: LiveResource) -> bool:
+    return bool(json.loads(row.document).get("fleets"))

@@ -1,0 +1,48 @@
+"""That a plan says what must still hold when it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import KINDS, Reading, at_work, is_over
+from fleetform.model.plan import Step
+
+
+def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
+    """Each row by its generation, each absence as such, each wait as not begun."""
+    seen: set[object] = set()
+    for _, step in reading.steps:
+        key = step.resource
+        if key.kind not in KINDS:
+            continue
+        row = reading.row(key)
+        gone = row is None or (row.archived and key.kind != "run")
+        if key not in seen:
+            seen.add(key)
+            if gone and ("absent", key) not in reading.claims:
+                yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} is absent")
+            if row is not None and not gone:
+                pinned = reading.claims.get(("generation", key))
+                if pinned != str(row.generation):
+                    yield Violation(
+                        Invariant.ROWS_PINNED,
+                        f"{key} is of generation {row.generation}, pinned is {pinned}",
+                    )
+        if _ends_what_waits(reading, step) and ("run-not-started", key) not in reading.claims:
+            yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} has not started")
+
+
+def _ends_what_waits(reading: Reading, step: Step) -> bool:
+    row = reading.row(step.resource)
+    if step.verb != "run.stop" or row is None:
+        return False
+    return not is_over(row) and not at_work(row)
+
+
+def check_ledger_pinned(reading: Reading) -> Iterator[Violation]:
+    live = reading.live
+    if not live.ledger_id or not reading.plan.changes:
+        return
+    if reading.claims.get(("ledger", None)) != f"{live.ledger_id}/{live.epoch}":
+        yield Violation(Invariant.LEDGER_PINNED, "nothing says which ledger it is")

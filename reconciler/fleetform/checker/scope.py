@@ -1,0 +1,86 @@
+"""What a plan may touch at all, and that it leaves nothing out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import KINDS, Reading
+from fleetform.model.live import LedgerStatus, LiveResource
+from fleetform.spec.desired import Declared, ResourceKey
+
+
+def check_place_right(reading: Reading) -> Iterator[Violation]:
+    plan, live = reading.plan, reading.live
+    pairs = (
+        ("environment", plan.environment_uid, reading.desired.environment.uid),
+        ("ledger", plan.ledger_id, live.ledger_id),
+        ("epoch", plan.epoch, live.epoch),
+    )
+    for what, planned, actual in pairs:
+        if planned != actual:
+            yield Violation(
+                Invariant.RIGHT_PLACE, f"the plan is for {what} {planned}, and here is {actual}"
+            )
+
+
+def check_recovering_unchanged(reading: Reading) -> Iterator[Violation]:
+    if reading.live.status is LedgerStatus.RECOVERING and reading.plan.changes:
+        count = len(reading.plan.changes)
+        yield Violation(Invariant.RECOVERING_CHANGES_NOTHING, f"{count} changes are planned")
+
+
+def check_changes_single(reading: Reading) -> Iterator[Violation]:
+    keys = [change.key for change in reading.plan.changes]
+    for before, after in pairwise(keys):
+        if not before < after:
+            yield Violation(Invariant.ONE_CHANGE_A_RESOURCE, f"{after} follows {before}")
+
+
+def check_held_not_done(reading: Reading) -> Iterator[Violation]:
+    done = {change.key for change in reading.plan.changes}
+    for held in reading.plan.held:
+        if held.change.key in done:
+            yield Violation(Invariant.HELD_IS_NOT_DONE, f"{held.change.key} is changed and held")
+
+
+def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
+    handled: set[ResourceKey] = set()
+    for change in (*reading.plan.changes, *(held.change for held in reading.plan.held)):
+        handled.add(change.key)
+        handled.add(ResourceKey(change.key.kind, change.replaces))
+    wanted = {} if reading.permissions.destroy else reading.desired.resources
+    for key, declared in wanted.items():
+        if key in handled or reading.is_broken(key, declared.parent):
+            continue
+        if _differs(declared, reading.row(key)):
+            yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
+    for key, row in reading.live.resources.items():
+        if row.archived or key in wanted or key in handled or key.kind not in KINDS:
+            continue
+        if not reading.is_broken(key, row.parent):
+            yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} is declared no more and stays")
+
+
+def _differs(declared: Declared, row: LiveResource | None) -> bool:
+    if row is None or row.archived:
+        return True
+    if row.digest == declared.digest:
+        return False
+    return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
+
+
+def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
+    for change in reading.plan.changes:
+        names = {change.key.name, change.replaces} - {""}
+        for name in sorted(names):
+            if reading.is_broken(ResourceKey(change.key.kind, name), change.parent):
+                yield Violation(Invariant.BROKEN_STAYS, f"{change.key} is changed")
+        declared = reading.declared(change.key)
+        for key in () if declared is None else declared.references:
+            if reading.is_broken(key, ""):
+                yield Violation(
+                    Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
+                )

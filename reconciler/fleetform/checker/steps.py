@@ -1,0 +1,95 @@
+"""That a plan's steps can be carried out as they stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading
+from fleetform.model.plan import Action
+
+# What each kind's actions may consist of: nothing else, and at least one of them.
+_VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
+    ("environment", Action.UPDATE): frozenset({"rules.set"}),
+    ("fleet", Action.CREATE): frozenset({"fleet.make"}),
+    ("fleet", Action.UPDATE): frozenset({"fleet.update"}),
+    ("fleet", Action.DELETE): frozenset({"fleet.remove"}),
+    ("volume", Action.CREATE): frozenset({"volume.make"}),
+    ("volume", Action.UPDATE): frozenset({"volume.update"}),
+    ("volume", Action.REPLACE): frozenset({"volume.forget", "volume.remove", "volume.make"}),
+    ("volume", Action.FORGET): frozenset({"volume.forget"}),
+    ("volume", Action.DELETE): frozenset({"volume.remove"}),
+    ("run", Action.CREATE): frozenset({"run.submit", "run.restore"}),
+    ("run", Action.UPDATE): frozenset({"run.update", "run.stop"}),
+    ("run", Action.REPLACE): frozenset({"run.stop", "run.archive", "run.submit"}),
+    ("run", Action.DELETE): frozenset({"run.stop", "run.archive"}),
+    ("run", Action.ARCHIVE): frozenset({"run.archive"}),
+}
+
+_CARRIES_DOCUMENT = frozenset(
+    {
+        "fleet.make",
+        "fleet.update",
+        "volume.make",
+        "volume.update",
+        "run.submit",
+        "run.update",
+        "run.restore",
+    }
+)
+
+
+def check_keys_unique(reading: Reading) -> Iterator[Violation]:
+    counts = Counter(step.key for _, step in reading.steps)
+    for key, count in sorted(counts.items()):
+        if count > 1:
+            yield Violation(Invariant.STEPS_NAMED_ONCE, f"step {key} is there {count} times")
+
+
+def check_needs_exist(reading: Reading) -> Iterator[Violation]:
+    keys = {step.key for _, step in reading.steps}
+    for _, step in reading.steps:
+        for need in step.needs:
+            if need not in keys:
+                yield Violation(Invariant.STEPS_NEEDS_EXIST, f"{step.key} waits for {need}")
+
+
+def check_acyclic(reading: Reading) -> Iterator[Violation]:
+    sorter = TopologicalSorter({step.key: step.needs for _, step in reading.steps})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        yield Violation(Invariant.STEPS_ACYCLIC, " waits for ".join(reversed(error.args[1])))
+
+
+def check_fit_action(reading: Reading) -> Iterator[Violation]:
+    for change in reading.plan.changes:
+        allowed = _VERBS.get((change.key.kind, change.action), frozenset())
+        verbs = [step.verb for step in change.steps]
+        names = {change.key.name, change.replaces}
+        if not verbs:
+            yield Violation(Invariant.STEPS_FIT_ACTION, f"{change.key} has no step")
+        for step in change.steps:
+            if step.verb not in allowed or step.resource.name not in names:
+                yield Violation(
+                    Invariant.STEPS_FIT_ACTION,
+                    f"{step.key} stands under {change.action} of {change.key}",
+                )
+
+
+def check_documents_declared(reading: Reading) -> Iterator[Violation]:
+    for _, step in reading.steps:
+        if step.verb not in _CARRIES_DOCUMENT:
+            continue
+        declared = reading.declared(step.resource)
+        if declared is None:
+            yield Violation(
+                Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} makes what nobody declares"
+            )
+        elif (
+            step.arguments.get("digest") != declared.digest
+            or step.arguments.get("document") != declared.document
+        ):
+            yield Violation(Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} carries another document")

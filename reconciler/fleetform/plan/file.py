@@ -1,0 +1,276 @@
+"""
+A plan as bytes: what `plan --out` writes, the ledger keeps, and `apply --plan` carries out.
+
+JSON with sorted keys, so that the same plan is the same file. The digest covers the body
+without the annex, in which times and ages are. Loading trusts nothing: a file that was edited,
+cut short, or written by a newer release is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
+
+from fleetform.model.plan import (
+    FORMAT_VERSION,
+    Action,
+    Change,
+    FieldChange,
+    Held,
+    HeldBy,
+    Plan,
+    Predicate,
+    Reason,
+    Settled,
+    Step,
+)
+from fleetform.spec.desired import ResourceKey, Rules
+
+__all__ = ["dump", "load", "sealed"]
+
+T = TypeVar("T")
+
+_FORMAT = "fleetform-plan"
+
+_UNSEALED = frozenset({"annex", "digest"})
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
+def sealed(plan: Plan) -> Plan:
+    """Return the plan with its digest, over all but digest and annex."""
+    return replace(plan, digest=_digest(_body(plan)))
+
+
+def dump(plan: Plan) -> bytes:
+    """Write a sealed plan; one line, with a newline at its end."""
+    whole = {**_body(plan), "annex": dict(plan.annex), "digest": plan.digest}
+    return _encode(whole) + b"\n"
+
+
+def load(data: bytes) -> Plan:
+    """
+    Read what `dump` wrote.
+
+    Raises:
+        ValueError: With a sentence: it is no plan, it is from a newer release, or it is not
+            what was written.
+    """
+    try:
+        whole = json.loads(data)
+    except ValueError as error:
+        raise ValueError("the file is no plan: it is not JSON, or it was cut short") from error
+    if not isinstance(whole, dict) or whole.get("format") != _FORMAT:
+        raise ValueError("the file is JSON, but no plan of fleetform")
+    version = whole.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ValueError(
+            f"the plan has format {version}, and this release reads up to {FORMAT_VERSION}:"
+            " apply it with the release that made it, or plan again"
+        )
+    try:
+        plan = _plan(whole)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"the plan is damaged: {_damage(error)}") from error
+    # Over what the file says, so that a key this release would not read is noticed as well.
+    if _digest({key: whole[key] for key in whole if key not in _UNSEALED}) != plan.digest:
+        raise ValueError("the plan is not what was written: its digest does not match; plan again")
+    return plan
+
+
+def _damage(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    # A lone surrogate can come out of a quoted escape in YAML; it must not stop a plan.
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_encode(body)).hexdigest()
+
+
+# -- values to JSON ------------------------------------------------------------------------
+
+
+def _body(plan: Plan) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "format_version": plan.format_version,
+        "environment_uid": plan.environment_uid,
+        "environment_name": plan.environment_name,
+        "ledger_id": plan.ledger_id,
+        "epoch": plan.epoch,
+        "commit": plan.commit,
+        "tree_digest": plan.tree_digest,
+        "rules": None if plan.rules is None else asdict(plan.rules),
+        "changes": [_change_body(change) for change in plan.changes],
+        "held": [
+            {
+                "change": _change_body(held.change),
+                "by": held.by.value,
+                "detail": held.detail,
+                "cure": held.cure,
+            }
+            for held in plan.held
+        ],
+        "settled": [
+            {"key": list(one.key), "state": one.state, "detail": one.detail} for one in plan.settled
+        ],
+        "progressing": [list(key) for key in plan.progressing],
+        "predicates": [
+            {
+                "claim": one.claim,
+                "resource": None if one.resource is None else list(one.resource),
+                "value": one.value,
+            }
+            for one in plan.predicates
+        ],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _change_body(change: Change) -> dict[str, Any]:
+    return {
+        "key": list(change.key),
+        "action": change.action.value,
+        "reasons": [reason.value for reason in change.reasons],
+        "type": change.type,
+        "fields": [_field_body(one) for one in change.fields],
+        "steps": [
+            {
+                "key": step.key,
+                "verb": step.verb,
+                "resource": list(step.resource),
+                "needs": list(step.needs),
+                "arguments": step.arguments,
+            }
+            for step in change.steps
+        ],
+        "uid": change.uid,
+        "generation": change.generation,
+        "parent": change.parent,
+        "element": change.element,
+        "replaces": change.replaces,
+        "destructive": change.destructive,
+        "at_stake": change.at_stake,
+    }
+
+
+def _field_body(one: FieldChange) -> dict[str, Any]:
+    # A side that is not set is left out, so that null stays a value.
+    body: dict[str, Any] = {"path": one.path, "forces": one.forces, "class": one.field_class}
+    if one.before_set:
+        body["before"] = one.before
+    if one.after_set:
+        body["after"] = one.after
+    return body
+
+
+# -- JSON to values ------------------------------------------------------------------------
+
+
+def _plan(whole: Mapping[str, Any]) -> Plan:
+    return Plan(
+        environment_uid=_text(whole["environment_uid"]),
+        environment_name=_text(whole["environment_name"]),
+        ledger_id=_text(whole["ledger_id"]),
+        epoch=_whole(whole["epoch"]),
+        changes=_many(_change, whole["changes"]),
+        held=_many(_held, whole["held"]),
+        settled=_many(
+            lambda one: Settled(_key(one["key"]), _text(one["state"]), _text(one["detail"])),
+            whole["settled"],
+        ),
+        progressing=_many(_key, whole["progressing"]),
+        predicates=_many(_predicate, whole["predicates"]),
+        rules=None if whole["rules"] is None else Rules(**whole["rules"]),
+        commit=_text(whole["commit"]),
+        tree_digest=_text(whole["tree_digest"]),
+        digest=_text(whole["digest"]),
+        format_version=_whole(whole["format_version"]),
+        annex=dict(whole["annex"]),
+        warnings=_many(_text, whole["warnings"]),
+    )
+
+
+def _change(body: Mapping[str, Any]) -> Change:
+    return Change(
+        key=_key(body["key"]),
+        action=Action(body["action"]),
+        reasons=_many(Reason, body["reasons"]),
+        type=_text(body["type"]),
+        fields=_many(_field, body["fields"]),
+        steps=_many(_step, body["steps"]),
+        uid=_text(body["uid"]),
+        generation=_whole(body["generation"]),
+        parent=_text(body["parent"]),
+        element=_text(body["element"]),
+        replaces=_text(body["replaces"]),
+        destructive=bool(body["destructive"]),
+        at_stake=_text(body["at_stake"]),
+    )
+
+
+def _field(body: Mapping[str, Any]) -> FieldChange:
+    return FieldChange(
+        path=_text(body["path"]),
+        before=body.get("before"),
+        after=body.get("after"),
+        before_set="before" in body,
+        after_set="after" in body,
+        forces=bool(body["forces"]),
+        field_class=_text(body["class"]),
+    )
+
+
+def _step(body: Mapping[str, Any]) -> Step:
+    return Step(
+        key=_text(body["key"]),
+        verb=_text(body["verb"]),
+        resource=_key(body["resource"]),
+        needs=_many(_text, body["needs"]),
+        arguments=dict(body["arguments"]),
+    )
+
+
+def _held(body: Mapping[str, Any]) -> Held:
+    return Held(
+        _change(body["change"]), HeldBy(body["by"]), _text(body["detail"]), _text(body["cure"])
+    )
+
+
+def _predicate(body: Mapping[str, Any]) -> Predicate:
+    resource = body["resource"]
+    return Predicate(
+        _text(body["claim"]), None if resource is None else _key(resource), _text(body["value"])
+    )
+
+
+def _key(body: Any) -> ResourceKey:
+    kind, name = body
+    return ResourceKey(_text(kind), _text(name))
+
+
+def _many(read: Callable[[Any], T], items: Sequence[Any]) -> tuple[T, ...]:
+    if not isinstance(items, list):
+        raise TypeError("a list was expected")
+    return tuple(read(item) for item in items)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"text was expected, and there is {value!r:.40}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"a whole number was expected, and there is {value!r:.40}")
+    return value

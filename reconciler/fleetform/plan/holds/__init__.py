@@ -1,0 +1,36 @@
+"""
+What keeps a proposed change from being carried out now: one pass a reason, in order.
+
+A change is held once, by the first that applies, because that is the one to clear away first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fleetform.plan.holds.broken import hold_broken
+from fleetform.plan.holds.budget import hold_beyond_budget
+from fleetform.plan.holds.dependency import hold_dependants
+from fleetform.plan.holds.destruction import hold_destruction
+from fleetform.plan.holds.operation import hold_unfinished
+from fleetform.plan.holds.protection import hold_protected
+from fleetform.plan.holds.recovery import hold_while_recovering
+from fleetform.plan.holds.volume import hold_volumes_in_use
+from fleetform.plan.proposal import Sheet
+
+PASSES: tuple[Callable[[Sheet], None], ...] = (
+    # Nothing else matters while the ledger may be wrong about everything.
+    hold_while_recovering,
+    # What a broken document meant is not known, so no other pass can judge it.
+    hold_broken,
+    # An earlier apply owns the resource until it is finished.
+    hold_unfinished,
+    # Protection cannot be allowed away by a flag: it comes before what can.
+    hold_protected,
+    hold_volumes_in_use,
+    hold_destruction,
+    # Counts what would really be destroyed, so it follows everything that holds by itself.
+    hold_beyond_budget,
+    # Last: it follows what the others have held.
+    hold_dependants,
+)

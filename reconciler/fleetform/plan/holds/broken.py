@@ -1,0 +1,56 @@
+"""
+A document with an error holds back itself and what refers to it.
+
+What it would have declared is not known, so its resources are neither changed nor removed:
+the last good version stays in force. The comparison has left them out; here they are listed.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.plan import Action, Change, Held, HeldBy
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import Declared, ResourceKey
+
+_CURE = "correct the document; `fleetform validate` lists its findings"
+
+
+def hold_broken(sheet: Sheet) -> None:
+    broken = sheet.desired.broken
+    if not broken or sheet.permissions.destroy:
+        return
+    for key in sorted(sheet.changes):
+        declared = sheet.wanted.get(key)
+        cause = None if declared is None else _broken_reference(broken, declared)
+        if cause is not None:
+            detail = f"{cause}, which it refers to, has an error in its document"
+            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
+    for key in sorted(broken):
+        if key.kind != "environment":
+            change = _unknown_change(sheet, key)
+            detail = "its document has an error"
+            sheet.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
+
+
+def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> ResourceKey | None:
+    """The first broken thing that a document refers to, or None."""
+    runs = (ResourceKey("run", name) for name in declared.upstream)
+    for key in (*declared.references, *runs):
+        # What is broken of a sweep is its document, which bears the name without the element.
+        for candidate in (key, ResourceKey(key.kind, key.name.partition("[")[0])):
+            if candidate in broken:
+                return candidate
+    return None
+
+
+def _unknown_change(sheet: Sheet, key: ResourceKey) -> Change:
+    """Something would happen to it, and nobody can say what."""
+    row = sheet.present.get(key)
+    is_there = row is not None or any(one.parent == key.name for one in sheet.present.values())
+    return Change(
+        key=key,
+        action=Action.UPDATE if is_there else Action.CREATE,
+        reasons=(),
+        type=key.kind if row is None else row.type,
+        uid="" if row is None else row.uid,
+        generation=0 if row is None else row.generation,
+    )

@@ -1,0 +1,121 @@
+"""
+What follows from something else being held.
+
+Downwards: what is to be made waits for what it refers to and is not there. Upwards: what is
+to be removed stays while something that stays refers to it. A fleet comes after volumes in
+this, because a volume that stays keeps its fleet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Action, HeldBy
+from fleetform.plan.phase import Phase, phase
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import Declared, ResourceKey
+
+_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
+
+_CURE = "it follows as soon as {key} is released"
+
+
+def hold_dependants(sheet: Sheet) -> None:
+    if not sheet.held:
+        return
+    _hold_what_needs_the_missing(sheet)
+    for kind in ("volume", "fleet"):
+        _hold_what_is_referred_to(sheet, kind)
+
+
+def _hold_what_needs_the_missing(sheet: Sheet) -> None:
+    missing = [key for key in sorted(sheet.held) if _is_missing(sheet, key)]
+    if not missing:
+        return
+    dependants: dict[ResourceKey, list[ResourceKey]] = {}
+    for key in sorted(sheet.changes):
+        declared = sheet.wanted.get(key)
+        if declared is not None and _makes(sheet, key):
+            for needed in _needed(declared):
+                dependants.setdefault(needed, []).append(key)
+    while missing:
+        needed = missing.pop()
+        for key in dependants.get(needed, ()):
+            if key in sheet.changes:
+                sheet.hold(
+                    key,
+                    HeldBy.DEPENDENCY,
+                    f"it needs {needed}, which is held",
+                    _CURE.format(key=needed),
+                )
+                if _is_missing(sheet, key):
+                    missing.append(key)
+
+
+def _is_missing(sheet: Sheet, key: ResourceKey) -> bool:
+    return key not in sheet.present and key.kind != "environment"
+
+
+def _makes(sheet: Sheet, key: ResourceKey) -> bool:
+    return sheet.changes[key].action in {Action.CREATE, Action.REPLACE, Action.UPDATE}
+
+
+def _needed(declared: Declared) -> Iterator[ResourceKey]:
+    yield from declared.references
+    for name in declared.upstream:
+        yield ResourceKey("run", name)
+
+
+def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
+    leaving = {
+        key
+        for key, change in sheet.changes.items()
+        if key.kind == kind and change.action in _LEAVING
+    }
+    for referrer in sorted(_rows_that_stay(sheet)) if leaving else ():
+        for key in sorted(_referred_to(sheet.present[referrer], kind, leaving)):
+            sheet.hold(
+                key,
+                HeldBy.DEPENDENCY,
+                f"{referrer} stays and refers to it",
+                _CURE.format(key=referrer),
+            )
+            leaving.discard(key)
+
+
+def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
+    """
+    Rows whose last applied document stays in force against the tree.
+
+    What the tree declares and no pass holds cannot refer to what the tree does not declare:
+    the checks of `spec` have seen to that.
+    """
+    for held in sheet.held.values():
+        key = sheet.row_key(held.change)
+        if key in sheet.present:
+            yield key
+    if sheet.desired.broken and not sheet.permissions.destroy:
+        for key, row in sheet.present.items():
+            if row.parent and ResourceKey(key.kind, row.parent) in sheet.desired.broken:
+                yield key
+
+
+def _referred_to(
+    row: LiveResource, kind: str, leaving: AbstractSet[ResourceKey]
+) -> set[ResourceKey]:
+    """Which of `leaving`, all of one kind, the row's document needs."""
+    document = json.loads(row.document)
+    if row.key.kind == "volume":
+        names = [document.get("fleet", "")]
+    elif row.key.kind != "run":
+        return set()
+    elif kind == "volume":
+        names = [volume["name"] for volume in document.get("volumes", ())]
+    else:
+        names = document.get("fleets", [])
+        if not names and phase(row) is Phase.ACTIVE:
+            return set(leaving)  # It may be at work on any of them.
+    return {ResourceKey(kind, name) for name in names} & leaving

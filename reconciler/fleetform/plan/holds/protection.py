@@ -1,0 +1,28 @@
+"""
+Protection, as the ledger has it: lifting it is a change that comes first.
+
+A commit that lifts the protection and removes the resource at once is held: the two steps are
+what makes a slip of the hand visible.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.plan import Action, HeldBy
+from fleetform.plan.proposal import Sheet
+
+ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE})
+"""Actions after which what was there is no longer there."""
+
+
+def hold_protected(sheet: Sheet) -> None:
+    for key, change in list(sheet.changes.items()):
+        if change.action not in ENDING:
+            continue
+        row = sheet.live.resources.get(sheet.row_key(change))
+        if row is not None and row.protected:
+            sheet.hold(
+                key,
+                HeldBy.PROTECTION,
+                "it was applied with `protect: true`",
+                "apply `protect: false` alone first",
+            )

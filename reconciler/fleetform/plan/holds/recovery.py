@@ -1,0 +1,15 @@
+"""The world remembers another ledger: nothing starts, stops or goes until that is settled."""
+
+from __future__ import annotations
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.plan import HeldBy
+from fleetform.plan.proposal import Sheet
+
+
+def hold_while_recovering(sheet: Sheet) -> None:
+    if sheet.live.status is not LedgerStatus.RECOVERING:
+        return
+    detail = "; ".join(sheet.live.notes) or "hosts remember a newer ledger than this one"
+    for key in list(sheet.changes):
+        sheet.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")

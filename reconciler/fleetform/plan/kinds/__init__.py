@@ -1,0 +1,37 @@
+"""
+What each kind proposes for a difference: one module a kind, and the table that finds it.
+
+A kind says what a change amounts to and which steps carry it out. Whether it may happen now
+is for the passes in `holds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Permissions
+from fleetform.plan.kinds import fleet, run, volume
+from fleetform.plan.proposal import Proposal
+from fleetform.spec.desired import Declared
+
+
+class Kind(NamedTuple):
+    """
+    How one kind answers.
+
+    `change` is asked only where digests differ, or a tombstone is wanted again; None means
+    that the two documents mean the same after all.
+    """
+
+    create: Callable[[Declared], Proposal]
+    change: Callable[[Declared, LiveResource, Permissions], Proposal | None]
+    remove: Callable[[LiveResource], Proposal]
+
+
+KINDS: dict[str, Kind] = {
+    "fleet": Kind(fleet.propose_create, fleet.propose_change, fleet.propose_remove),
+    "run": Kind(run.propose_create, run.propose_change, run.propose_remove),
+    "volume": Kind(volume.propose_create, volume.propose_change, volume.propose_remove),
+}

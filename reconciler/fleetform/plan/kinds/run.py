@@ -1,0 +1,381 @@
+"""
+A run: the hard part is not to run things again by accident.
+
+What a changed document leads to is an ordered table of cases; the first that fits answers.
+A finished run runs again for four reasons only: its own document asks for another execution,
+`rerun:` rose above its mark, `state: stopped` was taken back, or it came back from the archive
+as another execution or without having been run to its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.run import RunState
+from fleetform.plan.diff import changed_fields, set_fields
+from fleetform.plan.phase import Phase, is_unknown, phase
+from fleetform.plan.proposal import Proposal
+from fleetform.plan.reasons import reasons_of
+from fleetform.plan.steps import declared_arguments, make_step
+from fleetform.spec.desired import Declared
+
+_STILL_ENDING_CURE = "plan again once it has ended"
+
+
+def propose_create(declared: Declared) -> Proposal:
+    return Proposal(
+        Change(
+            key=declared.key,
+            action=Action.CREATE,
+            reasons=(Reason.ABSENT,),
+            type=declared.type,
+            fields=set_fields("run", declared.document),
+            steps=(make_step("run.submit", declared.key, _arguments(declared)),),
+            parent=declared.parent,
+            element=declared.element,
+        )
+    )
+
+
+def propose_change(
+    declared: Declared, row: LiveResource, permissions: Permissions
+) -> Proposal | None:
+    """Answer another document for a run that there is, or one that came back."""
+    case = _Case.of(declared, row, permissions)
+    if row.archived:
+        return _returned(case)
+    if not case.changed:
+        return None  # Digests of another version of the form, not another document.
+    if case.was_stopped and not case.stop_wanted and case.phase is not Phase.WAITING:
+        return _resumed(case)
+    if case.stop_wanted:
+        return _stopped(case)
+    if case.another_execution or case.rerun_asked:
+        return _executed_anew(case)
+    return _updated(case, reasons_of(case.changed))
+
+
+def propose_remove(row: LiveResource) -> Proposal:
+    """Archive what is over, end what is not; only what is at work can be lost."""
+    at = phase(row)
+    archive = make_step("run.archive", row.key, {})
+    steps: tuple[Step, ...] = (archive,)
+    if at is not Phase.FINISHED:
+        stop = _stop_step(row, "removed")
+        steps = (stop, make_step("run.archive", row.key, {}, (stop.key,)))
+    finished = at is Phase.FINISHED
+    return Proposal(
+        Change(
+            key=row.key,
+            action=Action.ARCHIVE if finished else Action.DELETE,
+            reasons=(Reason.REMOVED_FINISHED if finished else Reason.REMOVED,),
+            type=row.type,
+            steps=steps,
+            uid=row.uid,
+            generation=row.generation,
+            parent=row.parent,
+            element=row.element,
+            destructive=at is Phase.ACTIVE,
+            at_stake=_at_stake(row) if at is Phase.ACTIVE else "",
+        ),
+        not_started=at is Phase.WAITING,
+    )
+
+
+def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
+    """One element of a sweep in the place of another: the old one goes, the new one runs."""
+    removal = propose_remove(row)
+    submit = make_step(
+        "run.submit",
+        declared.key,
+        {**_arguments(declared), "replaces": row.key.name},
+        (removal.change.steps[-1].key,),
+    )
+    change = removal.change
+    return Proposal(
+        Change(
+            key=declared.key,
+            action=Action.REPLACE,
+            reasons=(Reason.ELEMENT_REPLACED,),
+            type=declared.type,
+            fields=changed_fields("run", json.loads(row.document), declared.document),
+            steps=(*change.steps, submit),
+            uid=row.uid,
+            generation=row.generation,
+            parent=declared.parent,
+            element=declared.element,
+            replaces=row.key.name,
+            destructive=change.destructive,
+            at_stake=change.at_stake,
+        ),
+        not_started=removal.not_started,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What the table of cases asks about."""
+
+    declared: Declared
+    row: LiveResource
+    permissions: Permissions
+    phase: Phase
+    changed: tuple[FieldChange, ...]
+    another_execution: bool
+    own_changed: bool
+    rerun_asked: bool
+    was_stopped: bool
+    stop_wanted: bool
+
+    @classmethod
+    def of(cls, declared: Declared, row: LiveResource, permissions: Permissions) -> _Case:
+        before: Mapping[str, Any] = json.loads(row.document)
+        after = declared.document
+        changed = changed_fields("run", before, after)
+        mark = max(before.get("rerun", 0), row.run.rerun_mark if row.run else 0)
+        return cls(
+            declared=declared,
+            row=row,
+            permissions=permissions,
+            phase=phase(row),
+            changed=changed,
+            # Both: the digest may be of another version, and the fields know no defaults.
+            another_execution=declared.execution_digest != row.execution_digest
+            and any(one.field_class == "execution" for one in changed),
+            own_changed=declared.own_digest != row.own_digest,
+            rerun_asked=after.get("rerun", 0) > mark,
+            was_stopped=before.get("state", "running") == "stopped",
+            stop_wanted=after.get("state", "running") == "stopped",
+        )
+
+
+# -- the cases, gravest last ---------------------------------------------------------------
+
+
+def _updated(case: _Case, reasons: tuple[Reason, ...], *, stale: bool = False) -> Proposal:
+    """Another document for the same execution, or for one that has not begun."""
+    step = make_step("run.update", case.declared.key, _update_arguments(case, stale=stale))
+    return Proposal(
+        _change(case, Action.UPDATE, reasons, (step,), forces=False),
+        # Once it has started, the new document would describe what never ran.
+        not_started=case.phase is Phase.WAITING and case.another_execution,
+    )
+
+
+def _stopped(case: _Case) -> Proposal:
+    """`state: stopped`: what was asked for, and it ends running work all the same."""
+    reasons = reasons_of(case.changed)
+    if not case.was_stopped:
+        reasons = (Reason.STATE_WANTED, *reasons)
+    # What has been asked to stop is not asked twice, and what is over runs no more either way.
+    if case.was_stopped or case.phase is not Phase.ACTIVE:
+        # What changed while it stands still has not been run: the result is of another document.
+        finished = case.phase is Phase.FINISHED
+        return _updated(case, reasons, stale=finished and case.another_execution)
+    update = make_step("run.update", case.declared.key, _update_arguments(case))
+    stop = make_step("run.stop", case.row.key, {"cause": "state"}, (update.key,))
+    return Proposal(
+        _change(
+            case,
+            Action.UPDATE,
+            reasons,
+            (update, stop),
+            forces=False,
+            destructive=True,
+            at_stake=_at_stake(case.row),
+        )
+    )
+
+
+def _resumed(case: _Case) -> Proposal:
+    """`state: stopped` was taken back."""
+    if case.phase is Phase.ACTIVE:
+        return _held_while_ending(_submitted(case, (Reason.RESUMED,)))
+    if case.row.run is not None and case.row.run.state is RunState.TERMINATED:
+        return _submitted(case, (Reason.RESUMED, *reasons_of(case.changed)))
+    # It had come to its own end before it was stopped: there is nothing to resume.
+    if case.rerun_asked or case.another_execution:
+        return _executed_anew(case)
+    return _updated(case, reasons_of(case.changed))
+
+
+def _executed_anew(case: _Case) -> Proposal:
+    """Another execution, or the same once more, by where the run stands."""
+    reasons = reasons_of(case.changed)
+    if case.rerun_asked:
+        reasons = (Reason.RERUN_ASKED, *reasons)
+    if case.phase is Phase.WAITING:
+        return _updated(case, reasons)
+    if case.phase is Phase.ACTIVE:
+        return _restarted(case, reasons)
+    if case.rerun_asked or case.own_changed:
+        return _submitted(case, reasons)
+    # A base or a profile changed: the result is marked, and who wants it redone says `rerun`.
+    inherited = tuple(one for one in reasons if one is not Reason.EXECUTION_CHANGED)
+    return _updated(case, (Reason.INHERITED_CHANGED, *inherited), stale=True)
+
+
+def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
+    """A run at work whose execution changed: only what it or somebody allows."""
+    on_change = case.declared.document.get("on_change", "hold")
+    proposal = _submitted(case, reasons, after_uid=case.row.uid)
+    if is_unknown(case.row):
+        return _held(
+            proposal,
+            "its host is silent, so nobody can say whether it still runs",
+            "plan again once the host answers, or declare the host lost",
+        )
+    if on_change == "after-finish" and not case.permissions.allow_restart:
+        return proposal
+    if on_change != "restart" and not case.permissions.allow_restart:
+        return _held(
+            proposal,
+            f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
+            "--allow-restart, or `on_change: restart` or `after-finish` in its document",
+        )
+    stop = _stop_step(case.row, "replaced")
+    (submit,) = proposal.change.steps
+    return Proposal(
+        _change(
+            case,
+            Action.REPLACE,
+            reasons,
+            (stop, make_step("run.submit", submit.resource, submit.arguments, (stop.key,))),
+            destructive=True,
+            at_stake=_at_stake(case.row),
+        )
+    )
+
+
+def _returned(case: _Case) -> Proposal:
+    """A tombstone whose document is in the tree again."""
+    if case.phase is not Phase.FINISHED:
+        return _held_while_ending(_submitted(case, (Reason.RETURNED,)))
+    if case.rerun_asked:
+        return _submitted(case, (Reason.RETURNED, Reason.RERUN_ASKED))
+    if case.declared.execution_digest != case.row.execution_digest:
+        return _submitted(case, (Reason.RETURNED, Reason.EXECUTION_CHANGED))
+    # Removed while it ran: it has no result to find again, and being in the tree means to be
+    # run to the end.
+    cut_short = case.row.run is not None and case.row.run.state is RunState.TERMINATED
+    if cut_short and not case.stop_wanted:
+        return _submitted(case, (Reason.RETURNED, Reason.RESUMED))
+    step = make_step("run.restore", case.declared.key, _arguments(case.declared))
+    return Proposal(_change(case, Action.CREATE, (Reason.RETURNED,), (step,), forces=False))
+
+
+# -- what the cases are made of --------------------------------------------------------------
+
+
+def _submitted(case: _Case, reasons: tuple[Reason, ...], *, after_uid: str = "") -> Proposal:
+    """
+    A new run under the same name.
+
+    `after_uid` names the earlier one while that is not over: the new one must not start
+    before it is, or two executions would write to the same places.
+    """
+    step = make_step(
+        "run.submit", case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
+    )
+    return Proposal(_change(case, Action.REPLACE, reasons, (step,)))
+
+
+def _held(proposal: Proposal, detail: str, cure: str) -> Proposal:
+    return Proposal(proposal.change, HeldBy.RUNNING_WORK, detail, cure)
+
+
+def _held_while_ending(proposal: Proposal) -> Proposal:
+    return Proposal(
+        proposal.change, HeldBy.RUNNING_WORK, "it is still being stopped", _STILL_ENDING_CURE
+    )
+
+
+def _change(
+    case: _Case,
+    action: Action,
+    reasons: tuple[Reason, ...],
+    steps: tuple[Step, ...],
+    *,
+    forces: bool = True,
+    destructive: bool = False,
+    at_stake: str = "",
+) -> Change:
+    return Change(
+        key=case.declared.key,
+        action=action,
+        reasons=reasons,
+        type=case.declared.type,
+        fields=case.changed if forces else _in_place(case.changed),
+        steps=steps,
+        uid=case.row.uid,
+        generation=case.row.generation,
+        parent=case.declared.parent,
+        element=case.declared.element,
+        destructive=destructive,
+        at_stake=at_stake,
+    )
+
+
+def _in_place(changed: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+    """The same fields for a change that replaces nothing: so none of them forces it."""
+    return tuple(
+        FieldChange(
+            one.path,
+            one.before,
+            one.after,
+            one.before_set,
+            one.after_set,
+            forces=False,
+            field_class=one.field_class,
+        )
+        if one.forces
+        else one
+        for one in changed
+    )
+
+
+def _arguments(declared: Declared) -> dict[str, Any]:
+    return {
+        **declared_arguments(declared),
+        "parent": declared.parent,
+        "element": declared.element,
+        "replaces": "",
+    }
+
+
+def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
+    """`stale` once is stale until it runs again: the result is of an earlier document."""
+    was_stale = case.row.run is not None and case.row.run.stale
+    return {**_arguments(case.declared), "stale": stale or was_stale}
+
+
+def _stop_step(row: LiveResource, cause: str) -> Step:
+    return make_step("run.stop", row.key, {"cause": cause})
+
+
+def _state(row: LiveResource) -> str:
+    return row.run.state.value if row.run is not None else "waiting"
+
+
+def _at_stake(row: LiveResource) -> str:
+    """What would be lost, without its age: time is no part of a plan's digest."""
+    if row.run is None:
+        return "nothing"
+    attempt = f"attempt {max(row.run.attempt, 1)} ({row.run.state.value})"
+    if row.run.gpus:
+        gpus = "1 GPU" if row.run.gpus == 1 else f"{row.run.gpus} GPUs"
+        return f"the work of {attempt} on {gpus}"
+    return f"the work of {attempt}"
+
+
+__all__ = [
+    "propose_change",
+    "propose_create",
+    "propose_pair",
+    "propose_remove",
+]

@@ -1,0 +1,83 @@
+"""
+Which steps wait for which.
+
+What is made comes after what it refers to: fleets, volumes, runs. What goes, goes the other
+way: runs are stopped, then volumes dropped, then fleets removed. Runs do not wait for the runs
+they depend on: that is `lifecycle`'s, and a sweep that waits for a sweep would need the product
+of both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fleetform.model.plan import Change, Step
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import ResourceKey
+
+# Updates of a fleet too: a run that is only possible on the new capacity would else be judged
+# by the old, and end at once.
+_MAKES = frozenset({"fleet.make", "fleet.update", "volume.make"})
+_USES = frozenset({"volume.make", "volume.update", "run.submit", "run.update", "run.restore"})
+_DROPS = frozenset({"volume.forget", "volume.remove"})
+
+_Needs = dict[ResourceKey, list[str]]
+
+
+def order_steps(sheet: Sheet) -> None:
+    """Add to each step the keys of the steps that its references ask for."""
+    made = _steps_by_resource(sheet, _MAKES)
+    ended = _what_ends(sheet)
+    if not made and not ended:
+        return
+    for key, change in sheet.changes.items():
+        steps = tuple(_linked(sheet, change, step, made, ended) for step in change.steps)
+        if any(new is not old for new, old in zip(steps, change.steps, strict=True)):
+            sheet.changes[key] = replace(change, steps=steps)
+
+
+def _linked(
+    sheet: Sheet, change: Change, step: Step, made: Mapping[ResourceKey, str], ended: _Needs
+) -> Step:
+    needs: set[str] = set()
+    declared = sheet.wanted.get(change.key)
+    if step.verb in _USES and declared is not None:
+        needs.update(made[key] for key in declared.references if key in made)
+    if step.verb in _DROPS or step.verb == "fleet.remove":
+        needs.update(ended.get(step.resource, ()))
+    needs -= {*step.needs, step.key}
+    return replace(step, needs=(*step.needs, *sorted(needs))) if needs else step
+
+
+def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:
+    return {
+        step.resource: step.key
+        for change in sheet.changes.values()
+        for step in change.steps
+        if step.verb in verbs
+    }
+
+
+def _what_ends(sheet: Sheet) -> _Needs:
+    """For each volume and fleet that goes: the steps that end what uses it."""
+    dropped = _steps_by_resource(sheet, _DROPS)
+    removed = _steps_by_resource(sheet, frozenset({"fleet.remove"}))
+    needs: _Needs = {key: [] for key in (*dropped, *removed)}
+    if not needs:
+        return needs
+    for key, step_key in dropped.items():
+        document = json.loads(sheet.present[key].document)
+        fleet = ResourceKey("fleet", document.get("fleet", ""))
+        if fleet in needs:
+            needs[fleet].append(step_key)
+    for key, step_key in _steps_by_resource(sheet, frozenset({"run.stop"})).items():
+        document = json.loads(sheet.present[key].document)
+        used = [ResourceKey("volume", one["name"]) for one in document.get("volumes", ())]
+        fleets = document.get("fleets")
+        used += (ResourceKey("fleet", name) for name in fleets) if fleets else removed
+        for resource in used:
+            if resource in needs:
+                needs[resource].append(step_key)
+    return needs

@@ -1,0 +1,38 @@
+"""
+Where a run stands, as far as a plan must know.
+
+What a changed document leads to depends on whether the run still waits, is at work, or is
+over, and on nothing finer. A row is read top down; the first that matches holds.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from fleetform.model.live import LiveResource
+from fleetform.model.run import FINAL, RunState
+
+
+class Phase(enum.Enum):
+    WAITING = "waiting"
+    """No process of it exists, nor is one being made: its document may change in place."""
+    ACTIVE = "active"
+    """Places are taken or taken back for it, or nobody knows: a change would lose work."""
+    FINISHED = "finished"
+
+
+def phase(row: LiveResource) -> Phase:
+    """Tell a live run's phase; a row whose run was never written is one that still waits."""
+    if row.run is None:
+        return Phase.WAITING
+    if row.run.state in FINAL:
+        return Phase.FINISHED
+    # Provisioning counts as active: hosts are being paid for on behalf of the old document.
+    if row.run.state in {RunState.PENDING, RunState.SUBMITTED}:
+        return Phase.WAITING
+    return Phase.ACTIVE
+
+
+def is_unknown(row: LiveResource) -> bool:
+    """Nobody can say whether it still runs: nothing may be started in its place."""
+    return row.run is not None and row.run.state is RunState.UNKNOWN

@@ -1,0 +1,97 @@
+"""
+Desired against live, as a plan.
+
+A chain of small passes over one sheet: the first propose, the next hold back, the last link
+and sum up. None asks the world or the clock; the same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fleetform.model.live import Live
+from fleetform.model.plan import Permissions, Plan
+from fleetform.plan.annex import annex_of
+from fleetform.plan.compare import compare_resources, compare_rules
+from fleetform.plan.file import sealed
+from fleetform.plan.holds import PASSES
+from fleetform.plan.kinds import KINDS
+from fleetform.plan.order import order_steps
+from fleetform.plan.predicates import predicates_of
+from fleetform.plan.proposal import Sheet
+from fleetform.plan.settle import in_progress, settled_failures
+from fleetform.spec.desired import Desired, Rules
+
+__all__ = ["plan"]
+
+_CHAIN: tuple[Callable[[Sheet], None], ...] = (
+    compare_rules,
+    compare_resources,
+    *PASSES,
+    # After the holds: a step must not wait for one that is not in the plan.
+    order_steps,
+)
+
+
+def plan(desired: Desired, live: Live, *, permissions: Permissions, now_ms: int) -> Plan:
+    """
+    Choose what moves `live` towards `desired`, and say what is held back and why.
+
+    Args:
+        desired: The tree. Resources of broken documents may be in it or not: they are left alone.
+        live: One reading of the ledger.
+        permissions: What is allowed beyond the rules last applied.
+        now_ms: Unix milliseconds. For the annex, used for nothing else.
+
+    Returns:
+        Changes and held changes by key. Carry them out, plan again, and nothing is left but
+        what is held. The digest covers all but the annex.
+    """
+    assert live.environment_uid in {"", desired.environment.uid}, "another environment's ledger"
+    sheet = _open_sheet(desired, live, permissions)
+    for change_pass in _CHAIN:
+        change_pass(sheet)
+    return sealed(
+        Plan(
+            environment_uid=desired.environment.uid,
+            environment_name=desired.environment.name,
+            ledger_id=live.ledger_id,
+            epoch=live.epoch,
+            changes=tuple(sheet.changes[key] for key in sorted(sheet.changes)),
+            held=tuple(sheet.held[key] for key in sorted(sheet.held)),
+            settled=settled_failures(sheet),
+            progressing=in_progress(sheet),
+            predicates=predicates_of(sheet),
+            rules=sheet.rules,
+            commit=desired.commit,
+            tree_digest=desired.digest,
+            annex=annex_of(sheet, now_ms),
+            warnings=_warnings(sheet),
+        )
+    )
+
+
+def _open_sheet(desired: Desired, live: Live, permissions: Permissions) -> Sheet:
+    sheet = Sheet(desired, live, permissions, live.rules or Rules())
+    sheet.present = {
+        key: row for key, row in live.resources.items() if not row.archived and key.kind in KINDS
+    }
+    if permissions.destroy:
+        return sheet
+    if desired.broken:
+        sheet.wanted = {
+            key: declared
+            for key, declared in desired.resources.items()
+            if not sheet.is_broken(key, declared.parent)
+        }
+    else:
+        sheet.wanted = dict(desired.resources)
+    return sheet
+
+
+def _warnings(sheet: Sheet) -> tuple[str, ...]:
+    if sheet.permissions.destroy or sheet.wanted or sheet.desired.broken:
+        return ()
+    if sheet.present:
+        return ("The tree declares nothing, so everything that exists would be removed.",)
+    return ("The tree declares nothing.",)

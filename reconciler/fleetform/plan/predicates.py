@@ -1,0 +1,31 @@
+"""
+What must still hold when a plan is carried out.
+
+A plan pins what it touches and nothing else: scheduling goes on meanwhile, and an unrelated
+change does not make it stale.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.plan import Predicate
+from fleetform.plan.proposal import Sheet
+
+
+def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
+    """The ledger first, then by key of the change."""
+    found: list[Predicate] = []
+    # Before the first apply there is no ledger to name; that its resources are absent says all.
+    if sheet.live.ledger_id:
+        found.append(Predicate("ledger", None, f"{sheet.live.ledger_id}/{sheet.live.epoch}"))
+    for key in sorted(sheet.changes):
+        if key.kind == "environment":
+            continue  # Rules have no row of their own; the ledger is pinned.
+        change = sheet.changes[key]
+        row_key = sheet.row_key(change)
+        if change.uid:
+            found.append(Predicate("generation", row_key, str(change.generation)))
+        if not change.uid or change.replaces:
+            found.append(Predicate("absent", key))
+        if row_key in sheet.not_started:
+            found.append(Predicate("run-not-started", row_key))
+    return tuple(found)

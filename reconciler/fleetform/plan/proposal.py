@@ -1,0 +1,79 @@
+"""
+A change that is proposed, on its way through the passes, and the sheet that collects them.
+
+This is the one mutable value of the room. A kind proposes; a hold pass may take a proposal out
+of `changes` and put it into `held`; nothing is ever put back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Change, Held, HeldBy, Permissions
+from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """
+    What a kind answers to a difference.
+
+    `by` is set when the kind knows at once that the change cannot be carried out now.
+    `not_started`: it is harmless only as long as the run has not started.
+    """
+
+    change: Change
+    by: HeldBy | None = None
+    detail: str = ""
+    cure: str = ""
+    not_started: bool = False
+
+
+@dataclass(slots=True)
+class Sheet:
+    """
+    Everything a pass may read, and the two tables it writes.
+
+    Attributes:
+        rules: Those last applied: a change is never judged by the rules it brings along.
+        wanted: What is declared, less what is broken; empty when everything is to be removed.
+        present: Live rows that are not tombstones, of the kinds that a plan handles.
+        not_started: Rows whose change holds only while their run has not started.
+    """
+
+    desired: Desired
+    live: Live
+    permissions: Permissions
+    rules: Rules
+    wanted: dict[ResourceKey, Declared] = field(default_factory=dict)
+    present: dict[ResourceKey, LiveResource] = field(default_factory=dict)
+    changes: dict[ResourceKey, Change] = field(default_factory=dict)
+    held: dict[ResourceKey, Held] = field(default_factory=dict)
+    not_started: set[ResourceKey] = field(default_factory=set)
+
+    def add(self, proposal: Proposal) -> None:
+        key = proposal.change.key
+        assert key not in self.changes, f"two changes of {key}"
+        if proposal.by is not None:
+            self.held[key] = Held(proposal.change, proposal.by, proposal.detail, proposal.cure)
+            return
+        self.changes[key] = proposal.change
+        if proposal.not_started:
+            self.not_started.add(self.row_key(proposal.change))
+
+    def hold(self, key: ResourceKey, by: HeldBy, detail: str, cure: str = "") -> None:
+        """Take a change out of the plan and say what keeps it."""
+        self.held[key] = Held(self.changes.pop(key), by, detail, cure)
+
+    def is_broken(self, key: ResourceKey, parent: str) -> bool:
+        """Tell whether its document has an error; an element's document is its parent's."""
+        broken = self.desired.broken
+        if not broken or self.permissions.destroy:
+            return False
+        return key in broken or (bool(parent) and ResourceKey(key.kind, parent) in broken)
+
+    @staticmethod
+    def row_key(change: Change) -> ResourceKey:
+        """The row whose work a change touches: for a pair, that of the removed element."""
+        return ResourceKey(change.key.kind, change.replaces or change.key.name)

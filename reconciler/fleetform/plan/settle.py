@@ -1,0 +1,60 @@
+"""
+What a plan says beyond its changes: runs that ended badly and stay so, and work under way.
+
+A failure stays visible until somebody does something about it, else a pipeline turns green on
+its second try. Accepted work in progress is no change, so that a second plan is empty.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.instance import InstanceState
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Settled
+from fleetform.model.run import FINAL, RunState
+from fleetform.plan.holds.protection import ENDING
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import ResourceKey
+
+_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.TERMINATED})
+_MOVING = frozenset({InstanceState.PROVISIONING, InstanceState.TERMINATING})
+
+
+def settled_failures(sheet: Sheet) -> tuple[Settled, ...]:
+    """Runs of the tree that ended badly and that this plan leaves so, by key."""
+    ending = _ending_rows(sheet)
+    return tuple(
+        Settled(row.key, row.run.state.value, row.run.message or row.run.cause)
+        for row in sorted(sheet.present.values(), key=lambda row: row.key)
+        if row.run is not None
+        and row.run.state in _BAD
+        and row.key not in ending
+        and not _stop_wanted(sheet, row)
+    )
+
+
+def _ending_rows(sheet: Sheet) -> set[ResourceKey]:
+    return {sheet.row_key(change) for change in sheet.changes.values() if change.action in ENDING}
+
+
+def _stop_wanted(sheet: Sheet, row: LiveResource) -> bool:
+    """Ended because the tree says so, which is no failure."""
+    if row.run is None or row.run.state is not RunState.TERMINATED:
+        return False
+    declared = sheet.wanted.get(row.key)
+    return declared is not None and declared.document.get("state") == "stopped"
+
+
+def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
+    """Accepted work that goes on by itself and that this plan does not touch, by key."""
+    touched = {sheet.row_key(change) for change in sheet.changes.values()}
+    keys = {
+        key
+        for key, row in sheet.live.resources.items()
+        if row.operation or (row.run is not None and row.run.state not in FINAL)
+    }
+    keys.update(
+        ResourceKey("fleet", instance.fleet)
+        for instance in sheet.live.instances
+        if instance.state in _MOVING
+    )
+    return tuple(sorted(keys - touched))

@@ -1,0 +1,46 @@
+"""
+Steps: a verb, what it acts on, and all it needs to know, so that apply chooses nothing.
+
+A step's key is `<verb>:<kind>/<name>`. It names the operation across a crash, so it depends on
+nothing but what is done to which resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetform.model.plan import Step
+from fleetform.spec.desired import Declared, ResourceKey
+
+
+def step_key(verb: str, key: ResourceKey) -> str:
+    return f"{verb}:{key}"
+
+
+def make_step(
+    verb: str,
+    key: ResourceKey,
+    arguments: Mapping[str, Any],
+    needs: tuple[str, ...] = (),
+) -> Step:
+    """Build a step; `needs` are what this change itself asks for, `order` adds the rest."""
+    return Step(
+        key=step_key(verb, key),
+        verb=verb,
+        resource=key,
+        needs=needs,
+        arguments={"name": key.name, **arguments},
+    )
+
+
+def declared_arguments(declared: Declared) -> dict[str, Any]:
+    """What every step that writes a document carries of it."""
+    return {
+        "document": declared.document,
+        "digest": declared.digest,
+        "own_digest": declared.own_digest,
+        "execution_digest": declared.execution_digest,
+        "type": declared.type,
+        "protected": bool(declared.document.get("protect", False)),
+    }
