@@ -8,25 +8,22 @@ mistake wherever something sensible is left to read; only a bound that is crosse
 
 from __future__ import annotations
 
-import sys
-from typing import Final, cast
+from typing import Final
 
 from yaml.events import (
     AliasEvent,
+    CollectionEndEvent,
     CollectionStartEvent,
     DocumentEndEvent,
     DocumentStartEvent,
     Event,
-    MappingEndEvent,
     MappingStartEvent,
     NodeEvent,
     ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
 )
 
 from fleetform.spec.documents.limits import Limits
-from fleetform.spec.documents.resolve import OutOfRangeError, resolve
+from fleetform.spec.documents.resolve import NUMBER_STARTS, WORDS, OutOfRangeError, number
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span
 
@@ -35,8 +32,6 @@ __all__ = ["Builder", "CannotGoOnError"]
 _YAML_TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
 _MERGE = "<<"
-# First characters of all that `resolve` takes for something else than text.
-_SPECIAL = frozenset("+-.0123456789~nNtTfF")
 _NO_NODE = ScalarNode(None, "", "", Span(0, 0))
 
 
@@ -119,18 +114,17 @@ class Builder:
         Raises:
             CannotGoOnError: A bound is crossed.
         """
-        kind = type(event)
-        if kind is ScalarEvent:
-            self._take_scalar(cast("ScalarEvent", event))
-        elif kind is MappingStartEvent or kind is SequenceStartEvent:
-            self._open(cast("CollectionStartEvent", event), is_mapping=kind is MappingStartEvent)
-        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+        if isinstance(event, ScalarEvent):
+            self._take_scalar(event)
+        elif isinstance(event, CollectionStartEvent):
+            self._open(event, is_mapping=isinstance(event, MappingStartEvent))
+        elif isinstance(event, CollectionEndEvent):
             self._close()
-        elif kind is AliasEvent:
-            self._take_alias(cast("AliasEvent", event))
-        elif kind is DocumentStartEvent:
+        elif isinstance(event, AliasEvent):
+            self._take_alias(event)
+        elif isinstance(event, DocumentStartEvent):
             self._start_document()
-        elif kind is DocumentEndEvent:
+        elif isinstance(event, DocumentEndEvent):
             return self._finish_document()
         return None
 
@@ -206,8 +200,10 @@ class Builder:
             value = self._tagged(event.tag, raw, style, place)
         elif not event.implicit[0]:
             style = event.style or ""
-        elif not raw or raw[0] in _SPECIAL:
-            value = self._resolved(raw, place)
+        elif raw in WORDS:
+            value = WORDS[raw]
+        elif raw[0] in NUMBER_STARTS:
+            value = self._number(raw, place)
         node = ScalarNode(value, raw, style, place)
         if event.anchor is not None:
             self._anchors[event.anchor] = (node, 1, 0)
@@ -279,34 +275,28 @@ class Builder:
         frame = self._frames[-1]
         if height >= frame.height:
             frame.height = height + 1
+        key = frame.key
         if not frame.is_mapping:
             frame.items.append(node)
-        elif frame.key is None:
-            self._attach_key(frame, node)
+        elif key is None:
+            frame.key = self._as_key(frame, node)
         else:
-            self._attach_value(frame, frame.key, node)
             frame.key = None
+            if key.raw == _MERGE and not key.style:
+                self._merge(frame, key, node)
+            elif key is not _NO_NODE:
+                frame.entries.append((key, node))
 
-    def _attach_key(self, frame: _Frame, node: Node) -> None:
-        if type(node) is not ScalarNode:
+    def _as_key(self, frame: _Frame, node: Node) -> ScalarNode:
+        """Return the key, or `_NO_NODE` to read the value and leave it out."""
+        if not isinstance(node, ScalarNode):
             self._report_complex_key(node)
-            # Any key that cannot be looked up will do: the value is read and left out.
-            frame.key = _NO_NODE
-            return
-        raw = sys.intern(node.raw)
-        frame.key = node
-        first = frame.seen.setdefault(raw, node)
+            return _NO_NODE
+        first = frame.seen.setdefault(node.raw, node)
         if first is not node:
-            self._report_duplicate(raw, first.place, node.place)
-            frame.key = _NO_NODE
-
-    def _attach_value(self, frame: _Frame, key: ScalarNode, node: Node) -> None:
-        if key is _NO_NODE:
-            return
-        if key.raw == _MERGE and not key.style:
-            self._merge(frame, key, node)
-        else:
-            frame.entries.append((key, node))
+            self._report_duplicate(node.raw, first.place, node.place)
+            return _NO_NODE
+        return node
 
     def _merge(self, frame: _Frame, key: ScalarNode, node: Node) -> None:
         sources = node.items if isinstance(node, SequenceNode) else (node,)
@@ -321,9 +311,9 @@ class Builder:
             )
         frame.merged = mappings
 
-    def _resolved(self, raw: str, place: Span) -> str | int | float | bool | None:
+    def _number(self, raw: str, place: Span) -> str | int | float:
         try:
-            value = resolve(raw)
+            value = number(raw)
         except OutOfRangeError as exc:
             self.report(
                 "number-out-of-range",
@@ -333,9 +323,10 @@ class Builder:
                 "Put it in quotes if it is a name, such as a commit's.",
             )
             return raw
-        digits = raw.lstrip("+-")
-        if len(digits) > 1 and type(value) is int and digits.startswith("0") and digits.isdigit():
-            self._warn_leading_zero(raw, digits, value, place)
+        if isinstance(value, int) and len(raw) > 1:
+            digits = raw.lstrip("+-")
+            if digits[0] == "0" and digits[1:].isdigit():
+                self._warn_leading_zero(raw, digits, value, place)
         return value
 
     def _tagged(
@@ -347,7 +338,7 @@ class Builder:
         if wanted is None or not tag.startswith(_YAML_TAG):
             self._report_tag(tag, place)
             return raw
-        value = self._resolved(raw, place)
+        value = WORDS[raw] if raw in WORDS else self._number(raw, place)
         if wanted is float and type(value) is int:
             return float(value)
         if type(value) is not wanted:

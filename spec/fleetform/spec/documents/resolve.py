@@ -1,5 +1,5 @@
 """
-What an unquoted scalar means: the core schema of YAML 1.2, within what can be stored.
+What an unquoted scalar means, by `WORDS` and `number`: the core schema of YAML 1.2, within what can be stored.
 
 So `yes`, `no`, `on` and `off` are text, as is `12:30:00`, which YAML 1.1 counts in sixties,
 and `2024-01-31`. https://yaml.org/spec/1.2.2/#103-core-schema
@@ -10,18 +10,21 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["OutOfRangeError", "resolve"]
+__all__ = ["NUMBER_STARTS", "WORDS", "OutOfRangeError", "number"]
 
-Scalar = str | int | float | bool | None
+NUMBER_STARTS = frozenset("+-.0123456789")
+"""The first characters of all numbers."""
 
-_WORDS: dict[str, bool | None] = {
+WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NUMBER = re.compile(
+    r"(?P<int>[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)"
+    r"|(?P<real>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 _INT_MAX = 2**63 - 1
 # The longest spelling of a number that fits: 64 binary digits, or a float's 17 with an exponent;
 # the rest is room for zeros. Python's int() takes quadratic time and refuses 4300 digits.
@@ -32,23 +35,22 @@ class OutOfRangeError(ValueError):
     """A number that no field can hold: its text is a sentence for people."""
 
 
-def resolve(raw: str) -> Scalar:
+def number(raw: str) -> str | int | float:
     """
-    Return what the plain scalar `raw` means.
+    Return the number that the plain scalar `raw` is, or `raw` itself when it is text.
 
     Raises:
         OutOfRangeError: For infinities, NaN, and integers of more than 64 bits. JSON has none
             of the first two, and the ledger stores none of the third.
     """
-    if raw in _WORDS:
-        return _WORDS[raw]
-    if _INT.fullmatch(raw):
+    match = _NUMBER.fullmatch(raw)
+    if match is None:
+        return raw
+    if match.lastgroup == "int":
         return _integer(raw)
-    if _FLOAT.fullmatch(raw):
+    if match.lastgroup == "real":
         return _real(raw)
-    if _NOT_FINITE.fullmatch(raw):
-        raise OutOfRangeError("It is not a finite number, and no field takes another.")
-    return raw
+    raise OutOfRangeError("It is not a finite number, and no field takes another.")
 
 
 def _integer(raw: str) -> int:

@@ -130,14 +130,19 @@ def _break_off(
     marks = (getattr(exc, "context_mark", None), getattr(exc, "problem_mark", None))
     # An unclosed quote is noticed in the next document; it was opened in the broken one.
     index = min((mark.index for mark in marks if mark is not None), default=len(text))
+    begins = text.rfind("\n---", 0, index) + 1
+    following = _NEXT.search(text, max(index, begins + 1))
+    # Only the broken document is looked at: a file may hold fifty of them in eight megabytes.
+    lines = split_lines(text[begins : following.end() if following is not None else len(text)])
+    skipped = len(split_lines(text[:begins])) - 1
     opened = builder.opened()
     if opened is not None:
-        opened = opened._replace(line=opened.line - lines_before)
-    problem = explain(exc, text, index, opened)
+        opened = opened._replace(line=opened.line - lines_before - skipped)
+    problem = explain(exc, lines, skipped, opened)
     if documents and DOCUMENT_EXPECTED in str(exc):
         # What follows a complete document and is none: it was meant as a part of it.
         documents[-1] = replace(documents[-1], is_sound=False)
-    place = problem.place._replace(line=problem.place.line + lines_before)
+    place = problem.place._replace(line=problem.place.line + lines_before + skipped)
     try:
         builder.report(problem.code, problem.summary, place, problem.detail, problem.advice)
     except CannotGoOnError:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from yaml.error import MarkedYAMLError, YAMLError
 
-from fleetform.spec.documents.source import split_lines
 from fleetform.spec.nodes import Span
 
 __all__ = ["DOCUMENT_EXPECTED", "Problem", "explain"]
@@ -24,7 +23,7 @@ DOCUMENT_EXPECTED = "did not find expected <document start>"
 
 
 class Problem(NamedTuple):
-    """What is reported; `place.line` counts from 1 in the text that was parsed."""
+    """What is reported; `place.line` counts from 1 in the lines that were looked at."""
 
     code: str
     summary: str
@@ -85,9 +84,8 @@ _ROWS = (
     _Row(
         "block mapping: did not find expected key", False,
         "This line does not belong to the mapping above it: its indentation fits none of the"
-        " lines above, or a quoted text went on behind its closing quote.",
-        "Indent it like the fields beside it. If a value begins with a quote and does not end"
-        " with it, put all of it in the other kind of quotes.",
+        " lines above.",
+        "Indent it like the fields beside it.",
     ),
     _Row(
         "block collection: did not find expected '-' indicator", False,
@@ -148,40 +146,41 @@ _ROWS = (
     ),
 )  # fmt: skip
 
-_CONFLICT = re.compile(r"^(?:<{7}|>{7}) .*", re.MULTILINE)
+_CONFLICT = re.compile(r"(?:<{7}|>{7}) ")
+_AFTER_QUOTE = re.compile(r".*[:\-]\s+[\"'].*[\"']\s*$")
 _INDENT = re.compile(r"[ \t]*")
 
 
-def explain(exc: YAMLError, text: str, index: int, opened: Span | None) -> Problem:
+def explain(exc: YAMLError, lines: Sequence[str], first: int, opened: Span | None) -> Problem:
     """
     Return what to say about an error of libyaml.
 
     Args:
         exc: The error.
-        text: What was parsed.
-        index: Where in `text` the construct begins that is broken.
+        lines: Lines of the document that is broken.
+        first: How many lines were parsed before these; places in the result count from `lines`.
         opened: Where the innermost collection begins that is not closed.
     """
-    begins, ends = text.rfind("\n---", 0, index) + 1, text.find("\n---", index)
-    conflict = _CONFLICT.search(text, begins, len(text) if ends < 0 else ends)
-    if conflict is not None:
-        return _conflict(len(split_lines(text[: conflict.start()])), conflict[0])
+    for number, line in enumerate(lines, start=1):
+        if _CONFLICT.match(line):
+            return _conflict(number, line)
     if not isinstance(exc, MarkedYAMLError) or exc.problem_mark is None:
         return _syntax(Span(1, 1), f"The reader says: {exc}.", "")
-    lines = split_lines(text)
     said = f"{exc.context or ''}: {exc.problem or ''}"
-    problem = Span(exc.problem_mark.line + 1, exc.problem_mark.column + 1)
+    problem = Span(exc.problem_mark.line - first + 1, exc.problem_mark.column + 1)
     if _is_tab(said, problem, lines):
         return _tab(problem, lines)
     if "cannot start any token" in said:
         return _odd_start(problem, lines)
+    if "expected key" in said and _AFTER_QUOTE.match(_line(problem, lines)[: problem.column - 1]):
+        return _after_quote(problem)
     if "parsing a flow" in said and opened is not None:
         return _flow(problem, opened, lines)
     row = next((row for row in _ROWS if row.said in said), None)
     if row is None:
         return _syntax(_within(problem, lines), f"The reader says: {said.strip(': ')}.", "")
     mark = exc.context_mark if row.at_context else None
-    place = Span(mark.line + 1, mark.column + 1) if mark is not None else problem
+    place = Span(mark.line - first + 1, mark.column + 1) if mark is not None else problem
     return _syntax(_within(place, lines), row.detail, row.advice)
 
 
@@ -202,13 +201,13 @@ def _conflict(number: int, line: str) -> Problem:
 def _is_tab(said: str, place: Span, lines: Sequence[str]) -> bool:
     if "tab character" in said:
         return True
-    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    line = _line(place, lines)
     # libyaml reports many a tab as something else, but always on the line that has it.
     return "\t" in _indent(line) and place.column <= len(_indent(line)) + 1
 
 
 def _tab(place: Span, lines: Sequence[str]) -> Problem:
-    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    line = _line(place, lines)
     at = line.find("\t")
     return Problem(
         "tab-indentation",
@@ -219,6 +218,15 @@ def _tab(place: Span, lines: Sequence[str]) -> Problem:
     )
 
 
+def _after_quote(place: Span) -> Problem:
+    return _syntax(
+        place,
+        "The quoted text before this ends, and something follows it.",
+        "Put all of the value in quotes, in the other kind if quotes occur in it. Inside of single"
+        " quotes, one is written twice: 'it''s'.",
+    )
+
+
 def _flow(place: Span, opened: Span, lines: Sequence[str]) -> Problem:
     if _letter(place, lines) == ",":
         return _syntax(
@@ -226,7 +234,7 @@ def _flow(place: Span, opened: Span, lines: Sequence[str]) -> Problem:
         )
     opening = _letter(opened, lines)
     closing = {"[": "]", "{": "}"}.get(opening, opening)
-    is_interpolated = "${{" in lines[opened.line - 1]
+    is_interpolated = "${{" in _line(opened, lines)
     noun = "list" if opening == "[" else "mapping"
     return _syntax(
         opened,
@@ -240,8 +248,11 @@ def _flow(place: Span, opened: Span, lines: Sequence[str]) -> Problem:
 
 
 def _letter(place: Span, lines: Sequence[str]) -> str:
-    line = lines[place.line - 1] if place.line <= len(lines) else ""
-    return line[place.column - 1 : place.column]
+    return _line(place, lines)[place.column - 1 : place.column]
+
+
+def _line(place: Span, lines: Sequence[str]) -> str:
+    return lines[place.line - 1] if 0 < place.line <= len(lines) else ""
 
 
 def _odd_start(place: Span, lines: Sequence[str]) -> Problem:

@@ -1,0 +1,176 @@
+"""
+Findings as a terminal shows them.
+
+    fleet.yaml:7:12: error[unknown-field]: A field is not known
+        7 |     resorces:
+          |     ^^^^^^^^
+      `resorces` is not a field of a task, so nothing would ask for GPUs.
+      help: Did you mean `resources`?
+
+A pure function from values to text, used by the command line and by tests of messages: what is
+tested is what is read.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from fleetform.spec.findings import Finding, Level
+
+__all__ = ["render_finding", "render_findings", "summarize"]
+
+_COLOURS = {Level.ERROR: "1;31", Level.WARNING: "1;33", Level.NOTE: "1;36"}
+_ADVICE_COLOUR = "1;32"
+_FRAME_COLOUR = "1;34"
+_WIDTH_MIN = 40
+_TAB = "    "
+
+_Paint: TypeAlias = Callable[[str, str], str]
+
+
+def render_findings(findings: Iterable[Finding], *, width: int = 100, colour: bool = False) -> str:
+    """
+    Return all findings in order of place, an empty line between them.
+
+    Args:
+        findings: In any order; one that occurs twice is shown once.
+        width: Columns of the terminal. Source lines are cut around the caret to fit, prose is
+            wrapped.
+        colour: Add the escape codes of ANSI terminals.
+    """
+    ordered = sorted(dict.fromkeys(findings), key=lambda finding: finding.sort_key)
+    shown = (render_finding(finding, width=width, colour=colour) for finding in ordered)
+    return "\n\n".join(shown)
+
+
+def render_finding(finding: Finding, *, width: int = 100, colour: bool = False) -> str:
+    """Return one finding as some lines of text, the last without its newline."""
+    width = max(width, _WIDTH_MIN)
+    paint = _paint if colour else _plain
+    level = paint(f"{finding.level}[{finding.code}]", _COLOURS[finding.level])
+    where = _where(finding)
+    lines = [
+        f"{where}: {level}: {_printable(finding.summary)}"
+        if where
+        else f"{level}: {_printable(finding.summary)}"
+    ]
+    if finding.text and finding.place.line:
+        lines += _excerpt(finding, width, paint)
+    lines += _wrapped(finding.detail, "", width)
+    advice = _wrapped(finding.advice, "help: ", width)
+    if advice:
+        advice[0] = advice[0].replace("help:", paint("help:", _ADVICE_COLOUR), 1)
+    return "\n".join(lines + advice)
+
+
+def summarize(findings: Iterable[Finding]) -> str:
+    """Return `2 errors, 1 warning`; empty when there are none."""
+    levels = [finding.level for finding in findings]
+    counts = ((levels.count(level), level.value) for level in Level)
+    return ", ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
+
+
+def _where(finding: Finding) -> str:
+    """Return `file:line:column`, which editors and terminals turn into a link."""
+    place = finding.place
+    if not place.line:
+        return _printable(place.file)
+    return f"{_printable(place.file)}:{place.line}:{max(place.column, 1)}"
+
+
+def _excerpt(finding: Finding, width: int, paint: _Paint) -> list[str]:
+    """Return the source line, and carets below what the place covers."""
+    number = f"{finding.place.line:>5}"
+    gutter = len(number) + len(" | ")
+    text, start, length = _window(finding, width - gutter)
+    before, marked = text[:start], text[start : start + length]
+    indent = " " * _cells(_shown(before))
+    carets = "^" * max(_cells(_shown(marked)), 1)
+    bar = paint("|", _FRAME_COLOUR)
+    return [
+        f"{paint(number, _FRAME_COLOUR)} {bar} {_shown(text)}".rstrip(),
+        f"{' ' * len(number)} {bar} {indent}{paint(carets, _COLOURS[finding.level])}",
+    ]
+
+
+def _window(finding: Finding, room: int) -> tuple[str, int, int]:
+    """Return the part of the line that fits, and start and length of what is marked in it."""
+    text, start = finding.text, max(finding.place.column, 1) - 1
+    start = min(start, len(text))
+    length = max(min(finding.place.length, len(text) - start), 1)
+    if _cells(_shown(text)) <= room:
+        return text, start, length
+    # Half of the room for what stands before the caret is enough to find the place again; a
+    # character may take two cells, and eight as an escape, so the count of characters is cautious.
+    span = room // 2 - 2
+    first = max(0, start - span // 2)
+    last = min(len(text), first + span)
+    while last > first + 1 and _cells(_shown(text[first:last])) > room - 2:
+        last -= 1
+    front, back = "…" if first else "", "…" if last < len(text) else ""
+    cut = f"{front}{text[first:last]}{back}"
+    start = start - first + len(front)
+    return cut, start, max(min(length, len(cut) - start), 1)
+
+
+def _wrapped(prose: str, label: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for number, paragraph in enumerate(prose.splitlines()):
+        lead = label if number == 0 else " " * len(label)
+        lines += textwrap.wrap(
+            _printable(paragraph),
+            width - 2,
+            initial_indent=f"  {lead}",
+            subsequent_indent=f"  {' ' * len(label)}",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return lines
+
+
+def _shown(text: str) -> str:
+    return _printable(text.replace("\t", _TAB))
+
+
+def _printable(text: str) -> str:
+    """
+    Return text that cannot move the cursor or recolour the terminal.
+
+    A document may come from anybody, and an escape sequence in it could hide what a finding
+    says; so could marks that turn the direction of writing.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable()
+        else f"\\x{ord(letter):02x}"
+        if ord(letter) < 256
+        else f"\\u{ord(letter):04x}"
+        for letter in text
+    )
+
+
+def _cells(text: str) -> int:
+    """Return how many columns a terminal needs: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.combining(letter)
+        else 2
+        if unicodedata.east_asian_width(letter) in "WF"
+        else 1
+        for letter in text
+    )
+
+
+def _paint(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m"
+
+
+def _plain(text: str, _code: str) -> str:
+    return text
