@@ -1,0 +1,210 @@
+"""Fleets and their instances: what there is, what is in use, and how the hosts are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fleetform.model import figures
+from fleetform.model.instance import Allocation, Instance, InstanceState
+from fleetform.model.live import Live, LiveResource
+from fleetform.views.table import Cell, Column, Table, make_table
+
+TONES = {
+    InstanceState.PROVISIONING: "warn",
+    InstanceState.READY: "good",
+    InstanceState.UNREACHABLE: "bad",
+    InstanceState.TERMINATING: "dim",
+    InstanceState.TERMINATED: "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Of an instance or a fleet: CPU in millicores, sizes in bytes, GPUs by number."""
+
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+    gpus: int = 0
+
+    def plus(self, other: Amounts) -> Amounts:
+        return Amounts(
+            self.cpu_millicores + other.cpu_millicores,
+            self.memory_bytes + other.memory_bytes,
+            self.disk_bytes + other.disk_bytes,
+            self.gpus + other.gpus,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """
+    One host of a fleet.
+
+    `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
+    not ready.
+    """
+
+    name: str
+    uid: str
+    fleet: str
+    number: int
+    state: str
+    address: str
+    sharing: str
+    blocks: int
+    capacity: Amounts
+    used: Amounts
+    gpu_names: tuple[str, ...]
+    jobs: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRow:
+    """
+    One fleet.
+
+    `nodes_*` are as declared, null where the bound is open. `ready` of `instances` take jobs;
+    capacity and use are theirs together, those that are not ready too.
+    """
+
+    name: str
+    state: str
+    nodes_min: int | None
+    nodes_target: int | None
+    nodes_max: int | None
+    instances: int
+    ready: int
+    jobs: int
+    capacity: Amounts
+    used: Amounts
+    sharing: str
+    description: str
+    protected: bool
+
+
+def instance_rows(
+    instances: Iterable[Instance], allocations: Iterable[Allocation] = ()
+) -> tuple[InstanceRow, ...]:
+    """Make the rows in order of fleet and number, without those that are gone."""
+    used: dict[str, Amounts] = {}
+    jobs: dict[str, int] = {}
+    for one in allocations:
+        taken = Amounts(one.cpu_millicores, one.memory_bytes, one.disk_bytes, len(one.gpus))
+        used[one.instance_uid] = used.get(one.instance_uid, Amounts()).plus(taken)
+        jobs[one.instance_uid] = jobs.get(one.instance_uid, 0) + 1
+    there = (one for one in instances if one.state is not InstanceState.TERMINATED)
+    return tuple(
+        _instance_row(one, used.get(one.uid, Amounts()), jobs.get(one.uid, 0))
+        for one in sorted(there, key=lambda one: (one.fleet, one.number, one.uid))
+    )
+
+
+def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[FleetRow, ...]:
+    """Make the rows in order of name: the fleets that were applied and are not gone."""
+    by_fleet: dict[str, list[InstanceRow]] = {}
+    for row in instance_rows(live.instances, allocations):
+        by_fleet.setdefault(row.fleet, []).append(row)
+    return tuple(
+        _fleet_row(live.resources[key], by_fleet.get(key.name, []))
+        for key in sorted(live.resources)
+        if key.kind == "fleet" and not live.resources[key].archived
+    )
+
+
+def fleets_table(rows: Iterable[FleetRow]) -> Table:
+    columns: tuple[Column[FleetRow], ...] = (
+        Column("FLEET", lambda row: row.name),
+        Column("READY", _ready),
+        Column("JOBS", lambda row: str(row.jobs), right=True),
+        Column("CPU", lambda row: cpu_use(row.used, row.capacity), right=True),
+        Column("MEMORY", lambda row: memory_use(row.used, row.capacity), right=True),
+        Column("GPU", lambda row: gpu_use(row.used, row.capacity), True, True),
+        Column("SHARING", lambda row: row.sharing),
+        Column("DESCRIPTION", lambda row: row.description, optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def instances_table(rows: Iterable[InstanceRow]) -> Table:
+    columns: tuple[Column[InstanceRow], ...] = (
+        Column("INSTANCE", lambda row: row.name),
+        Column("FLEET", lambda row: row.fleet),
+        Column("STATE", lambda row: Cell(row.state, TONES[InstanceState(row.state)])),
+        Column("ADDRESS", lambda row: row.address),
+        Column("JOBS", lambda row: str(row.jobs), right=True),
+        Column("CPU", lambda row: cpu_use(row.used, row.capacity), right=True),
+        Column("MEMORY", lambda row: memory_use(row.used, row.capacity), right=True),
+        Column("GPU", lambda row: gpu_use(row.used, row.capacity), True, True),
+        Column("MODEL", lambda row: ", ".join(row.gpu_names), optional=True),
+        Column("MESSAGE", lambda row: row.message, optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def cpu_use(used: Amounts, capacity: Amounts) -> str:
+    """Write used and total CPUs: `3.5/8`."""
+    total = figures.decimal(capacity.cpu_millicores, 1000)
+    return f"{figures.decimal(used.cpu_millicores, 1000)}/{total}"
+
+
+def memory_use(used: Amounts, capacity: Amounts) -> str:
+    return f"{figures.size(used.memory_bytes)}/{figures.size(capacity.memory_bytes)}"
+
+
+def gpu_use(used: Amounts, capacity: Amounts) -> str:
+    return f"{used.gpus}/{capacity.gpus}" if capacity.gpus else ""
+
+
+def _instance_row(instance: Instance, used: Amounts, jobs: int) -> InstanceRow:
+    return InstanceRow(
+        name=instance.name,
+        uid=instance.uid,
+        fleet=instance.fleet,
+        number=instance.number,
+        state=instance.state.value,
+        address=instance.address,
+        sharing=instance.sharing,
+        blocks=instance.blocks,
+        capacity=Amounts(
+            instance.cpu_millicores,
+            instance.memory_bytes,
+            instance.disk_bytes,
+            len(instance.gpus),
+        ),
+        used=used,
+        gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
+        jobs=jobs,
+        message=instance.message,
+    )
+
+
+def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> FleetRow:
+    document = json.loads(resource.document)
+    nodes = document.get("nodes") or {}
+    capacity, used = Amounts(), Amounts()
+    for row in instances:
+        capacity, used = capacity.plus(row.capacity), used.plus(row.used)
+    return FleetRow(
+        name=resource.key.name,
+        state=resource.state,
+        nodes_min=nodes.get("min"),
+        nodes_target=nodes.get("target"),
+        nodes_max=nodes.get("max"),
+        instances=len(instances),
+        ready=sum(1 for row in instances if row.state == InstanceState.READY),
+        jobs=sum(row.jobs for row in instances),
+        capacity=capacity,
+        used=used,
+        sharing=instances[0].sharing if instances else document.get("sharing", ""),
+        description=document.get("description", ""),
+        protected=resource.protected,
+    )
+
+
+def _ready(row: FleetRow) -> Cell:
+    tone = "good" if row.ready == row.instances else "warn"
+    return Cell(f"{row.ready}/{row.instances}", tone)

@@ -1,0 +1,371 @@
+"""
+Runs as people see them: the rows of `ps`.
+
+CLI, `--json` and API print from `RunRow`. A sweep or an array is as many rows as it has
+elements; `run_groups` folds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetform.agents.protocol.states import Cause
+from fleetform.model import figures
+from fleetform.model.decision import Waiting
+from fleetform.model.instance import Instance
+from fleetform.model.ports import RunHistory
+from fleetform.model.run import (
+    FINAL,
+    Attempt,
+    GpuRequirement,
+    Job,
+    Requirement,
+    Run,
+    RunState,
+    RunUid,
+)
+from fleetform.views.moments import age
+from fleetform.views.table import Cell, Column, Table, make_table
+
+TONES: Mapping[RunState, str] = {
+    RunState.PENDING: "dim",
+    RunState.SUBMITTED: "warn",
+    RunState.PROVISIONING: "warn",
+    RunState.PREPARING: "info",
+    RunState.RUNNING: "info",
+    RunState.FINISHING: "info",
+    RunState.UNKNOWN: "bad",
+    RunState.DONE: "good",
+    RunState.FAILED: "bad",
+    RunState.TERMINATED: "warn",
+    RunState.ABORTED: "bad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """One reason why a run waits; `code` is stable."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """
+    What one host did for an attempt.
+
+    `instance` is its name, empty before it has one. `exit_code` and `signal` are null unless
+    the job ended so. Sizes in bytes, times in Unix milliseconds.
+    """
+
+    rank: int
+    state: str
+    instance: str
+    cause: str
+    exit_code: int | None
+    signal: int | None
+    message: str
+    cpu_millicores: int
+    memory_bytes: int
+    memory_limited: bool
+    gpus: tuple[str, ...]
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    peak_memory_bytes: int | None
+    cpu_time_ms: int | None
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One try at a run, with its jobs in order of rank."""
+
+    number: int
+    state: str
+    cause: str
+    message: str
+    submitted_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    jobs: tuple[JobRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """
+    One run.
+
+    `attempt` is the latest one's number, 0 before the first. `instances` are the names of the
+    hosts of that attempt. `duration_ms` counts from the first start to the end or now, pauses
+    between attempts too; null before it started. `exit_code` is of the job that decided, null unless one exited.
+    `waiting` has every reason, where the scheduler was asked.
+    """
+
+    name: str
+    uid: str
+    type: str
+    state: str
+    attempt: int
+    parent: str
+    element: str
+    priority: int
+    nodes: int
+    resources: str
+    instances: tuple[str, ...]
+    cause: str
+    message: str
+    exit_code: int | None
+    submitted_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    duration_ms: int | None
+    waiting: tuple[WaitingRow, ...]
+    archived: bool
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with all of its attempts, oldest first."""
+
+    row: RunRow
+    attempts: tuple[AttemptRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """A sweep or an array as a whole: how many elements are in which state."""
+
+    name: str
+    total: int
+    states: dict[str, int]
+
+
+def run_rows(
+    histories: Iterable[RunHistory],
+    *,
+    instances: Iterable[Instance] = (),
+    waiting: Mapping[RunUid, tuple[Waiting, ...]] | None = None,
+    now_ms: int,
+) -> tuple[RunRow, ...]:
+    """
+    Make the rows, in the order of `histories`.
+
+    Args:
+        histories: As the ledger reads them; the last attempt is the latest.
+        instances: To name hosts; one that is missing is named by its uid.
+        waiting: What the scheduler said last, if it was asked.
+        now_ms: For durations of what still runs.
+    """
+    names = {instance.uid: instance.name for instance in instances}
+    reasons = waiting or {}
+    # Thousands of runs that wait for the same share one tuple of reasons, and so one of rows.
+    made: dict[int, tuple[WaitingRow, ...]] = {}
+    return tuple(
+        _row(history, names, _reasons(reasons.get(history.run.uid, ()), made), now_ms)
+        for history in histories
+    )
+
+
+def run_detail(
+    history: RunHistory,
+    *,
+    instances: Iterable[Instance] = (),
+    waiting: Sequence[Waiting] = (),
+    now_ms: int,
+) -> RunDetail:
+    names = {instance.uid: instance.name for instance in instances}
+    return RunDetail(
+        _row(history, names, _reasons(tuple(waiting), {}), now_ms),
+        tuple(_attempt(attempt, names) for attempt in history.attempts),
+    )
+
+
+def run_groups(rows: Iterable[RunRow]) -> tuple[RunGroup, ...]:
+    """Fold the elements of each sweep and array, in order of first appearance."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row.parent:
+            counts.setdefault(row.parent, Counter())[row.state] += 1
+    order = [state.value for state in RunState]
+    return tuple(
+        RunGroup(
+            name,
+            sum(states.values()),
+            {state: states[state] for state in order if states[state]},
+        )
+        for name, states in counts.items()
+    )
+
+
+def runs_table(rows: Iterable[RunRow], *, now_ms: int) -> Table:
+    columns: tuple[Column[RunRow], ...] = (
+        Column("NAME", lambda row: row.name),
+        Column("STATE", state_cell),
+        Column("AGE", lambda row: age(row.submitted_at_ms, now_ms), right=True),
+        Column("DURATION", _duration, right=True),
+        Column("TRY", lambda row: str(row.attempt) if row.attempt > 1 else "", True, True),
+        Column("NODES", lambda row: str(row.nodes) if row.nodes > 1 else "", True, True),
+        Column("RESOURCES", lambda row: row.resources),
+        Column("HOSTS", _hosts),
+        Column("MESSAGE", row_message, optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def groups_table(groups: Iterable[RunGroup]) -> Table:
+    columns: tuple[Column[RunGroup], ...] = (
+        Column("SWEEP", lambda group: group.name),
+        Column("ELEMENTS", lambda group: str(group.total), right=True),
+        Column("STATES", lambda group: ", ".join(f"{n} {s}" for s, n in group.states.items())),
+    )
+    return make_table(columns, groups)
+
+
+def state_cell(row: RunRow) -> Cell:
+    return Cell(row.state, TONES[RunState(row.state)])
+
+
+def row_message(row: RunRow) -> str:
+    """Say in one line why a run ended as it did, or what it waits for."""
+    if row.message and (not row.waiting or row.state in FINAL):
+        return row.message
+    if not row.waiting:
+        return ""
+    more = len(row.waiting) - 1
+    return row.waiting[0].detail + (
+        f" (and {figures.counted(more, 'more reason')})" if more else ""
+    )
+
+
+def requirement_text(requirement: Requirement) -> str:
+    """Write what one job asks for: `4 CPUs, 16GB, 2 GPUs A100`; empty where nothing is said."""
+    parts: list[str] = []
+    if requirement.cpu_min_millicores is not None:
+        parts.append(figures.cpus(requirement.cpu_min_millicores))
+    if requirement.memory_min_bytes is not None:
+        parts.append(figures.size(requirement.memory_min_bytes))
+    if requirement.disk_min_bytes is not None:
+        parts.append(f"{figures.size(requirement.disk_min_bytes)} disk")
+    if requirement.gpu is not None and requirement.gpu.count_min:
+        parts.append(_gpu_text(requirement.gpu))
+    return ", ".join(parts)
+
+
+def _gpu_text(gpu: GpuRequirement) -> str:
+    words = [figures.counted(gpu.count_min, "GPU"), " or ".join(gpu.names) or gpu.vendor]
+    if gpu.memory_min_bytes is not None:
+        words.append(figures.size(gpu.memory_min_bytes))
+    return " ".join(word for word in words if word)
+
+
+def _row(
+    history: RunHistory, names: Mapping[str, str], waiting: tuple[WaitingRow, ...], now_ms: int
+) -> RunRow:
+    run = history.run
+    template = run.template
+    attempt = history.attempts[-1] if history.attempts else None
+    return RunRow(
+        name=run.name,
+        uid=run.uid,
+        type=template.type,
+        state=run.state.value,
+        attempt=run.attempt,
+        parent=template.parent,
+        element=template.element,
+        priority=template.priority,
+        nodes=template.nodes,
+        resources=requirement_text(template.requirement),
+        instances=_instances(attempt, names),
+        cause=run.cause,
+        message=run.message,
+        exit_code=_exit_code(run, attempt),
+        submitted_at_ms=run.submitted_at_ms,
+        started_at_ms=run.started_at_ms,
+        finished_at_ms=run.finished_at_ms,
+        duration_ms=_duration_ms(run, now_ms),
+        waiting=waiting,
+        archived=history.archived,
+        commit=history.commit,
+    )
+
+
+def _reasons(
+    reasons: tuple[Waiting, ...], made: dict[int, tuple[WaitingRow, ...]]
+) -> tuple[WaitingRow, ...]:
+    known = made.get(id(reasons))
+    if known is None:
+        known = tuple(WaitingRow(reason.code, reason.detail) for reason in reasons)
+        made[id(reasons)] = known
+    return known
+
+
+def _attempt(attempt: Attempt, names: Mapping[str, str]) -> AttemptRow:
+    return AttemptRow(
+        number=attempt.number,
+        state=attempt.state.value,
+        cause=attempt.cause,
+        message=attempt.message,
+        submitted_at_ms=attempt.submitted_at_ms,
+        started_at_ms=attempt.started_at_ms,
+        finished_at_ms=attempt.finished_at_ms,
+        jobs=tuple(_job(job, names) for job in attempt.jobs),
+    )
+
+
+def _job(job: Job, names: Mapping[str, str]) -> JobRow:
+    return JobRow(
+        rank=job.key.rank,
+        state=job.state.value,
+        instance=names.get(job.instance_uid, job.instance_uid),
+        cause=job.cause.value if job.cause else "",
+        exit_code=job.exit_code,
+        signal=job.signal,
+        message=job.message,
+        cpu_millicores=job.cpu_millicores,
+        memory_bytes=job.memory_bytes,
+        memory_limited=job.memory_limited,
+        gpus=job.gpus,
+        started_at_ms=job.started_at_ms,
+        finished_at_ms=job.finished_at_ms,
+        peak_memory_bytes=job.peak_memory_bytes,
+        cpu_time_ms=job.cpu_time_ms,
+        log_bytes=job.log_bytes,
+    )
+
+
+def _instances(attempt: Attempt | None, names: Mapping[str, str]) -> tuple[str, ...]:
+    if attempt is None:
+        return ()
+    return tuple(
+        names.get(job.instance_uid, job.instance_uid) for job in attempt.jobs if job.instance_uid
+    )
+
+
+def _exit_code(run: Run, attempt: Attempt | None) -> int | None:
+    """Return the exit code behind the run's end: the first that is not 0, else 0."""
+    if attempt is None or run.state not in FINAL or run.cause != Cause.EXITED.value:
+        return None
+    codes = [job.exit_code for job in attempt.jobs if job.exit_code is not None]
+    return next((code for code in codes if code), codes[0] if codes else None)
+
+
+def _duration_ms(run: Run, now_ms: int) -> int | None:
+    if run.started_at_ms is None:
+        return None
+    end_ms = now_ms if run.finished_at_ms is None else run.finished_at_ms
+    return max(0, end_ms - run.started_at_ms)
+
+
+def _duration(row: RunRow) -> str:
+    return "" if row.duration_ms is None else figures.span(row.duration_ms)
+
+
+def _hosts(row: RunRow) -> str:
+    """Name two hosts at most: a gang may have hundreds."""
+    if len(row.instances) <= 2:
+        return ", ".join(row.instances)
+    return f"{row.instances[0]} and {len(row.instances) - 1} more"

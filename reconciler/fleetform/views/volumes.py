@@ -1,0 +1,96 @@
+"""Volumes: where each lies, and which runs that are not over mount it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model import figures
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.run import FINAL
+from fleetform.views.table import Column, Table, make_table
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRow:
+    """
+    One volume.
+
+    `path` is as declared; a relative one lies below the environment's folder for volumes.
+    `deletion_policy` is empty where the document does not say. `users` are runs by name.
+    """
+
+    name: str
+    uid: str
+    fleet: str
+    path: str
+    state: str
+    deletion_policy: str
+    protected: bool
+    users: tuple[str, ...]
+    description: str
+
+
+def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
+    """Make the rows in order of name."""
+    users = _users(live)
+    return tuple(
+        _volume_row(live.resources[key], tuple(users.get(key.name, ())))
+        for key in sorted(live.resources)
+        if key.kind == "volume" and not live.resources[key].archived
+    )
+
+
+def volumes_table(rows: Iterable[VolumeRow]) -> Table:
+    columns: tuple[Column[VolumeRow], ...] = (
+        Column("VOLUME", lambda row: row.name),
+        Column("FLEET", lambda row: row.fleet),
+        Column("PATH", lambda row: row.path),
+        Column("WHEN REMOVED", lambda row: row.deletion_policy, optional=True),
+        Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
+        Column("USED BY", _used_by),
+        Column("DESCRIPTION", lambda row: row.description, optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def _users(live: Live) -> dict[str, list[str]]:
+    """Find the runs that mount each volume, in order of name."""
+    users: dict[str, list[str]] = {}
+    for key in sorted(live.resources):
+        resource = live.resources[key]
+        if key.kind != "run" or resource.archived or _is_over(resource):
+            continue
+        # Most of ten thousand documents mount nothing: those are not parsed.
+        if '"volumes"' in resource.document:
+            document: dict[str, Any] = json.loads(resource.document)
+            for mount in document.get("volumes", ()):
+                users.setdefault(mount["name"], []).append(key.name)
+    return users
+
+
+def _is_over(resource: LiveResource) -> bool:
+    return resource.run is not None and resource.run.state in FINAL
+
+
+def _volume_row(resource: LiveResource, users: tuple[str, ...]) -> VolumeRow:
+    document = json.loads(resource.document)
+    return VolumeRow(
+        name=resource.key.name,
+        uid=resource.uid,
+        fleet=document.get("fleet", ""),
+        path=document.get("path", ""),
+        state=resource.state,
+        deletion_policy=document.get("deletion_policy", ""),
+        protected=resource.protected,
+        users=users,
+        description=document.get("description", ""),
+    )
+
+
+def _used_by(row: VolumeRow) -> str:
+    if len(row.users) <= 2:
+        return ", ".join(row.users)
+    return f"{row.users[0]} and {figures.counted(len(row.users) - 1, 'other run')}"
