@@ -101,7 +101,10 @@ class Desired:
     names to its path on this machine; apply reads them again and refuses if they changed.
     `commit` is the tree's commit, `+dirty` appended when files differ from it; empty outside git.
     `broken` names what a document with an error declares as far as it can be told: such a
-    resource is neither changed nor deleted.
+    resource is neither changed nor deleted. A sweep that is broken is named as a whole,
+    `run/sweep`, and stands for all its elements. `unread` are files that do not say what they
+    declare, since they cannot be read or parsed: while there are any, nothing may be deleted for
+    being absent.
     """
 
     environment: Environment
@@ -110,6 +113,7 @@ class Desired:
     commit: str = ""
     digest: str = ""
     broken: frozenset[ResourceKey] = frozenset()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,11 @@ Scalar = str | int | float | bool
 def _commands(value: Any) -> Any:
     if not isinstance(value, str | list | tuple):
         raise refuse("wrong-type", str(unfit(value, "a list of commands")))
-    return [text_of(item, "A command") for item in one_or_many(value)]
+    # `- true` is the command of that name, and YAML's truth value by accident only.
+    return [
+        str(item).lower() if isinstance(item, bool) else text_of(item, "A command")
+        for item in one_or_many(value)
+    ]
 
 
 def _shell(value: str) -> str:

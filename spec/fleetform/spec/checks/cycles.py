@@ -1,0 +1,121 @@
+"""Runs that wait for each other wait for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.names import split_element
+from fleetform.spec.references import Catalogue, Entry
+
+
+def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+    """
+    Each cycle once for every run in it, with the way around.
+
+    Documents are compared, not elements: an element that waits for another of its own sweep is
+    refused as well, because then no order of the elements is sure to end.
+    """
+    entries = {entry.key.name: entry for entry in catalogue.of_kind("run")}
+    edges = {name: _waits_for(entry) for name, entry in entries.items()}
+    for component in _cycles(edges):
+        members = set(component)
+        for name in component:
+            way = _way_around(name, edges, members)
+            yield entries[name], _problem(way)
+
+
+def _waits_for(entry: Entry) -> dict[str, str]:
+    """Names of the documents waited for, each with the name as it is written."""
+    return {
+        split_element(dependency["run"])[0]: dependency["run"]
+        for document in entry.documents
+        for dependency in document.get("depends_on", {}).get("runs", ())
+    }
+
+
+def _problem(way: list[str]) -> Problem:
+    if len(way) == 2:
+        detail = f"`{way[0]}` waits for itself."
+    else:
+        detail = f"None of them can ever start: {' → '.join(way)}."
+    return Problem(
+        "dependency-cycle",
+        ("depends_on",),
+        detail,
+        "Remove one of these dependencies.",
+        word=way[1],
+    )
+
+
+def _way_around(start: str, edges: Mapping[str, Mapping[str, str]], members: set[str]) -> list[str]:
+    """A shortest way from `start` back to itself, by breadth; the first in order of name."""
+    came_from: dict[str, str] = {}
+    frontier = [start]
+    while frontier:
+        following = []
+        for name in frontier:
+            for neighbour in sorted(edges[name]):
+                if neighbour == start:
+                    return _walked(start, name, came_from)
+                if neighbour in members and neighbour not in came_from:
+                    came_from[neighbour] = name
+                    following.append(neighbour)
+        frontier = following
+    raise AssertionError("every member of a cycle has a way around")
+
+
+def _walked(start: str, last: str, came_from: Mapping[str, str]) -> list[str]:
+    way = [start]
+    while last != start:
+        way.append(last)
+        last = came_from[last]
+    return [start, *reversed(way)]
+
+
+def _cycles(edges: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
+    """
+    Sets of names that all lead to each other, after Tarjan (1972).
+
+    With a stack of its own: a chain of ten thousand runs is deeper than Python's.
+    """
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    waiting: list[str] = []
+    is_waiting: set[str] = set()
+    found: list[list[str]] = []
+    for root in edges:
+        if root in order:
+            continue
+        stack = [(root, iter(edges[root]))]
+        order[root] = lowest[root] = len(order)
+        waiting.append(root)
+        is_waiting.add(root)
+        while stack:
+            name, neighbours = stack[-1]
+            neighbour = next((one for one in neighbours if one in edges), None)
+            if neighbour is None:
+                stack.pop()
+                if stack:
+                    above = stack[-1][0]
+                    lowest[above] = min(lowest[above], lowest[name])
+                if lowest[name] == order[name]:
+                    component = _popped(name, waiting, is_waiting)
+                    if len(component) > 1 or name in edges[name]:
+                        found.append(sorted(component))
+            elif neighbour not in order:
+                order[neighbour] = lowest[neighbour] = len(order)
+                waiting.append(neighbour)
+                is_waiting.add(neighbour)
+                stack.append((neighbour, iter(edges[neighbour])))
+            elif neighbour in is_waiting:
+                lowest[name] = min(lowest[name], order[neighbour])
+    return found
+
+
+def _popped(name: str, waiting: list[str], is_waiting: set[str]) -> list[str]:
+    component = []
+    while not component or component[-1] != name:
+        component.append(waiting.pop())
+    is_waiting.difference_update(component)
+    return component

@@ -1,0 +1,78 @@
+"""References to fleets, volumes and runs that no document declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.names import nearest, split_element
+from fleetform.spec.references import Catalogue, Entry
+
+_Reference = tuple[str, str, str]
+
+
+def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+    """Each unknown name is told once for each document that says it."""
+    for entry in catalogue.entries:
+        told: set[_Reference] = set()
+        for document in entry.documents:
+            for reference in _references(entry, document):
+                kind, name, _ = reference
+                if reference not in told and not catalogue.is_known(kind, name):
+                    yield entry, _problem(reference, catalogue)
+                told.add(reference)
+
+
+def _references(entry: Entry, document: Mapping[str, Any]) -> Iterator[_Reference]:
+    """Kind, name and field of everything that a document names."""
+    if entry.key.kind == "volume":
+        yield "fleet", document["fleet"], "fleet"
+        return
+    for name in document.get("fleets", ()):
+        yield "fleet", name, "fleets"
+    for mount in document.get("volumes", ()):
+        yield "volume", mount["name"], "volumes"
+    for dependency in document.get("depends_on", {}).get("runs", ()):
+        yield "run", dependency["run"], "depends_on"
+
+
+def _problem(reference: _Reference, catalogue: Catalogue) -> Problem:
+    kind, name, field = reference
+    parent, identity = split_element(name)
+    if identity and catalogue.is_known(kind, parent):
+        detail = f"The run `{parent}` has no element `{identity}`."
+        return Problem(
+            "unknown-reference", (field,), detail, _element_advice(name, catalogue), word=name
+        )
+    return Problem(
+        "unknown-reference",
+        (field,),
+        f"No document declares the {kind} `{name}`.",
+        _advice(kind, name, catalogue),
+        word=name,
+    )
+
+
+def _advice(kind: str, name: str, catalogue: Catalogue) -> str:
+    names = catalogue.names(kind)
+    close = nearest(name, names)
+    if close:
+        return f"Did you mean `{close}`?"
+    if catalogue.has_unread:
+        return "It may stand in a file that could not be read; mend that one first."
+    if not names:
+        return f"This tree declares no {kind}; add a document with `type: {'task' if kind == 'run' else kind}`."
+    listed = ", ".join(f"`{known}`" for known in sorted(names)[:5])
+    return f"There is {listed}{' and others' if len(names) > 5 else ''}."
+
+
+def _element_advice(name: str, catalogue: Catalogue) -> str:
+    parent, identity = split_element(name)
+    entry = next((entry for entry in catalogue.of_kind("run") if entry.key.name == parent), None)
+    # Comparing with a hundred thousand names would take longer than reading the tree.
+    candidates = sorted(entry.elements)[:1000] if entry else []
+    close = nearest(identity, candidates)
+    if close:
+        return f"Did you mean `{parent}[{close}]`?"
+    return f"Its first is `{parent}[{candidates[0]}]`." if candidates else "It has no elements."

@@ -1,0 +1,101 @@
+"""
+Arrays and sweeps into elements.
+
+An element's name is what it computes, never where it stands: `sweep[batch=32,lr=0.1]`. So a
+value more makes elements more and changes none, and neither the order of values nor that of
+parameters means anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.array import ELEMENTS_MAX
+from fleetform.spec.kinds.task import Task
+from fleetform.spec.names import element_name, indexed_name, scalar_text
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """
+    One run of a document. `identity` is what stands in the brackets, empty for a task that is
+    neither array nor sweep.
+    """
+
+    name: str
+    identity: str = ""
+    index: int | None = None
+    matrix: Mapping[str, Any] | None = None
+
+
+def expand(task: Task) -> tuple[list[Element], list[Problem]]:
+    """The runs that a task declares, and what keeps some of them from being told apart."""
+    if task.array is not None:
+        return [
+            Element(indexed_name(task.name, index), str(index), index=index)
+            for index in task.array.indices
+        ], []
+    if task.matrix is None:
+        return [Element(task.name)], []
+    count = math.prod(len(values) for values in task.matrix.values())
+    if count > ELEMENTS_MAX:
+        return [], [_too_many(count)]
+    repeated = list(_repeated_values(task.matrix))
+    if repeated:
+        return [], repeated
+    return _combinations(task.name, task.matrix, task.key)
+
+
+def _combinations(
+    name: str, matrix: Mapping[str, Sequence[Any]], key: Sequence[str] | None
+) -> tuple[list[Element], list[Problem]]:
+    parameters = sorted(matrix)
+    chosen = [parameter for parameter in parameters if key is None or parameter in key]
+    elements: dict[str, Element] = {}
+    for values in itertools.product(*(matrix[parameter] for parameter in parameters)):
+        combination = dict(zip(parameters, values, strict=True))
+        full = element_name(name, {parameter: combination[parameter] for parameter in chosen})
+        identity = full[len(name) + 1 : -1]
+        if full in elements:
+            return [], [_not_distinct(identity)]
+        elements[full] = Element(full, identity, matrix=combination)
+    return list(elements.values()), []
+
+
+def _repeated_values(matrix: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
+    for parameter, values in matrix.items():
+        seen: set[str] = set()
+        for number, value in enumerate(values):
+            text = scalar_text(value)
+            if text in seen:
+                yield Problem(
+                    "said-twice",
+                    ("matrix", parameter, number),
+                    f"`{parameter}` has the value `{text}` twice; the two elements would have one name.",
+                    "Remove one of the two.",
+                )
+            seen.add(text)
+
+
+def _too_many(count: int) -> Problem:
+    return Problem(
+        "too-many-elements",
+        ("matrix",),
+        f"That makes {count} elements; one document may make {ELEMENTS_MAX}.",
+        "Let each element do more, or declare several documents.",
+        at_key=True,
+    )
+
+
+def _not_distinct(identity: str) -> Problem:
+    return Problem(
+        "said-twice",
+        ("key",),
+        f"Several elements would be called `{identity}`: `key` leaves out a parameter with several values.",
+        "Add to `key` each parameter that has more than one value.",
+    )

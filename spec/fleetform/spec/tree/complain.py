@@ -1,0 +1,206 @@
+"""
+A validation error in our own words: what is wrong here, and what to write instead.
+
+pydantic says what a value is not; people need to know what to do. So its errors are taken for
+their kind and place only. What it is told by our own validators is passed on as it stands.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import unbuilt
+from fleetform.spec.kinds.base import Model
+from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.names import nearest
+from fleetform.spec.quantities.ranges import shown, unfit
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+
+# Errors that say no more than that another type was wanted, and how people call that type.
+_TYPES: Mapping[str, str] = {
+    "string_type": "text",
+    "bool_type": "`true` or `false`",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+
+
+def complain(error: ValidationError, model: type[Model], type_name: str) -> Iterator[Problem]:
+    """Each error of a document as a problem, in the order of the document's fields."""
+    errors = error.errors(include_url=False)
+    for details in errors:
+        # A list whose entries are wrong is told to be too short as well.
+        if details["type"] != "too_short" or not _has_error_below(details["loc"], errors):
+            yield _problem(details, model, type_name)
+
+
+def _has_error_below(path: Path, errors: Sequence[ErrorDetails]) -> bool:
+    return any(
+        len(other["loc"]) > len(path) and other["loc"][: len(path)] == path for other in errors
+    )
+
+
+def _problem(details: ErrorDetails, model: type[Model], type_name: str) -> Problem:
+    kind = details["type"]
+    path = tuple(details["loc"])
+    context = details.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return _unknown_field(path, model, type_name)
+    if kind == "missing":
+        return _missing_field(path, model)
+    if kind == "value_error":
+        return Problem("bad-value", path, str(context["error"]))
+    if kind in _TYPES:
+        return Problem("wrong-type", path, str(unfit(details["input"], _TYPES[kind])))
+    if kind == "literal_error":
+        return _not_a_choice(path, details["input"], _choices(model, path))
+    if kind in SUMMARIES and "detail" in context:
+        return Problem(kind, path, context["detail"], context["advice"])
+    return Problem("bad-value", path, _bound(kind, context, details))
+
+
+def _bound(kind: str, context: Mapping[str, Any], details: ErrorDetails) -> str:
+    """A value on the wrong side of a bound, and whatever else pydantic may think of."""
+    value = details["input"]
+    sentences: dict[str, Callable[[], str]] = {
+        "greater_than_equal": lambda: f"{shown(value)} is too small; the least is {context['ge']}.",
+        "less_than_equal": lambda: f"{shown(value)} is too large; the most is {context['le']}.",
+        "too_short": lambda: "The list is empty; leave the field out, or name something.",
+        "string_too_short": lambda: "The text is empty; leave the field out, or write something.",
+        "string_too_long": lambda: (
+            f"The text is too long; it may have {context['max_length']} characters."
+        ),
+    }
+    sentence = sentences.get(kind)
+    return sentence() if sentence else f"{shown(value)} cannot be used here: {details['msg']}."
+
+
+def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
+    *above, last = path
+    wrong = str(last)
+    part = ".".join([type_name, *(str(step) for step in above if isinstance(step, str))])
+    found = unbuilt.FIELDS.get(part, {}).get(wrong)
+    if found is not None:
+        detail, advice = found
+        return Problem("not-carried-out", path, f"`{wrong}`: {detail}", advice, at_key=True)
+    known = list(_model_at(model, above).model_fields)
+    where = f"`{above[-1]}`" if above and isinstance(above[-1], str) else f"a {type_name}"
+    meant = unbuilt.MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
+    close = meant or nearest(wrong, known)
+    if close:
+        advice = f"Did you mean `{close}`?"
+    else:
+        advice = "Its fields: " + ", ".join(f"`{name}`" for name in sorted(known)) + "."
+    return Problem(
+        "unknown-field",
+        path,
+        f"{where.capitalize()} has no field {shown(wrong)}.",
+        advice,
+        at_key=True,
+    )
+
+
+# What to do about the fields without which a document means nothing.
+_MISSING: Mapping[tuple[str, str], str] = {
+    (
+        "Fleet",
+        "local",
+    ): "Add `local: true` for hosts on this machine; this version carries out no others.",
+    ("Task", "commands"): "Add `commands:` with a list of shell commands.",
+    (
+        "EnvironmentDocument",
+        "uid",
+    ): "Run `fleetform init`, which writes one; it is committed and never changed.",
+    ("Checkpoint", "lead"): "Add `lead: 5m`: how long before the end the signal is sent.",
+    ("Checkpoint", "signal"): "Add `signal: USR1`.",
+}
+
+
+def _missing_field(path: Path, model: type[Model]) -> Problem:
+    *above, last = path
+    owner = _model_at(model, above)
+    return Problem(
+        "missing-field",
+        tuple(above),
+        f"`{last}` is missing.",
+        _MISSING.get((owner.__name__, str(last)), f"Add `{last}:`."),
+        at_key=True,
+    )
+
+
+def _not_a_choice(path: Path, value: Any, choices: Sequence[str]) -> Problem:
+    listed = ", ".join(f"`{choice}`" for choice in choices)
+    close = nearest(value, choices) if isinstance(value, str) else None
+    if path and path[-1] == "runtime":
+        return Problem(
+            "not-carried-out",
+            path,
+            f"{shown(value)} is not carried out by this version of fleetform: commands run as processes of the host.",
+            "Write `process`, or leave the field out.",
+        )
+    advice = f"Did you mean `{close}`? " if close else ""
+    return Problem(
+        "bad-value",
+        path,
+        f"{shown(value)} is none of the choices.",
+        f"{advice}Choose one of {listed}.",
+    )
+
+
+def _choices(model: type[Model], path: Path) -> list[str]:
+    annotation = _annotation_at(model, path)
+    return [value for value in _leaves(annotation) if isinstance(value, str)]
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """Everything inside an annotation: the choices of a Literal, the classes of a union."""
+    arguments = typing.get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _leaves(argument)
+
+
+def _model_at(model: type[Model], path: Sequence[str | int]) -> type[Model]:
+    """The model that the mapping at `path` is read by, or the nearest one above it."""
+    annotation: Any = model
+    for length in range(len(path), -1, -1):
+        annotation = _annotation_at(model, path[:length])
+        for leaf in _leaves(annotation):
+            if isinstance(leaf, type) and issubclass(leaf, Model):
+                return leaf
+    return model
+
+
+def _annotation_at(model: type[Model], path: Sequence[str | int]) -> Any:
+    annotation: Any = model
+    for step in path:
+        if isinstance(step, int):
+            continue
+        inner = next(
+            (
+                leaf
+                for leaf in _leaves(annotation)
+                if isinstance(leaf, type) and issubclass(leaf, Model)
+            ),
+            None,
+        )
+        field = inner.model_fields.get(step) if inner else None
+        if field is None:
+            return None
+        annotation = field.annotation
+    return annotation

@@ -1,0 +1,268 @@
+"""
+From a document's values to the runs it declares: validation, interpolation, canonical forms.
+
+A sweep of ten thousand elements is validated once. Texts are filled in behind the validation,
+element by element. A parameter in a field that is read (`nodes: ${{ matrix.nodes }}`) is
+filled in before it; documents that come out equal are validated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from fleetform.spec import interpolate
+from fleetform.spec.expand import Element, expand
+from fleetform.spec.findings import Level, Problem
+from fleetform.spec.kinds import Kind
+from fleetform.spec.kinds.base import Document
+from fleetform.spec.kinds.task import Task
+from fleetform.spec.tree.complain import complain
+from fleetform.spec.tree.files import Files
+
+# Any text is valid in these, so they are filled in after validation.
+_TEXTS = ("commands", "env", "description", "tags")
+# What elements are made from cannot depend on the element.
+_FIXED = ("type", "name", "array", "matrix", "key")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """
+    What one document's values say.
+
+    Attributes:
+        model: None when it could not be read at all.
+        shared: Fields that all elements have in common; the others stand in `elements`.
+        elements: Each with the fields of its own.
+        documents: The distinct canonical forms as far as they refer to or ask for anything.
+    """
+
+    problems: list[Problem]
+    model: Document | None = None
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    elements: Sequence[tuple[Element, Mapping[str, Any]]] = ()
+    documents: Sequence[Mapping[str, Any]] = ()
+
+
+def read(
+    value: Mapping[str, Any], kind: Kind, files: Files, folder: str, *, has_marks: bool
+) -> Reading:
+    """
+    Read the values of a document whose kind is known.
+
+    `has_marks` is False when no `${{` stands anywhere in the file, which spares the search.
+    """
+    marked = {
+        name: interpolate.compile_value(item)
+        for name, item in value.items()
+        if has_marks and interpolate.mentions(item)
+    }
+    if not issubclass(kind.model, Task):
+        return _read_plain(value, marked, kind)
+    return _TaskReader(value, marked, kind, files, folder).read()
+
+
+def _read_plain(value: Mapping[str, Any], marked: Mapping[str, Any], kind: Kind) -> Reading:
+    unresolved = list(interpolate.problems(marked, {}))
+    if unresolved:
+        return Reading(unresolved)
+    model, problems = _validate({**value, **interpolate.render(dict(marked), {})}, kind)
+    if model is None:
+        return Reading(problems)
+    document = model.to_canonical()
+    problems.extend(_own_problems(model))
+    return Reading(problems, model, document, [(Element(model.name), {})], [document])
+
+
+def _validate(value: Mapping[str, Any], kind: Kind) -> tuple[Document | None, list[Problem]]:
+    """
+    The model, and what is wrong. Fields with an error are left out of the model where it can do
+    without them, so that what they have to do with others is told in the same go.
+    """
+    try:
+        return kind.model.model_validate(value), []
+    except ValidationError as exc:
+        problems = list(complain(exc, kind.model, str(value.get("type", ""))))
+        wrong = {details["loc"][0] for details in exc.errors(include_url=False) if details["loc"]}
+    try:
+        return kind.model.model_validate(_without(value, wrong)), problems
+    except ValidationError:
+        return None, problems
+
+
+def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if name not in names}
+
+
+def _own_problems(model: Document) -> Iterator[Problem]:
+    yield from model.problems()
+    for name in model.empty_fields():
+        yield Problem(
+            "empty-field",
+            (name,),
+            f"`{name}` has no value, and means the same as not being there.",
+            "Remove it, or give it a value.",
+            level=Level.WARNING,
+            at_key=True,
+        )
+
+
+class _TaskReader:
+    def __init__(
+        self,
+        value: Mapping[str, Any],
+        marked: Mapping[str, Any],
+        kind: Kind,
+        files: Files,
+        folder: str,
+    ) -> None:
+        self._value = value
+        self._kind = kind
+        self._files = files
+        self._folder = folder
+        self._marked = marked
+        self._typed = {name: item for name, item in marked.items() if name not in _TEXTS + _FIXED}
+        self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
+
+    def read(self) -> Reading:
+        fixed = list(self._fixed_problems())
+        model, problems = _validate(_without(self._value, self._typed), self._kind)
+        problems.extend(fixed)
+        if fixed or model is None:
+            return Reading(problems)
+        assert isinstance(model, Task), model
+        if problems:
+            # What was left out is wrong in each element, and told already.
+            kept = {*model.model_fields_set, *self._typed}
+            self._value = {name: item for name, item in self._value.items() if name in kept}
+        elements, expansion = expand(model)
+        problems.extend(expansion)
+        problems.extend(_own_problems(model))
+        shared = self._with_files(model, problems)
+        texts = {
+            name: interpolate.compile_value(shared[name])
+            for name in _TEXTS
+            if name in self._marked and name in shared
+        }
+        unresolved = list(self._unresolved(model, texts))
+        if unresolved or not elements:
+            return Reading([*problems, *unresolved], model)
+        return self._fill(model, shared, texts, elements, problems)
+
+    def _fixed_problems(self) -> Iterator[Problem]:
+        for name in _FIXED:
+            if name in self._marked:
+                yield Problem(
+                    "unknown-expression",
+                    (name,),
+                    f"`{name}` decides which resources there are, and takes no expressions.",
+                    "Write the value out.",
+                )
+
+    def _with_files(self, model: Task, problems: list[Problem]) -> dict[str, Any]:
+        document = model.to_canonical()
+        if model.files is not None:
+            document["files"], wrong = self._files.resolve(model.files, self._folder)
+            problems.extend(wrong)
+        return document
+
+    def _unresolved(self, model: Task, texts: Mapping[str, Any]) -> Iterator[Problem]:
+        """Expressions of the whole document that name nothing."""
+        known: dict[str, Any] = {"run": {"name", "index"} if model.array else {"name"}}
+        if model.matrix is not None:
+            known["matrix"] = set(model.matrix)
+        if "env" in texts:
+            yield from interpolate.problems(texts["env"], known, ("env",))
+        known["env"] = set(model.env or {})
+        for name, compiled in self._marked.items():
+            if name != "env":
+                yield from interpolate.problems(compiled, known, (name,))
+
+    def _fill(
+        self,
+        model: Task,
+        shared: dict[str, Any],
+        texts: Mapping[str, Any],
+        elements: Sequence[Element],
+        problems: list[Problem],
+    ) -> Reading:
+        own = []
+        for element in elements:
+            fields = {**self._parameters(element), **self._render(element, shared, texts, problems)}
+            own.append((element, fields))
+        for name in texts:
+            del shared[name]
+        documents = [{**shared, **variant} for variant, _ in self._variants.values()] or [shared]
+        return Reading(problems, model, shared, own, documents)
+
+    @staticmethod
+    def _parameters(element: Element) -> dict[str, Any]:
+        if element.index is not None:
+            return {"index": element.index}
+        return {} if element.matrix is None else {"matrix": element.matrix}
+
+    def _render(
+        self,
+        element: Element,
+        shared: Mapping[str, Any],
+        texts: Mapping[str, Any],
+        problems: list[Problem],
+    ) -> dict[str, Any]:
+        if not texts and not self._typed:
+            return {}
+        scope = {
+            "run": {"name": element.name, "index": element.index},
+            "matrix": element.matrix or {},
+        }
+        rendered = {}
+        if "env" in texts:
+            rendered["env"] = interpolate.render(texts["env"], scope)
+        scope["env"] = rendered.get("env", shared.get("env", {}))
+        for name, compiled in texts.items():
+            if name != "env":
+                rendered[name] = interpolate.render(compiled, scope)
+        if self._typed:
+            rendered.update(self._variant(element, scope, problems))
+        return rendered
+
+    def _variant(
+        self, element: Element, scope: interpolate.Scope, problems: list[Problem]
+    ) -> Mapping[str, Any]:
+        """The canonical form of the fields that had to be filled in before they were read."""
+        values = interpolate.render(self._typed, scope, native=True)
+        memo = repr(values)
+        if memo not in self._variants:
+            self._variants[memo] = self._validate_variant(values)
+            for problem in self._variants[memo][1]:
+                # One place with ten thousand wrong values is one mistake.
+                if not any(problem.path == known.path for known in problems):
+                    problems.append(_for_element(problem, element))
+        return self._variants[memo][0]
+
+    def _validate_variant(
+        self, values: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], list[Problem]]:
+        model, problems = _validate({**self._value, **values}, self._kind)
+        if model is None:
+            return {}, problems
+        assert isinstance(model, Task), model
+        problems.extend(model.problems())
+        document = self._with_files(model, problems) if "files" in values else model.to_canonical()
+        return {name: document[name] for name in values if name in document}, problems
+
+
+def _for_element(problem: Problem, element: Element) -> Problem:
+    where = f" (in the element `{element.identity}`)" if element.identity else ""
+    return Problem(
+        problem.code,
+        problem.path,
+        problem.detail + where,
+        problem.advice,
+        problem.level,
+        problem.at_key,
+        problem.word,
+    )

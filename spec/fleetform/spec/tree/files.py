@@ -1,0 +1,234 @@
+"""
+Files that a run names: their digests, sizes and modes, directories expanded.
+
+The digest of a file is part of the run's own, so that a changed `train.py` is a changed run. A
+file's content is read in pieces, never as a whole. Links are followed only to where they stay
+inside of the tree: what lies outside of it is in no commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.run import FileEntry
+from fleetform.spec.names import nearest
+from fleetform.spec.quantities import format_bytes
+from fleetform.spec.quantities.ranges import shown
+
+# Files travel to each host of a run; data belongs into volumes.
+COUNT_MAX = 10_000
+BYTES_MAX = 2 * 2**30
+_CHUNK = 1 << 20
+# Files younger than this may change again within one tick of their time stamp, so that the time
+# stamp says nothing. Two seconds is FAT's tick, the coarsest there is.
+_SETTLED_NS = 2_000_000_000
+# What programs leave behind; nobody means it, and it would make a new run of the same code.
+_IGNORED = frozenset({"__pycache__", ".git", ".venv", ".ipynb_checkpoints", "node_modules"})
+
+Cache = MutableMapping[str, str]
+"""SHA-256 by a file's identity: device, inode, size and time. Somebody may keep it."""
+
+
+class _Refusal(Exception):
+    """Why an entry of `files` cannot be used."""
+
+    def __init__(self, code: str, detail: str, advice: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.advice = advice
+
+
+@dataclass(slots=True)
+class Files:
+    """
+    The files of a tree, each read once.
+
+    Attributes:
+        contents: Path on this machine by SHA-256, of all files seen so far.
+        sources: Paths in the tree that documents name, files and folders.
+    """
+
+    root: Path
+    cache: Cache = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
+    _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    _real_root: str = ""
+
+    def __post_init__(self) -> None:
+        self._real_root = os.path.realpath(self.root)
+
+    def resolve(
+        self, entries: Sequence[FileEntry], folder: str
+    ) -> tuple[list[dict[str, Any]], list[Problem]]:
+        """
+        The canonical `files` of a document in `folder`, sorted by path, and what is wrong.
+
+        `folder` is where the document's file lies, relative to the root; empty for the root.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        problems = []
+        for number, entry in enumerate(entries):
+            try:
+                for item in self._expand(entry, folder):
+                    _claim(found, item)
+                _check_total(found)
+            except _Refusal as refusal:
+                problems.append(
+                    Problem(refusal.code, ("files", number), refusal.detail, refusal.advice)
+                )
+        return sorted(found.values(), key=lambda item: item["path"]), problems
+
+    def _expand(self, entry: FileEntry, folder: str) -> Iterator[dict[str, Any]]:
+        path = self._inside(entry.local_path, folder)
+        self.sources.add(path)
+        full = f"{self._real_root}/{path}"
+        destination = entry.destination
+        if not Path(full).is_dir():
+            yield self._describe(full, entry.local_path, destination)
+            return
+        base = "" if destination == "." else f"{destination}/"
+        for name in _below(full):
+            named = f"{entry.local_path}/{name}"
+            self._check_link(f"{full}/{name}", named)
+            yield self._describe(f"{full}/{name}", named, base + name)
+
+    def _inside(self, local_path: str, folder: str) -> str:
+        """The path from the root, which has to stay below it."""
+        if local_path.startswith(("/", "~")):
+            raise _outside(local_path)
+        path = os.path.normpath(f"{folder or '.'}/{local_path}")
+        if path.split("/")[0] == "..":
+            raise _outside(local_path)
+        self._check_link(f"{self._real_root}/{path}", local_path)
+        return path
+
+    def _check_link(self, full: str, named: str) -> None:
+        real = os.path.realpath(full)
+        if real != self._real_root and not real.startswith(self._real_root + os.sep):
+            raise _outside(named)
+
+    def _describe(self, full: str, named: str, destination: str) -> dict[str, Any]:
+        if full not in self._known:
+            try:
+                self._known[full] = self._read(full)
+            except FileNotFoundError:
+                raise _missing(named, full) from None
+            except OSError as exc:
+                raise _Refusal(
+                    "file-unreadable",
+                    f"{shown(named)}: {exc.strerror or exc}.",
+                    "Make it readable to whoever runs fleetform.",
+                ) from exc
+        sha256, size, mode = self._known[full]
+        self.contents[sha256] = full
+        return {"path": destination, "sha256": sha256, "size": size, "mode": mode}
+
+    def _read(self, full: str) -> tuple[str, int, int]:
+        descriptor = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            seen = os.fstat(descriptor)
+            if not stat.S_ISREG(seen.st_mode):
+                raise _Refusal("bad-path", f"{shown(full)} is not a plain file.", "Remove it.")
+            if seen.st_size > BYTES_MAX:
+                raise _too_large(seen.st_size)
+            # Only whether it is a program is the author's; the rest is this machine's umask.
+            mode = 0o755 if seen.st_mode & 0o100 else 0o644
+            return self._digest(descriptor, seen), seen.st_size, mode
+        finally:
+            os.close(descriptor)
+
+    def _digest(self, descriptor: int, seen: os.stat_result) -> str:
+        identity = (
+            f"{seen.st_dev}:{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}"
+        )
+        known = self.cache.get(identity)
+        if known is not None:
+            return known
+        digest = hashlib.sha256()
+        while chunk := os.read(descriptor, _CHUNK):
+            digest.update(chunk)
+        sha256 = digest.hexdigest()
+        if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > _SETTLED_NS:
+            self.cache[identity] = sha256
+        return sha256
+
+
+def _below(folder: str) -> list[str]:
+    """Files below a folder, sorted, by their path from it; folders that are links are not entered."""
+    names: list[str] = []
+    for where, folders, files in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(
+            name for name in folders if name not in _IGNORED and not Path(where, name).is_symlink()
+        )
+        names.extend(os.path.relpath(f"{where}/{name}", folder) for name in files)
+        if len(names) > COUNT_MAX:
+            raise _Refusal(
+                "files-too-large",
+                f"The folder has more than {COUNT_MAX} files.",
+                "Name what the run needs of it, or put data into a volume.",
+            )
+    return sorted(name for name in names if not name.endswith(".pyc"))
+
+
+def _raise(exc: OSError) -> None:
+    raise _Refusal(
+        "file-unreadable",
+        f"{shown(str(exc.filename))}: {exc.strerror}.",
+        "Make it readable to whoever runs fleetform.",
+    ) from exc
+
+
+def _claim(found: dict[str, dict[str, Any]], item: dict[str, Any]) -> None:
+    other = found.setdefault(item["path"], item)
+    if other["sha256"] != item["sha256"]:
+        raise _Refusal(
+            "path-claimed-twice",
+            f"Two different files would lie at {shown(item['path'])} in the working directory.",
+            "Give one of them another path: `./file:elsewhere/file`.",
+        )
+
+
+def _check_total(found: dict[str, dict[str, Any]]) -> None:
+    total = sum(item["size"] for item in found.values())
+    if total > BYTES_MAX:
+        raise _too_large(total)
+
+
+def _too_large(size: int) -> _Refusal:
+    return _Refusal(
+        "files-too-large",
+        f"They have {format_bytes(size)} together, and {format_bytes(BYTES_MAX)} travel with a run at most.",
+        "Put data into a volume.",
+    )
+
+
+def _outside(named: str) -> _Refusal:
+    return _Refusal(
+        "file-outside",
+        f"{shown(named)} leads out of the tree, and what lies there is in no commit.",
+        "Put the file into the tree, or the data into a volume.",
+    )
+
+
+def _missing(named: str, full: str) -> _Refusal:
+    path = Path(full)
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        beside = []
+    close = nearest(path.name, beside)
+    return _Refusal(
+        "file-missing",
+        f"{shown(named)} does not exist.",
+        f"Beside it lies `{close}`." if close else "Paths are relative to the document's folder.",
+    )

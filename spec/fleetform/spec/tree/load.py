@@ -1,0 +1,391 @@
+"""
+The passes over a tree, in order, and what each leaves to the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fleetform.spec import checks, interpolate
+from fleetform.spec.canonical import digest
+from fleetform.spec.desired import Declared, Desired, Environment, Loaded, ResourceKey, Rules
+from fleetform.spec.documents import quote_lines, read_documents
+from fleetform.spec.environment import FILE_NAME, EnvironmentDocument
+from fleetform.spec.findings import Finding, Level, Problem
+from fleetform.spec.kinds import KINDS, unbuilt
+from fleetform.spec.names import name_problem, nearest
+from fleetform.spec.nodes import Node, plain
+from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.references import Catalogue, Entry, Upstream, required
+from fleetform.spec.tree import elements
+from fleetform.spec.tree.commit import Commit
+from fleetform.spec.tree.complain import complain
+from fleetform.spec.tree.digests import Digests
+from fleetform.spec.tree.files import Cache, Files
+from fleetform.spec.tree.place import address_of, place
+from fleetform.spec.tree.walk import finding, read_file, walk
+
+_MARK = interpolate.MARK.encode()
+# What a file that cannot be parsed declares, as far as a look at its lines can tell.
+_NAME_LINE = re.compile(
+    rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
+)
+
+
+@dataclass(slots=True)
+class _Read:
+    """One document on its way; `reading` None: it did not get as far as its kind."""
+
+    file: str
+    node: Node
+    reading: elements.Reading | None = None
+    type: str = ""
+    keys: tuple[ResourceKey, ...] = ()
+    """What it declares, as far as can be told; several when its kind cannot."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_broken(self) -> bool:
+        return any(problem.level is Level.ERROR for problem in self.problems)
+
+
+class Loader:
+    """One reading of one tree."""
+
+    def __init__(self, root: Path, cache: Cache | None) -> None:
+        self._root = root
+        self._files = Files(root, {} if cache is None else cache)
+        self._reads: list[_Read] = []
+        self._data: dict[str, bytes] = {}
+        self._findings: dict[str, list[Finding]] = {}
+        self._broken: set[ResourceKey] = set()
+        self._unread: list[str] = []
+        self._files_count = 0
+
+    def load(self) -> Loaded:
+        if not self._root.is_dir():
+            return self._without_root()
+        commit = Commit(self._root)
+        environment = self._read_environment()
+        self._read_tree()
+        self._drop_payload()
+        catalogue, entries = self._check()
+        desired = None
+        if environment is not None:
+            resources = self._declare(catalogue, entries)
+            desired = Desired(
+                environment,
+                resources,
+                self._files.contents,
+                commit.read(),
+                _tree_digest(resources, environment.rules),
+                frozenset(self._broken),
+                tuple(sorted(self._unread)),
+            )
+        else:
+            commit.read()
+        return Loaded(desired, self._sorted_findings(), len(self._reads), self._files_count)
+
+    def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
+        """Read `environment.yaml` alone."""
+        if not self._root.is_dir():
+            return None, self._without_root().findings
+        return self._read_environment(), self._sorted_findings()
+
+    def _without_root(self) -> Loaded:
+        found = finding(
+            "missing-environment",
+            FILE_NAME,
+            f"The folder {shown(str(self._root))} does not exist.",
+            "Give the folder of an environment, the one with its `environment.yaml`.",
+        )
+        return Loaded(None, (found,))
+
+    # The environment's own document
+
+    def _read_environment(self) -> Environment | None:
+        if not (self._root / FILE_NAME).is_file():
+            self._tell(
+                finding(
+                    "missing-environment",
+                    FILE_NAME,
+                    f"There is no `{FILE_NAME}` in this folder, so nothing says whose resources these are.",
+                    "Run `fleetform init`, or go to the folder that has one.",
+                )
+            )
+            return None
+        nodes = self._read_nodes(FILE_NAME)
+        if self._unread:
+            return None
+        if len(nodes) != 1:
+            self._tell(
+                finding(
+                    "missing-environment",
+                    FILE_NAME,
+                    f"`{FILE_NAME}` has {len(nodes)} documents, and should have the one that says which environment this is.",
+                    "Move the others into files of their own."
+                    if nodes
+                    else "Run `fleetform init`.",
+                )
+            )
+            return None
+        return self._parse_environment(nodes[0])
+
+    def _parse_environment(self, node: Node) -> Environment | None:
+        try:
+            return EnvironmentDocument.model_validate(plain(node)).environment()
+        except ValidationError as exc:
+            for problem in complain(exc, EnvironmentDocument, "environment"):
+                self._tell(place(problem, node, FILE_NAME, "environment"))
+            return None
+
+    # Files into documents
+
+    def _read_tree(self) -> None:
+        walked = walk(self._root)
+        for told in walked.findings:
+            self._tell(told)
+        self._unread.extend(walked.unread)
+        for file in walked.files:
+            for node in self._read_nodes(file):
+                self._reads.append(self._read_document(file, node))
+
+    def _read_nodes(self, file: str) -> list[Node]:
+        data = read_file(self._root, file)
+        if isinstance(data, Finding):
+            self._tell(data)
+            self._unread.append(file)
+            return []
+        self._files_count += 1
+        self._data[file] = data
+        nodes, findings = read_documents(data, file)
+        for told in findings:
+            self._tell(told)
+        if any(told.level is Level.ERROR for told in findings):
+            self._unread.append(file)
+            for name in _NAME_LINE.findall(data):
+                self._broken.update(_any_kind(name.decode()))
+        return nodes
+
+    # Documents into values
+
+    def _read_document(self, file: str, node: Node) -> _Read:
+        read = _Read(file, node)
+        value = plain(node)
+        if not isinstance(value, dict):
+            read.problems.append(_not_a_document(value))
+            return read
+        type_name = value.get("type")
+        read.type = type_name if isinstance(type_name, str) else ""
+        kind = KINDS.get(read.type)
+        read.keys = _declared_keys(value, kind.name if kind else None)
+        if kind is None:
+            read.problems.append(_type_problem(value))
+            return read
+        folder = file.rpartition("/")[0]
+        read.reading = elements.read(
+            value, kind, self._files, folder, has_marks=_MARK in self._data[file]
+        )
+        read.problems.extend(read.reading.problems)
+        return read
+
+    def _drop_payload(self) -> None:
+        """
+        Leave out YAML that a run carries along as a file: it is data of a program.
+
+        Only below names under `files:` where no document lies, so that a run that takes the
+        whole tree along hides no mistake in it.
+        """
+        declaring = {read.file for read in self._reads if read.type in KINDS}
+        sources = [
+            source
+            for source in self._files.sources
+            if not any(_is_below(file, source) for file in declaring)
+        ]
+        if not sources:
+            return
+        payload = {
+            file for file in self._data if any(_is_below(file, source) for source in sources)
+        }
+        self._reads = [read for read in self._reads if read.file not in payload]
+        self._unread = [file for file in self._unread if file not in payload]
+        for file in payload:
+            self._findings.pop(file, None)
+
+    # Documents against each other
+
+    def _check(self) -> tuple[Catalogue, list[tuple[_Read, Entry]]]:
+        entries: list[tuple[_Read, Entry]] = []
+        for number, read in enumerate(self._reads):
+            if read.is_broken:
+                self._broken.update(read.keys)
+            if read.reading is not None and read.reading.model is not None:
+                entries.append((read, _entry(number, read, read.reading)))
+        has_unread = bool(self._unread) or any(
+            read.is_broken and not read.keys for read in self._reads
+        )
+        catalogue = Catalogue.of(
+            (entry for _, entry in entries), self._broken, has_unread=has_unread
+        )
+        for entry, problem in checks.check(catalogue):
+            self._reads[entry.number].problems.append(problem)
+        for read in self._reads:
+            for problem in read.problems:
+                self._tell(place(problem, read.node, read.file, address_of(read.node)))
+            if read.is_broken:
+                self._broken.update(read.keys)
+        self._tell_empty(catalogue)
+        return catalogue, entries
+
+    def _tell_empty(self, catalogue: Catalogue) -> None:
+        problem = checks.check_tree(catalogue)
+        if problem is not None:
+            self._tell(finding(problem.code, ".", problem.detail, problem.advice, problem.level))
+
+    # What is left into resources
+
+    def _declare(
+        self, catalogue: Catalogue, entries: list[tuple[_Read, Entry]]
+    ) -> dict[ResourceKey, Declared]:
+        upstream = Upstream(catalogue)
+        declared: dict[ResourceKey, Declared] = {}
+        for read, entry in entries:
+            if not read.is_broken and read.reading is not None:
+                for one in _resources(entry, read.reading, upstream):
+                    declared[one.key] = one
+        return dict(sorted(declared.items()))
+
+    def _tell(self, told: Finding) -> None:
+        self._findings.setdefault(told.place.file, []).append(told)
+
+    def _sorted_findings(self) -> tuple[Finding, ...]:
+        told: list[Finding] = []
+        for file, findings in self._findings.items():
+            told.extend(quote_lines(findings, self._data[file]) if file in self._data else findings)
+        return tuple(sorted(told, key=lambda one: one.sort_key))
+
+
+def _entry(number: int, read: _Read, reading: elements.Reading) -> Entry:
+    assert reading.model is not None, read.file
+    identities = (element.identity for element, _ in reading.elements if element.identity)
+    return Entry(
+        number,
+        read.keys[0],
+        read.type,
+        reading.model,
+        read.node.place.in_file(read.file),
+        reading.documents,
+        frozenset(identities),
+    )
+
+
+def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> Iterator[Declared]:
+    digests = Digests(entry.key.kind, reading.shared)
+    kind = entry.key.kind
+    same = required(reading.shared, kind) if len(reading.documents) == 1 else None
+    for element, own in reading.elements:
+        document = {**reading.shared, **own}
+        whole, execution = digests.of(own)
+        yield Declared(
+            ResourceKey(kind, element.name),
+            entry.type,
+            document,
+            whole,
+            execution,
+            whole,
+            entry.key.name if element.identity else "",
+            element.identity,
+            required(document, kind) if same is None else same,
+            upstream.of(document, element.identity),
+            entry.place,
+        )
+
+
+def _not_a_document(value: Any) -> Problem:
+    if value is None:
+        return Problem(
+            "empty-document", (), "Nothing stands here.", "Remove it, or declare something."
+        )
+    return Problem(
+        "not-a-document",
+        (),
+        "A document is a mapping of fields to values, and this is not.",
+        "Begin with `type: task`, `type: fleet` or `type: volume`.",
+    )
+
+
+def _type_problem(value: Mapping[str, Any]) -> Problem:
+    """Why the document's type is none that can be read."""
+    if "type" not in value:
+        close = nearest("type", value)
+        return Problem(
+            "missing-type",
+            (close,) if close else (),
+            "The document has no `type`, so nobody can tell what it declares.",
+            f"Did you mean `type` by {shown(close)}?"
+            if close
+            else f"Add `type:` with one of {_listed()}. YAML that is data belongs under a name in a run's `files:`.",
+            at_key=True,
+        )
+    named = value["type"]
+    if named == "environment":
+        return Problem(
+            "environment-elsewhere",
+            ("type",),
+            f"An environment is declared in `{FILE_NAME}` of the tree's own folder, and nowhere else.",
+            "Move the document there, or remove it.",
+        )
+    if isinstance(named, str) and named in unbuilt.TYPES:
+        return Problem(
+            "not-carried-out",
+            ("type",),
+            unbuilt.TYPES[named],
+            "Remove the document, or keep it outside of this tree.",
+        )
+    close = nearest(named, KINDS) if isinstance(named, str) else None
+    advice = f"Did you mean `{close}`? " if close else ""
+    return Problem(
+        "unknown-type",
+        ("type",),
+        f"{shown(named)} is no kind of document.",
+        f"{advice}There is {_listed()}.",
+    )
+
+
+def _listed() -> str:
+    return ", ".join(f"`{name}`" for name in sorted(KINDS))
+
+
+def _declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:
+    name = value.get("name")
+    if not isinstance(name, str) or name_problem(name) is not None:
+        return ()
+    return (ResourceKey(kind, name),) if kind else _any_kind(name)
+
+
+def _any_kind(name: str) -> tuple[ResourceKey, ...]:
+    """A document of unknown kind stands for each: better one resource too many left alone."""
+    return tuple(ResourceKey(kind, name) for kind in sorted({kind.name for kind in KINDS.values()}))
+
+
+def _is_below(file: str, source: str) -> bool:
+    return source in (".", file) or file.startswith(f"{source}/")
+
+
+def _tree_digest(resources: Mapping[ResourceKey, Declared], rules: Rules) -> str:
+    return digest(
+        {
+            "resources": {str(key): one.digest for key, one in resources.items()},
+            "rules": {
+                "allow_destroy": rules.allow_destroy,
+                "delete_percent": rules.delete_percent,
+                "delete_count": rules.delete_count,
+            },
+        }
+    )

@@ -1,0 +1,57 @@
+"""
+Problems to findings: from a field's path to line and column.
+"""
+
+from __future__ import annotations
+
+from fleetform.spec.findings import Finding, Place, Problem
+from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, child, lookup
+
+
+def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
+    """
+    The finding for a problem of the document that `node` is.
+
+    `address` is how people name the document: `task.train`.
+    """
+    return Finding(
+        problem.level,
+        problem.code,
+        SUMMARIES[problem.code],
+        _place(problem, node, file),
+        problem.detail,
+        problem.advice,
+        ".".join([address, *(str(step) for step in problem.path)]),
+    )
+
+
+def _place(problem: Problem, node: Node, file: str) -> Place:
+    if problem.word:
+        below = node
+        for step in problem.path:
+            following = child(below, step)
+            below = following[1] if following else below
+        found = _find_word(below, problem.word)
+        if found is not None:
+            return found.place.in_file(file)
+    return lookup(node, problem.path, file=file, of="key" if problem.at_key else "value")
+
+
+def _find_word(node: Node, word: str) -> ScalarNode | None:
+    """The first scalar that is the word, or begins with it and a colon: `data:/mnt`."""
+    if isinstance(node, ScalarNode):
+        is_it = node.raw == word or node.raw.startswith(f"{word}:")
+        return node if is_it else None
+    inner = node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
+    return next((found for item in inner if (found := _find_word(item, word))), None)
+
+
+def address_of(node: Node) -> str:
+    """How people name a document, as far as it says so itself."""
+    if not isinstance(node, MappingNode):
+        return ""
+    parts = [node.get("type"), node.get("name")]
+    return ".".join(
+        part.raw for part in parts if isinstance(part, ScalarNode) and 0 < len(part.raw) <= 60
+    )
