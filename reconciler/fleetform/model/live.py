@@ -45,7 +45,6 @@ class LiveRun:
     gpus: int = 0
     stale: bool = False
     rerun_mark: int = 0
-    rerun_mark: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ run behind one asynchronous gate: on the writer's thread in production, inline i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -36,8 +36,10 @@ class Ids(Protocol):
     def uid(self) -> str: ...
 
 
-Gate = Callable[[Callable[[], T]], Awaitable[T]]
-"""Runs one call on the ledger; calls are carried out in the order they were given."""
+class Gate(Protocol):
+    """Runs one call on the ledger; calls are carried out in the order they were given."""
+
+    async def __call__(self, call: Callable[[], T], /) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fleetform.model.ports import Accepted, LedgerUnavailable, RunHistory, Stale
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.file import dump
 from fleetform.store.blobs import FileBlobStore
-from fleetform.store.gate import WriterThread
+from fleetform.store.gate import WriterGate
 from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
@@ -72,14 +72,13 @@ async def apply_plan(
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
-        if try_first := workspace.manager() is None:
+        if workspace.manager() is None:
             await refuse_if_outgrown(ledger, hosts)
         freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
         try:
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
         except LedgerUnavailable as problem:
             raise LedgerProblem(str(problem), "free some space and apply again") from problem
-        del try_first
         apply = _Apply(workspace, plan, accepted, ledger, hosts, who, detach, progress)
         return await apply.finish()
 
@@ -110,7 +109,7 @@ class _Apply:
         self._over_since_ms: int | None = None
 
     async def finish(self) -> ApplyResult:
-        with WriterThread() as gate:
+        with contextlib.closing(WriterGate()) as gate:
             while not await self._is_over(gate):
                 with self._lock() as locked:
                     if locked:
@@ -122,7 +121,12 @@ class _Apply:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[bool]:
-        lock = try_lock(self._workspace.paths.manager_lock, who=self._who, command="apply")
+        lock = try_lock(
+            self._workspace.paths.manager_lock,
+            who=self._who,
+            command="apply",
+            now_ms=SystemClock().now_ms(),
+        )
         try:
             yield lock is not None
         finally:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fleetform.model.live import LedgerStatus
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.providers.registry import provider
-from fleetform.store.errors import StoreError
+from fleetform.store.errors import LedgerError
 from fleetform.store.opening import open_ledger
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
@@ -35,13 +35,13 @@ def open_for_writing(workspace: Workspace) -> SqliteLedger:
         return open_ledger(
             workspace.paths.ledger, workspace.environment.uid, ids=RandomIds(), clock=SystemClock()
         )
-    except StoreError as problem:
-        raise LedgerProblem(problem.message, problem.advice) from problem
+    except LedgerError as problem:
+        raise LedgerProblem(str(problem), problem.advice) from problem
 
 
 def host_provider(workspace: Workspace) -> HostProvider:
     """Return the provider of this machine; fleets of other kinds come with other providers."""
-    return provider("local", state=workspace.state)
+    return provider("local", state=workspace.state, environment_uid=workspace.environment.uid)
 
 
 async def refuse_if_outgrown(ledger: SqliteLedger, hosts: HostProvider) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.nursery import Nursery
@@ -16,7 +17,7 @@ from fleetform.model.ports import LedgerUnavailable
 from fleetform.plan.file import dump
 from fleetform.source.tree import fingerprint
 from fleetform.store.blobs import FileBlobStore
-from fleetform.store.gate import WriterThread
+from fleetform.store.gate import WriterGate
 from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
@@ -47,21 +48,15 @@ async def serve(
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
-        lock = try_lock(workspace.paths.manager_lock, who=WHO, command="serve")
+        lock = try_lock(
+            workspace.paths.manager_lock, who=WHO, command="serve", now_ms=SystemClock().now_ms()
+        )
         if lock is None:
             raise _locked(workspace)
-        with contextlib.closing(_Release(lock)), WriterThread() as gate:
+        with lock, contextlib.closing(WriterGate()) as gate:
             manager = build_manager(workspace, ledger, gate, hosts, who=WHO, progress=progress)
             await _serve(workspace, ledger, gate, manager, listen, progress, once=once)
     return 0
-
-
-class _Release:
-    def __init__(self, lock: object) -> None:
-        self._lock = lock
-
-    def close(self) -> None:
-        self._lock.release()  # type: ignore[attr-defined]
 
 
 async def _serve(
@@ -155,10 +150,23 @@ async def _answer(workspace: Workspace, listen: str, progress: Progress) -> None
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit():
         raise Problem(f"--listen {listen} is not HOST:PORT", "for instance 127.0.0.1:8433")
-    app = create_app(reader_factory=workspace.reader, logs_factory=workspace.logs)
+    app = create_app(
+        workspace.reader,
+        workspace.logs,
+        environment=workspace.environment,
+        now_ms=SystemClock().now_ms,
+        listen_host=host,
+    )
     config = uvicorn.Config(app, host=host, port=int(port), log_level="warning", lifespan="off")
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[method-assign]
+
+    class Server(uvicorn.Server):
+        """Leaves signals to `serve`: they end the manager, and the API with it."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    server = Server(config)
     progress.notice(f"the API answers at http://{host}:{port}/api/v1")
     await server.serve()
 
@@ -168,7 +176,6 @@ def _locked(workspace: Workspace) -> Locked:
     if holder is None:
         return Locked("somebody else has just begun to manage this environment", "try again")
     return Locked(
-        f"{holder.command} of {holder.who} (pid {holder.pid}) manages this environment since "
-        f"{holder.since}",
+        f"{holder.command} of {holder.who} (pid {holder.pid}) manages this environment",
         "wait for it, or stop it",
     )

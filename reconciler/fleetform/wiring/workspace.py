@@ -82,15 +82,15 @@ class Workspace:
 
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""
-        from fleetform.store.errors import StoreError
-        from fleetform.store.snapshot import Snapshot
+        from fleetform.store.errors import LedgerError
+        from fleetform.store.snapshot import open_snapshot
 
         if not self.paths.ledger.exists():
             return None
         try:
-            return Snapshot.open(self.paths.ledger, self.environment.uid)
-        except StoreError as problem:
-            raise LedgerProblem(problem.message, problem.advice) from problem
+            return open_snapshot(self.paths.ledger, self.environment.uid)
+        except LedgerError as problem:
+            raise LedgerProblem(str(problem), problem.advice) from problem
 
     def logs(self) -> LogStore:
         from fleetform.logs import FileLogStore

@@ -153,8 +153,9 @@ class Loader:
             self._tell(told)
         self._unread.extend(walked.unread)
         for file in walked.files:
-            for node in self._read_nodes(file):
-                self._reads.append(self._read_document(file, node))
+            nodes = self._read_nodes(file)
+            has_marks = _MARK in self._data.get(file, b"")
+            self._reads.extend(self._read_document(file, node, has_marks=has_marks) for node in nodes)
 
     def _read_nodes(self, file: str) -> list[Node]:
         data = read_file(self._root, file)
@@ -175,7 +176,7 @@ class Loader:
 
     # Documents into values
 
-    def _read_document(self, file: str, node: Node) -> _Read:
+    def _read_document(self, file: str, node: Node, *, has_marks: bool) -> _Read:
         read = _Read(file, node)
         value = plain(node)
         if not isinstance(value, dict):
@@ -189,9 +190,7 @@ class Loader:
             read.problems.append(_type_problem(value))
             return read
         folder = file.rpartition("/")[0]
-        read.reading = elements.read(
-            value, kind, self._files, folder, has_marks=_MARK in self._data[file]
-        )
+        read.reading = elements.read(value, kind, self._files, folder, has_marks=has_marks)
         read.problems.extend(read.reading.problems)
         return read
 
