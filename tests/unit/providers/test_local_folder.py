@@ -1,0 +1,91 @@
+"""An instance's folder: whose it is, also when nobody serves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.local.folder import Folder, Owner, folders_of
+
+CLAIM = {"uid": "u", "name": "fleet-0", "fleet": "fleet", "environment_uid": "e"}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Folder:
+    return Folder(tmp_path / "e" / "fleet-0")
+
+
+def files(root: Path) -> list[str]:
+    return sorted(path.name for path in root.rglob("*"))
+
+
+def test_a_claim_is_remembered(folder) -> None:
+    """Claiming twice is claiming once, and only its user may enter the folder."""
+    folder.claim(**CLAIM)
+    folder.claim(**CLAIM)
+    assert folder.identity() == CLAIM
+    assert files(folder.path) == ["instance.json"]
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+
+
+def test_another_instance_is_not_overwritten(folder) -> None:
+    """Its jobs may still run: a person decides."""
+    folder.claim(**CLAIM)
+    with pytest.raises(PermanentError, match="exists on this machine as u, not as v"):
+        folder.claim(**{**CLAIM, "uid": "v"})
+    assert folder.identity() == CLAIM
+
+
+def test_a_renamed_fleet_is_noted(folder) -> None:
+    """The uid is the identity; the rest may change."""
+    folder.claim(**CLAIM)
+    folder.claim(**{**CLAIM, "fleet": "other"})
+    assert folder.identity()["fleet"] == "other"
+
+
+def test_nobody_owns_an_agent_that_was_never_greeted(folder) -> None:
+    """Owner and epoch come from the agent's own file."""
+    folder.claim(**CLAIM)
+    assert folder.owner() == Owner("", 0)
+    (folder.path / "owner.json").write_text(json.dumps({"ledger_id": "l", "epoch": 4}))
+    assert folder.owner() == Owner("l", 4)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\udcff"])
+def test_a_damaged_file_is_not_taken_for_a_missing_one(folder, content) -> None:
+    """Who owns an instance is never guessed."""
+    folder.claim(**CLAIM)
+    (folder.path / "instance.json").write_text(content, errors="surrogateescape")
+    with pytest.raises(PermanentError, match=r"instance\.json"):
+        folder.claim(**CLAIM)
+
+
+def test_removing_takes_everything_at_once(folder) -> None:
+    """Also what an earlier removal left behind; removing nothing is fine."""
+    folder.claim(**CLAIM)
+    (folder.path / "jobs").mkdir()
+    folder.path.rename(folder.path.with_name(".released-fleet-0"))
+    folder.claim(**CLAIM)
+    folder.remove()
+    folder.remove()
+    assert files(folder.path.parent) == []
+
+
+def test_folders_are_listed_by_name(tmp_path) -> None:
+    """What is leaving, and files, are no instances; an unknown environment has none."""
+    for name in ("b", "a", ".released-c"):
+        (tmp_path / "e" / name).mkdir(parents=True)
+    (tmp_path / "e" / "file").touch()
+    assert [folder.path.name for folder in folders_of(tmp_path / "e")] == ["a", "b"]
+    assert list(folders_of(tmp_path / "f")) == []
+
+
+def test_the_last_complaint_is_its_last_line(folder) -> None:
+    """A traceback ends with what went wrong."""
+    assert folder.last_complaint() == ""
+    folder.claim(**CLAIM)
+    folder.complaints.write_text("Traceback\n  File\nOSError: no\n\n")
+    assert folder.last_complaint() == "OSError: no"
