@@ -114,7 +114,7 @@ def _cycles(edges: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
 
 
 def _popped(name: str, waiting: list[str], is_waiting: set[str]) -> list[str]:
-    component = []
+    component: list[str] = []
     while not component or component[-1] != name:
         component.append(waiting.pop())
     is_waiting.difference_update(component)

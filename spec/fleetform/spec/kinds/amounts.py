@@ -7,7 +7,9 @@ catch gross slips, and the exact message comes from loading.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainValidator, WithJsonSchema
 
@@ -23,6 +25,8 @@ from fleetform.spec.quantities import (
     parse_memory,
     parse_memory_range,
 )
+
+_Amount = TypeVar("_Amount")
 
 _SIZE = r"\s*[0-9]+(\.[0-9]+)?\s*([TGMK]?[Bb])?\s*"
 _EXPRESSION = {"type": "string", "pattern": r"\$\{\{"}
@@ -116,6 +120,16 @@ def _offable(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [*schema["anyOf"], {"enum": ["off", False, -1]}]}
 
 
+def _remembered(parse: Callable[[Any], _Amount]) -> Callable[[Any], _Amount]:
+    """
+    The parser with a memory for texts: ten thousand documents say `8GB..` and little else.
+
+    Texts only, because `1`, `1.0` and `true` are equal to a memory and not to a parser.
+    """
+    parse_text = functools.lru_cache(maxsize=1024)(parse)
+    return lambda value: parse_text(value) if type(value) is str else parse(value)
+
+
 def _cpu_range(value: Any) -> Range:
     cpu = parse_cpu(value)
     if cpu.arch or cpu.count is None:
@@ -171,13 +185,13 @@ def _limit(value: Any) -> int | None:
 
 _AMOUNT_SCHEMA = {"anyOf": [*_size_schema("64GB").values(), _EXPRESSION]}
 
-CpuRange = Annotated[Range, PlainValidator(_cpu_range), WithJsonSchema(_CPU_SCHEMA)]
+CpuRange = Annotated[Range, PlainValidator(_remembered(_cpu_range)), WithJsonSchema(_CPU_SCHEMA)]
 MemoryRange = Annotated[
-    Range, PlainValidator(parse_memory_range), WithJsonSchema(_range_schema("8GB.."))
+    Range, PlainValidator(_remembered(parse_memory_range)), WithJsonSchema(_range_schema("8GB.."))
 ]
 DiskRange = Annotated[
     Range,
-    PlainValidator(parse_disk),
+    PlainValidator(_remembered(parse_disk)),
     WithJsonSchema(
         {
             "anyOf": [
@@ -192,10 +206,12 @@ DiskRange = Annotated[
         }
     ),
 ]
-Size = Annotated[int, PlainValidator(parse_memory), WithJsonSchema(_AMOUNT_SCHEMA)]
-Gpus = Annotated[Gpu, PlainValidator(_gpu), WithJsonSchema(_GPU_SCHEMA)]
-Duration = Annotated[int, PlainValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
-Limit = Annotated[int | None, PlainValidator(_limit), WithJsonSchema(_offable(_DURATION_SCHEMA))]
+Size = Annotated[int, PlainValidator(_remembered(parse_memory)), WithJsonSchema(_AMOUNT_SCHEMA)]
+Gpus = Annotated[Gpu, PlainValidator(_remembered(_gpu)), WithJsonSchema(_GPU_SCHEMA)]
+Duration = Annotated[int, PlainValidator(_remembered(_duration)), WithJsonSchema(_DURATION_SCHEMA)]
+Limit = Annotated[
+    int | None, PlainValidator(_remembered(_limit)), WithJsonSchema(_offable(_DURATION_SCHEMA))
+]
 """A duration, or `off` for none."""
 CapacityCpu = Annotated[int, PlainValidator(_capacity_cpu), WithJsonSchema(_CPU_SCHEMA)]
 CapacityGpu = Annotated[Gpu, PlainValidator(_capacity_gpu), WithJsonSchema(_GPU_SCHEMA)]

@@ -9,6 +9,7 @@ tree wants the whole list.
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 from fleetform.spec.desired import Environment, Loaded
@@ -31,7 +32,15 @@ def load_tree(root: Path, *, cache: Cache | None = None) -> Loaded:
     Returns:
         Findings sorted by place, and what they leave of the declaration; see `Loaded`.
     """
-    return Loader(Path(root), cache).load()
+    # All that is made here is kept, so that looking for garbage among it finds none; on ten
+    # thousand documents that search took half of the time (measured: 4.1 s against 2.1 s).
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return Loader(Path(root), cache).load()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:

@@ -155,7 +155,9 @@ class Loader:
         for file in walked.files:
             nodes = self._read_nodes(file)
             has_marks = _MARK in self._data.get(file, b"")
-            self._reads.extend(self._read_document(file, node, has_marks=has_marks) for node in nodes)
+            self._reads.extend(
+                self._read_document(file, node, has_marks=has_marks) for node in nodes
+            )
 
     def _read_nodes(self, file: str) -> list[Node]:
         data = read_file(self._root, file)
