@@ -46,6 +46,12 @@ class Cpu:
     count: Range | None
     arch: str = ""
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Cpu:
+        """Return the requirement whose canonical form is `document`."""
+        count = Range.from_document(document) if "min" in document else None
+        return cls(count, document.get("arch", ""))
+
 
 def parse_cpu(value: Any) -> Cpu:
     """Read a requirement of CPUs in any of its forms."""

@@ -38,9 +38,7 @@ def parse_duration(value: Any, *, off: bool = False) -> int:
         value: Text, or a number of seconds.
         off: Whether `off` may be said; it is `OFF`, and so is `false` and dstack's `-1`.
     """
-    if off and (
-        value is False or (isinstance(value, (str, int)) and str(value).strip() in {"off", "-1"})
-    ):
+    if off and (value is False or value == OFF or _is_off(value)):
         return OFF
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise _unfit(value, off=off)
@@ -103,6 +101,10 @@ def _text_problem(text: str, *, off: bool) -> str:
         days = int(number) * (365 if unit.startswith("y") else 30)
         return f"{shown(text)} has no fixed length; count in days, such as `{days}d`."
     return f"{shown(text)} is not a duration; {expected}"
+
+
+def _is_off(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() in {"off", f"{OFF}"}
 
 
 def _or_off(off: bool) -> str:

@@ -30,7 +30,7 @@ _VENDORS = {
 _FIELDS = ("vendor", "name", "count", "memory", "total_memory", "compute_capability")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
 _AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
-_SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B)?"
+_SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B?)?"
 _MEMORY = re.compile(
     rf"[<>=]*(?:{_SIZE})?\s*(?:\.{{2,}}|…|-)?\s*(?:{_SIZE})?\+?", re.ASCII | re.IGNORECASE
 )
@@ -58,6 +58,22 @@ class Gpu:
     memory: Range | None = None
     total_memory: Range | None = None
     compute_capability: tuple[int, int] | None = None
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Gpu:
+        """Return the requirement whose canonical form is `document`."""
+        ranges = {
+            name: Range.from_document(document[name])
+            for name in ("count", "memory", "total_memory")
+            if name in document
+        }
+        major, minor = document.get("compute_capability", (0, 0))
+        return cls(
+            vendor=document.get("vendor", ""),
+            names=tuple(document.get("name", ())),
+            compute_capability=(major, minor) if "compute_capability" in document else None,
+            **ranges,
+        )
 
 
 def parse_gpu(value: Any) -> Gpu:

@@ -48,6 +48,11 @@ class Range:
         """Return the canonical form."""
         return {"min": self.min, "max": self.max}
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, int | None]) -> Range:
+        """Return the range whose canonical form is `document`."""
+        return cls(document["min"], document["max"])
+
 
 def parse_range(value: Any, parse: Callable[[Any], int], *, example: str) -> Range:
     """
@@ -92,7 +97,7 @@ def parse_count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise unfit(value, "a whole number, such as 4")
     if value < 0:
-        raise ValueError(f"{value} is negative; the least is 0.")
+        raise ValueError(f"{shown(value)} is negative; the least is 0.")
     if value > COUNT_MAX:
         raise ValueError(f"{shown(value)} is too large.")
     return value
@@ -108,7 +113,10 @@ def format_range(range_: Range, format_end: Callable[[int], str] = str) -> str:
 
 def shown(value: object) -> str:
     """Return a value for a message: in backticks, on one line, and not too long."""
-    text = value if isinstance(value, str) else f"{value}"[:100]
+    try:
+        text = f"{value}"[:100]
+    except ValueError:  # Python writes no integers of more than 4300 digits.
+        text = "…"
     if not text.isprintable():
         text = text.encode("unicode_escape").decode("ascii")
     return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"

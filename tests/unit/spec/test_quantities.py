@@ -1,0 +1,385 @@
+"""Amounts: they agree with dstack but for a table of exceptions, and are written as they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetform.spec.quantities import (
+    OFF,
+    Cpu,
+    Gpu,
+    Range,
+    cpu_document,
+    format_bytes,
+    format_cpu,
+    format_duration,
+    format_gpu,
+    format_millicores,
+    format_range,
+    gpu_document,
+    parse_cpu,
+    parse_disk,
+    parse_duration,
+    parse_gpu,
+    parse_int_range,
+    parse_memory,
+    parse_memory_range,
+)
+
+DATA = Path(__file__).parents[2] / "data" / "conformance"
+GB = 2**30
+AMOUNT_MAX = 2**63 - 1
+
+# dstack's own defaults, which its models fill in and ours leave out.
+DEFAULT_CPU_COUNT = {"min": 2, "max": None}
+DEFAULT_GPU_COUNT = {"min": 1, "max": None}
+
+
+def ends(range_: Range | None, unit: int = 1) -> dict[str, float | None] | None:
+    if range_ is None:
+        return None
+    return {
+        "min": None if range_.min is None else range_.min / unit,
+        "max": None if range_.max is None else range_.max / unit,
+    }
+
+
+def cpu_as_dstack(value: Any) -> Any:
+    cpu = parse_cpu(value)
+    return {"arch": cpu.arch or None, "count": ends(cpu.count, 1000) or DEFAULT_CPU_COUNT}
+
+
+def gpu_as_dstack(value: Any) -> Any:
+    gpu = parse_gpu(value)
+    return {
+        "vendor": gpu.vendor or None,
+        "name": list(gpu.names) or None,
+        "count": ends(gpu.count) or DEFAULT_GPU_COUNT,
+        "memory": ends(gpu.memory, GB),
+        "total_memory": ends(gpu.total_memory, GB),
+        "compute_capability": gpu.compute_capability and list(gpu.compute_capability),
+    }
+
+
+PARSERS: dict[str, Callable[[Any], Any]] = {
+    "cpu": cpu_as_dstack,
+    "memory": lambda value: parse_memory(value) / GB,
+    "memory_range": lambda value: ends(parse_memory_range(value), GB),
+    "int_range": lambda value: ends(parse_int_range(value)),
+    "disk": lambda value: {"size": ends(parse_disk(value), GB)},
+    "gpu": gpu_as_dstack,
+    "duration": parse_duration,
+    "offable_duration": lambda value: parse_duration(value, off=True),
+}
+
+REFUSED = object()
+
+# (file, input as JSON): (what it is here, why it is not what dstack makes of it)
+DEVIATIONS: dict[tuple[str, str], tuple[Any, str]] = {
+    ("cpu", '"1.5"'): (
+        {"arch": None, "count": {"min": 1.5, "max": 1.5}},
+        "a job may ask for a part of a CPU",
+    ),
+    ("cpu", "2.5"): (
+        {"arch": None, "count": {"min": 2.5, "max": 2.5}},
+        "a job may ask for a part of a CPU",
+    ),
+    ("gpu", '"A100:80"'): (REFUSED, "eighty GPUs on a node, or eighty gigabytes: it is asked"),
+    ("gpu", '"-1"'): (REFUSED, "a count is not negative"),
+    ("gpu", "-1"): (REFUSED, "a count is not negative"),
+    ("gpu", "true"): (REFUSED, "no GPU is called True"),
+    ("memory", "-1"): (REFUSED, "a size is not negative"),
+    ("memory", "true"): (REFUSED, "true is not one gigabyte"),
+    ("int_range", "-1"): (REFUSED, "a count is not negative"),
+    ("duration", "-5"): (REFUSED, "no time is negative"),
+    ("duration", '"-1"'): (REFUSED, "-1 stands for off, and only where off is allowed"),
+    ("duration", "true"): (REFUSED, "true is not one second"),
+    ("duration", "false"): (REFUSED, "false is not no time; off is said where it is allowed"),
+    ("duration", '"2h30m"'): (9000, "what the formatter writes is read"),
+    ("duration", '"5m "'): (300, "a space at the end of quoted text does no harm"),
+    ("offable_duration", '"off"'): (OFF, "durations are integers; off is the spare one"),
+    ("offable_duration", "false"): (OFF, "durations are integers; off is the spare one"),
+    ("offable_duration", '"-1"'): (OFF, "dstack's idle_duration has it, so all have it"),
+    ("offable_duration", "true"): (REFUSED, "on, but for how long"),
+    ("offable_duration", '"2h30m"'): (9000, "what the formatter writes is read"),
+    ("offable_duration", '"5m "'): (300, "a space at the end of quoted text does no harm"),
+}
+
+
+def rows() -> list[Any]:
+    return [
+        pytest.param(name, row, id=f"{name}-{json.dumps(row['input'])}")
+        for name in PARSERS
+        for row in map(json.loads, (DATA / f"{name}.jsonl").read_text().splitlines())
+    ]
+
+
+@pytest.mark.parametrize(("name", "row"), rows())
+def test_agrees_with_dstack(name: str, row: dict[str, Any]):
+    """Each value means what dstack 0.22.5 makes of it, or stands in the table of deviations."""
+    dstack = row["output"] if row["ok"] else REFUSED
+    expected, _reason = DEVIATIONS.get((name, json.dumps(row["input"])), (dstack, ""))
+
+    if expected is REFUSED:
+        with pytest.raises(ValueError, match=r"\.$"):
+            PARSERS[name](row["input"])
+    else:
+        assert PARSERS[name](row["input"]) == expected
+
+
+def test_deviations_are_real():
+    """Every row of the table of deviations is about a value that dstack treats differently."""
+    known = {
+        (param.values[0], json.dumps(param.values[1]["input"])): param.values[1] for param in rows()
+    }
+    for key, (expected, _reason) in DEVIATIONS.items():
+        row = known[key]
+        assert (row["output"] if row["ok"] else REFUSED) != expected, key
+
+
+ADVICE = [
+    (parse_memory, "8Gi", "`8GB`"),
+    (parse_memory, "8GiB", "`8GB`"),
+    (parse_memory, "512M", "`512MB`"),
+    (parse_memory, "1,5TB", "`1.5TB`"),
+    (parse_memory, "1PB", "MB, GB and TB"),
+    (parse_memory, "8GB..", "is a range"),
+    (parse_memory, float("nan"), "not a size"),
+    (parse_memory, float("inf"), "not a size"),
+    (parse_memory, 10**400, "not a size"),
+    (parse_memory_range, "8GB...16GB", "`8GB..16GB`"),
+    (parse_memory_range, "8GB…16GB", "`8GB..16GB`"),
+    (parse_memory_range, "8GB+", "`8GB..`"),
+    (parse_memory_range, ">=8GB", "`8GB..`"),
+    (parse_memory_range, "<=8GB", "`..8GB`"),
+    (parse_memory_range, "8GB-16GB", "`8GB..16GB`"),
+    (parse_memory_range, "16GB..8GB", "swap"),
+    (parse_memory_range, {"min": "8GB", "maximum": 1}, "`maximum`"),
+    (parse_memory_range, {}, "neither `min` nor `max`"),
+    (parse_int_range, "8-16", "`8..16`"),
+    (parse_int_range, None, "No value is given"),
+    (parse_cpu, "500m", "`0.5`"),
+    (parse_cpu, "arm64:4", "`arm:4`"),
+    (parse_cpu, "4:4", "twice"),
+    (parse_cpu, "arm:x86", "twice"),
+    (parse_cpu, "0.0001", "thousandth"),
+    (parse_cpu, {"cores": 2}, "`cores`"),
+    (parse_gpu, "A100:80", "`A100:80GB`"),
+    (parse_gpu, "A100:80", "`A100:80..80`"),
+    (parse_gpu, 24, "`24GB`"),
+    (parse_gpu, "A100:80G", "`80GB`"),
+    (parse_gpu, "A100:80Gi", "`80GB`"),
+    (parse_gpu, "A100,,H100", "empty name"),
+    (parse_gpu, "A100:H100", "commas"),
+    (parse_gpu, {"nme": "A100"}, "`nme`"),
+    (parse_gpu, {"name": {"a": 1}}, "list of names"),
+    (parse_gpu, {"compute_capability": "new"}, "`8.0`"),
+    (parse_duration, "1M", "`1m`"),
+    (parse_duration, "2 hours", "`2h`"),
+    (parse_duration, "1.5h", "`1h30m`"),
+    (parse_duration, "1y", "`365d`"),
+    (parse_duration, "30m1h", "out of order"),
+    (parse_duration, "never", "not a duration"),
+    (parse_duration, 10**30, "hundred years"),
+    (parse_duration, [1], "a list"),
+]
+
+
+@pytest.mark.parametrize(("parse", "value", "said"), ADVICE)
+def test_says_what_was_meant(parse: Callable[[Any], object], value: Any, said: str):
+    """The message for a common slip contains what should have been written."""
+    with pytest.raises(ValueError) as caught:
+        parse(value)
+    message = str(caught.value)
+    assert said in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_sizes_are_powers_of_1024():
+    """8GB is 2 ** 33 bytes, and shown as it was said."""
+    assert parse_memory("8GB") == 8 * 2**30
+    assert format_bytes(8589934592) == "8GB"
+    assert format_bytes(1536 * 2**30) == "1.5TB"
+    assert format_bytes(512 * 2**20) == "512MB"
+    assert format_bytes(0) == "0GB"
+
+
+def test_cpus_have_parts():
+    """Half a CPU is 500 millicores, shown without trailing zeros."""
+    assert parse_cpu("0.5..2") == Cpu(Range(500, 2000))
+    assert [format_millicores(amount) for amount in (500, 2000, 1250, 1)] == [
+        "0.5",
+        "2",
+        "1.25",
+        "0.001",
+    ]
+
+
+def test_durations_are_shown_in_the_units_people_count_in():
+    """Seconds are shown as days, hours, minutes and seconds."""
+    shown = [format_duration(seconds) for seconds in (0, 45, 5400, 7200, 864000, OFF)]
+    assert shown == ["0s", "45s", "1h30m", "2h", "10d", "off"]
+
+
+def test_documents_contain_only_what_was_said():
+    """The canonical forms lack what was not said, and an open end is null."""
+    assert cpu_document(parse_cpu("x86")) == {"arch": "x86"}
+    assert cpu_document(parse_cpu("2..")) == {"min": 2000, "max": None}
+    assert gpu_document(parse_gpu("A100:80GB..")) == {
+        "name": ["A100"],
+        "memory": {"min": 80 * GB, "max": None},
+    }
+    assert gpu_document(parse_gpu(0)) == {"count": {"min": 0, "max": 0}}
+
+
+def test_a_range_is_never_asked_back():
+    """Many GPUs can be asked for when it is said as a range or with their memory."""
+    assert parse_gpu("A100:80..80").count == Range(80, 80)
+    assert parse_gpu("A100:40GB:80").count == Range(80, 80)
+
+
+amounts = st.integers(0, AMOUNT_MAX)
+
+
+def ranges(inner: st.SearchStrategy[int]) -> st.SearchStrategy[Range]:
+    pairs = st.tuples(st.none() | inner, st.none() | inner).filter(
+        lambda pair: pair != (None, None)
+    )
+    return pairs.map(
+        lambda pair: Range(*pair) if None in pair else Range(min(pair), max(pair))  # type: ignore[type-var]  # Neither is None here.
+    )
+
+
+@given(amounts)
+def test_sizes_are_read_as_written(amount: int):
+    """Every size is written exactly."""
+    assert parse_memory(format_bytes(amount)) == amount
+
+
+@given(ranges(amounts))
+def test_ranges_are_read_as_written(range_: Range):
+    """Ranges of sizes and counts are written exactly, and their documents are read too."""
+    assert parse_memory_range(format_range(range_, format_bytes)) == range_
+    assert parse_int_range(format_range(range_)) == range_
+    assert parse_int_range(range_.document()) == range_
+
+
+@given(st.integers(0, 100 * 365 * 86400) | st.just(OFF))
+def test_durations_are_read_as_written(seconds: int):
+    """Every duration is written exactly."""
+    assert parse_duration(format_duration(seconds), off=True) == seconds
+
+
+@given(
+    st.builds(Cpu, st.none() | ranges(st.integers(0, 10**9)), st.sampled_from(["", "x86", "arm"]))
+)
+def test_cpus_are_read_as_written(cpu: Cpu):
+    """Every requirement of CPUs that says something is written exactly."""
+    if cpu != Cpu(None):
+        assert parse_cpu(format_cpu(cpu)) == cpu
+    assert Cpu.from_document(cpu_document(cpu)) == cpu
+
+
+gpus = st.builds(
+    Gpu,
+    st.sampled_from(["", "nvidia", "amd", "google"]),
+    st.lists(st.sampled_from(["A100", "H100", "RTX4090", "v5p-8"]), unique=True).map(tuple),
+    st.none() | ranges(st.integers(0, 1000)),
+    st.none() | ranges(amounts),
+)
+capable_gpus = st.builds(
+    Gpu,
+    total_memory=st.none() | ranges(amounts),
+    compute_capability=st.none() | st.tuples(st.integers(0, 99), st.integers(0, 9)),
+)
+
+
+@given(gpus)
+def test_gpus_are_read_as_written(gpu: Gpu):
+    """Every requirement of GPUs that says something is written exactly."""
+    if gpu != Gpu():
+        assert parse_gpu(format_gpu(gpu)) == gpu
+    assert Gpu.from_document(gpu_document(gpu)) == gpu
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+tokens = st.lists(
+    st.sampled_from(
+        [
+            "8",
+            "80",
+            "GB",
+            "G",
+            "..",
+            ".",
+            ":",
+            ",",
+            "A100",
+            "x86",
+            "-",
+            "h",
+            "m",
+            " ",
+            "+",
+            "…",
+            "0x",
+        ]
+    ),
+    max_size=8,
+).map("".join)
+fields = st.dictionaries(
+    st.sampled_from(["min", "max", "size", "arch", "count", "name", "vendor", "memory"]),
+    tokens | anything,
+    max_size=3,
+)
+
+
+@given(anything | tokens | fields)
+def test_other_values_are_refused_in_one_sentence(value: Any):
+    """Whatever YAML gives is read, or refused with a sentence on one line."""
+    for parse in (
+        parse_memory,
+        parse_memory_range,
+        parse_int_range,
+        parse_cpu,
+        parse_gpu,
+        parse_disk,
+        parse_duration,
+    ):
+        said = refusal(parse, value)
+        assert said is None or (said.endswith(".") and said.isprintable() and len(said) < 500), said
+
+
+@given(capable_gpus)
+def test_documents_of_gpus_are_read_back(gpu: Gpu):
+    """What has no short spelling survives in the document."""
+    assert Gpu.from_document(gpu_document(gpu)) == gpu
+
+
+def refusal(parse: Callable[[Any], object], value: Any) -> str | None:
+    try:
+        parse(value)
+    except ValueError as exc:
+        return str(exc)
+    return None
+
+
+def test_numbers_without_end_are_refused():
+    """An integer too long for Python to print is refused like any other value."""
+    for parse in PARSERS.values():
+        for value in (10**5000, -(10**5000), [10**5000], {"min": 10**5000}):
+            assert (refusal(parse, value) or "").endswith(".")
