@@ -18,6 +18,7 @@ ACTIONLINT = "v1.7.7"
 FLEETFORM = """\
 #!/bin/sh
 printf '%s\\n' "$@" >"$RECORD"
+[ -z "$PLAN" ] || printf '%s' "$PLAN" >"$4"
 printf '## Plan\\n'
 printf 'warning: hm\\n' >&2
 exit "$CODE"
@@ -117,7 +118,7 @@ def act(tmp_path):
     program.write_text(FLEETFORM, encoding="utf-8")
     program.chmod(0o755)
 
-    def run(*, code, **inputs):
+    def run(*, code, plan="", **inputs):
         files = {name: tmp_path / name for name in ("summary", "output")}
         for file in files.values():
             file.write_text("", encoding="utf-8")
@@ -136,7 +137,7 @@ def act(tmp_path):
             last = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
                 env={
-                    "PATH": f"{program.parent}:/usr/bin:/bin", "CODE": str(code),
+                    "PATH": f"{program.parent}:/usr/bin:/bin", "CODE": str(code), "PLAN": plan,
                     "RECORD": str(tmp_path / "record"), "GITHUB_STEP_SUMMARY": str(files["summary"]),
                     "GITHUB_OUTPUT": str(files["output"]), **env,
                 },
@@ -149,30 +150,34 @@ def act(tmp_path):
     return run
 
 
+EMPTY, FULL = '{"changes": []}', '{"changes": [{}]}'
+
+
 @pytest.mark.parametrize(
-    ("code", "changes", "status"),
+    ("code", "plan", "changes", "status"),
     [
-        (0, "false", 0),
-        (2, "true", 0),
-        (3, "false", 0),
-        (4, "false", 0),
-        (1, "false", 1),
-        (7, "false", 7),
+        (0, EMPTY, "false", 0),
+        (0, FULL, "true", 0),
+        (3, FULL, "true", 0),
+        (4, EMPTY, "false", 0),
+        (1, "", "false", 1),
+        (7, "", "false", 7),
     ],
 )
-def test_the_plan_is_put_into_the_summary(act, code, changes, status):
-    """Changes and held changes are news, errors fail the step; either way there is a summary."""
-    finished, outputs, summary, asked = act(code=code)
+def test_the_plan_is_put_into_the_summary(act, code, plan, changes, status):
+    """Changes and what is held are news, errors fail the step; there is always a summary."""
+    finished, outputs, summary, asked = act(code=code, plan=plan)
     assert finished.returncode == status, finished.stderr
     assert outputs == {"changes": changes, "exit-code": str(code)}
     assert summary == "## Plan\n\n    warning: hm\n"
-    assert asked == ["plan", "--markdown", "--detailed-exitcode", "--", "."]
+    assert asked[:3] == ["plan", "--markdown", "--out"]
+    assert asked[4:] == ["--", "."]
     assert "warning: hm" in finished.stderr
 
 
 def test_changes_may_be_forbidden(act):
     """A branch that must equal what is there can say so."""
-    finished, outputs, _summary, _asked = act(code=2, fail_on_changes="true")
+    finished, outputs, _summary, _asked = act(code=0, plan=FULL, fail_on_changes="true")
     assert finished.returncode == 2
     assert outputs["changes"] == "true"
 

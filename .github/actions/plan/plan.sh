@@ -8,7 +8,7 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
 code=0
-"$INPUT_FLEETFORM" plan --markdown --detailed-exitcode -- "$INPUT_PATH" \
+"$INPUT_FLEETFORM" plan --markdown --out "$work/plan" -- "$INPUT_PATH" \
   >"$work/plan.md" 2>"$work/errors" || code=$?
 cat "$work/errors" >&2
 
@@ -25,9 +25,14 @@ if [ -s "$work/errors" ]; then
   { printf '\n'; sed 's/^/    /' "$work/errors"; } >>"$GITHUB_STEP_SUMMARY"
 fi
 
+# From the plan and not from the exit code: a plan may have changes and something held as well.
 changes=false
-if [ "$code" -eq 2 ]; then
-  changes=true
+if [ -s "$work/plan" ]; then
+  changes="$(python3 -I -c '
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    print("true" if json.load(file)["changes"] else "false")
+' "$work/plan")"
 fi
 {
   printf 'changes=%s\n' "$changes"
@@ -35,12 +40,9 @@ fi
 } >>"$GITHUB_OUTPUT"
 
 case "$code" in
-  0 | 3 | 4) exit 0 ;;
-  2)
-    if [ "$INPUT_FAIL_ON_CHANGES" = true ]; then
-      exit 2
-    fi
-    exit 0
-    ;;
+  0 | 3 | 4) ;;
   *) exit "$code" ;;
 esac
+if [ "$changes" = true ] && [ "$INPUT_FAIL_ON_CHANGES" = true ]; then
+  exit 2
+fi

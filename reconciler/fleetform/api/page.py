@@ -56,6 +56,16 @@ def page(
     return Page(items=shown, next=write_cursor(place(shown[-1])) if more else None)
 
 
+def event_place(cursor: str | None) -> int:
+    """Read a cursor of the events: the number of the last one seen, 0 before the first."""
+    if cursor is None:
+        return 0
+    place = read_cursor(cursor)
+    if not isinstance(place, int) or place < 0:
+        raise _foreign(cursor)
+    return place
+
+
 def write_cursor(place: str | int) -> str:
     """Make a cursor; opaque on purpose, so that its form may change."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")

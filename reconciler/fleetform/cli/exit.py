@@ -1,16 +1,14 @@
 """
 Exit codes: one table for every command, because pipelines branch on them.
 
+Which of them a plan means is `plan.exit`'s to say; this adds what only a command can meet.
+
 A usage error is 1 and not click's 2, which here means "there are changes".
 """
 
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fleetform.model.plan import Plan
 
 
 class Exit(enum.IntEnum):
@@ -36,20 +34,3 @@ class Exit(enum.IntEnum):
     """Ctrl-C: 128 + SIGINT, as shells count it."""
     BROKEN_PIPE = 141
     """The reader of our output went away: 128 + SIGPIPE."""
-
-
-def of_plan(plan: Plan, *, detailed: bool = False) -> Exit:
-    """
-    Say what a plan that nobody carries out means to a script.
-
-    A failed run outranks a held change: the second apply of a pipeline must not turn green
-    because nothing is left to do. With `detailed`, changes outrank both, since the failed run
-    may be what they cure.
-    """
-    if detailed and plan.changes:
-        return Exit.CHANGES
-    if plan.settled:
-        return Exit.RUN_FAILED
-    if plan.held:
-        return Exit.HELD
-    return Exit.OK

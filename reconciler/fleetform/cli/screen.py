@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from fleetform.views.table import Table
 
 # Select Graphic Rendition, ECMA-48 section 8.3.117. Only the eight basic colours: they are what
 # people have chosen for their terminal, on light and on dark.
@@ -61,8 +64,30 @@ class Screen:
     def line(self, text: str = "", tone: str = "plain") -> None:
         self.stream.write(f"{self.toned(text, tone)}\n")
 
-    def lines(self, texts: Iterable[str]) -> None:
-        self.stream.write("".join(f"{text}\n" for text in texts))
+    def table(self, table: Table) -> None:
+        """Write a table; its last column is cut to the terminal, and in a pipe nothing is."""
+        from fleetform.views.table import aligned
+
+        for cells in aligned(table, width=self.width):
+            # Padding is outside the tone and goes at the line's end: no blanks are left there.
+            line = "".join(self.toned(cell.text, cell.tone) for cell in cells[:-1])
+            self.stream.write(f"{line}{self.toned(cells[-1].text, cells[-1].tone)}".rstrip() + "\n")
+
+    def json(self, value: Any) -> None:
+        """Write a row, or anything made of rows, as JSON for scripts."""
+        import json
+
+        from fleetform.views.json_value import to_json
+
+        self.stream.write(json.dumps(to_json(value), indent=2, ensure_ascii=False) + "\n")
+
+    def json_line(self, value: Any) -> None:
+        """Write it on one line, for output that goes on."""
+        import json
+
+        from fleetform.views.json_value import to_json
+
+        self.stream.write(json.dumps(to_json(value), ensure_ascii=False) + "\n")
 
     def labelled(self, label: str, text: str) -> None:
         """Write `error: …` or `help: …` in the label's tone."""

@@ -126,10 +126,10 @@ def follow(
         over = history.run.state in FINAL
         if attempt is not None:
             for channel in opened:
-                ended = over and store.is_complete(channel.run_uid, channel.attempt, channel.rank)
-                yield prefixed(
-                    channel.rank, channel.lines(store, ended=ended), several=len(opened) > 1
-                )
+                # A job's output is all there before its end is; of a lost job's the rest never
+                # comes. Either way nothing follows the end of a run.
+                lines = channel.lines(store, ended=over)
+                yield prefixed(channel.rank, lines, several=len(opened) > 1)
         if over:
             return
         sleep(_POLL_SECONDS)

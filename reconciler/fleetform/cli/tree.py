@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
-from fleetform.cli.words import counted
+from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader
@@ -65,8 +65,9 @@ def show_findings(loaded: Loaded) -> None:
     """Print every finding with its place and source line."""
     if not loaded.findings:
         return
-    from fleetform.views.findings_text import render
+    from fleetform.spec.findings_text import render_findings
 
     screen = error_screen()
-    screen.show(render(loaded.findings))
-    screen.line()
+    screen.line(
+        render_findings(loaded.findings, width=screen.width or 100, colour=screen.colour) + "\n"
+    )

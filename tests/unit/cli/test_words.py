@@ -2,29 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.cli.words import counted, duration
+from fleetform.cli.words import step_doing, step_done
+from fleetform.model.plan import Step
+from fleetform.spec.desired import ResourceKey
 
 
 @pytest.mark.parametrize(
-    ("span_ms", "text"),
+    ("verb", "doing", "done"),
     [
-        (0, "0.0 s"),
-        (412, "0.4 s"),
-        (12_000, "12 s"),
-        (185_000, "3 min 05 s"),
-        (2 * 3_600_000 + 7 * 60_000, "2 h 07 min"),
-        (3 * 86_400_000 + 4 * 3_600_000, "3 d 4 h"),
+        ("fleet.make", "making fleet/local", "fleet/local: made"),
+        ("volume.forget", "forgetting fleet/local", "fleet/local: forgotten, its data is kept"),
+        ("new.verb", "new.verb fleet/local", "fleet/local: new.verb"),
     ],
 )
-def test_a_span_has_two_units_at_most(span_ms, text):
-    """People compare durations at a glance."""
-    assert duration(span_ms) == text
-
-
-def test_one_is_not_plural():
-    """Counts read as English."""
-    assert (counted(1, "run"), counted(0, "run"), counted(2, "run")) == (
-        "1 run",
-        "0 runs",
-        "2 runs",
-    )
+def test_a_step_has_words(verb, doing, done):
+    """A verb without words of its own is shown as it is, and stops nothing."""
+    step = Step("key", verb, ResourceKey("fleet", "local"))
+    assert (step_doing(step), step_done(step)) == (doing, done)

@@ -9,12 +9,12 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
-from fleetform.cli.exit import of_plan
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
+from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
-from fleetform.cli.words import counted
+from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -65,6 +65,7 @@ def command(
     are; a second apply follows them again. Exits with 4 when a run fails.
     """
     from fleetform.cli.carry_out import Watching, ask, carry_out
+    from fleetform.plan.exit import exit_code
 
     workspace = open_workspace(path)
     plan = (
@@ -73,9 +74,9 @@ def command(
         else _make_plan(workspace, permissions)
     )
     out = screen()
-    out.plan(plan, "text")
+    show_plan(out, plan)
     if plan.is_empty and (detach or not plan.progressing):
-        return of_plan(plan)
+        return exit_code(plan, detailed=False)
     if not plan.is_empty:
         out.line()
         question, expected = _question(plan)

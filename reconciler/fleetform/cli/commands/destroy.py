@@ -6,8 +6,8 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
-from fleetform.cli.exit import of_plan
 from fleetform.cli.failure import Refused
+from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 
@@ -46,6 +46,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     loaded = load(workspace, keep_going=True)
     from fleetform.cli.carry_out import Watching, ask, carry_out
     from fleetform.model.plan import Permissions
+    from fleetform.plan.exit import exit_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
@@ -56,9 +57,9 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         now_ms=SystemClock().now_ms(),
     )
     out = screen()
-    out.plan(plan, "text")
+    show_plan(out, plan)
     if plan.is_empty:
-        return of_plan(plan)
+        return exit_code(plan, detailed=False)
     name = workspace.environment.name
     out.line()
     ask(

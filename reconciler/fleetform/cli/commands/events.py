@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import collections
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_option
-from fleetform.cli.names import complete_runs, one_run
-from fleetform.cli.screen import screen
+from fleetform.cli.names import complete_runs, with_elements
+from fleetform.cli.screen import Screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 
 if TYPE_CHECKING:
-    from fleetform.cli.screen import Screen
     from fleetform.model.event import LoggedEvent
+    from fleetform.model.ports import Reader
 
 _EXAMPLES = (
     ("fleetform events", "Print the latest events of the environment"),
@@ -24,6 +26,8 @@ _EXAMPLES = (
 )
 
 _POLL_SECONDS = 0.25
+# One read of the ledger; a history of a million events is not held in memory.
+_PIECE = 10_000
 
 
 @make_command("events", examples=_EXAMPLES)
@@ -35,20 +39,45 @@ _POLL_SECONDS = 0.25
 )
 @json_option
 def command(run: str | None, path: str | None, follow: bool, limit: int, as_json: bool) -> None:
-    """Print what happened, of one RUN or of everything, the latest last."""
+    """Print what happened, of one RUN or sweep or of everything, the latest last."""
+    from fleetform.views.events import event_rows, events_table
+
     reader = open_reader(open_workspace(path))
     if run is not None:
-        one_run(reader, run)
-    shown = reader.read_events(run=run)[-limit:]
+        with_elements(reader, [run])
+    shown, after = _latest(reader, run, limit)
     out = screen()
     if not follow:
-        _show(out, shown, as_json=as_json, one_array=True)
+        rows = event_rows(shown)
+        if as_json:
+            out.json(rows)
+        else:
+            out.table(events_table(rows))
         return
-    after = 0
     while True:
-        if shown:
-            _show(out, shown, as_json=as_json, one_array=False)
-            out.flush()
-            after = shown[-1].number
+        _append(out, shown, as_json=as_json)
         time.sleep(_POLL_SECONDS)
-        shown = reader.read_events(run=run, after=after)
+        shown = reader.read_events(run=run, after=after, limit=_PIECE)
+        after = shown[-1].number if shown else after
+
+
+def _latest(reader: Reader, run: str | None, limit: int) -> tuple[Sequence[LoggedEvent], int]:
+    """Read to the end and keep the last; returns them and the number of the last."""
+    kept: collections.deque[LoggedEvent] = collections.deque(maxlen=limit)
+    after = 0
+    while piece := reader.read_events(run=run, after=after, limit=_PIECE):
+        kept.extend(piece)
+        after = piece[-1].number
+    return tuple(kept), after
+
+
+def _append(out: Screen, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
+    """Write events below earlier ones, so without titles and columns."""
+    from fleetform.views.events import event_rows
+
+    for row in event_rows(events):
+        if as_json:
+            out.json_line(row)
+        else:
+            out.line(f"{out.toned(row.at, 'dim')}  {row.kind}  {row.resource}  {row.message}")
+    out.flush()

@@ -8,9 +8,9 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
-from fleetform.cli.exit import of_plan
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
+from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 
@@ -55,6 +55,7 @@ def command(
         raise Refused("--json and --markdown exclude each other")
     workspace = open_workspace(path)
     loaded = load(workspace, keep_going=bool(permissions["keep_going"]))
+    from fleetform.plan.exit import exit_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
@@ -64,9 +65,9 @@ def command(
         permissions_of(permissions, destroy=destroy),
         now_ms=SystemClock().now_ms(),
     )
-    screen().plan(plan, "json" if as_json else "markdown" if markdown else "text")
+    show_plan(screen(), plan, "json" if as_json else "markdown" if markdown else "text")
     if out is not None:
         from fleetform.plan.file import dump
 
         Path(out).write_bytes(dump(plan))
-    return of_plan(plan, detailed=detailed)
+    return exit_code(plan, detailed=detailed)

@@ -9,7 +9,7 @@ from fleetform.cli.command import json_option, tree_argument
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import show_findings
-from fleetform.cli.words import counted
+from fleetform.model.figures import counted
 
 _EXAMPLES = (
     ("fleetform validate", "Check the tree around the current folder"),

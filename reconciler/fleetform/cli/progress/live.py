@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetform.cli.progress.board import Board, Item
-from fleetform.cli.words import duration, step_doing
+from fleetform.cli.words import step_doing
+from fleetform.model.figures import span
 from fleetform.model.plan import Step
 from fleetform.model.run import Run, RunState
 
@@ -115,7 +116,7 @@ def _table(items: list[Item]) -> Table:
         table.add_row(
             Text(item.name),
             Text(f"{item.state}{attempt}", style=_STYLES.get(item.state, "")),
-            "" if elapsed_ms is None else duration(elapsed_ms),
+            "" if elapsed_ms is None else span(elapsed_ms),
             Text(item.last_line or item.message),
         )
     return table

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from fleetform.cli.progress.board import Board, printable
 from fleetform.cli.screen import Screen
-from fleetform.cli.words import duration, step_done
+from fleetform.cli.words import step_done
+from fleetform.model.figures import span
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
 
@@ -89,7 +90,7 @@ def run_words(run: Run, message: str) -> str:
     """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3 s: …`."""
     words = str(run.state)
     if run.state in FINAL and run.started_at_ms is not None and run.finished_at_ms is not None:
-        words += f" after {duration(run.finished_at_ms - run.started_at_ms)}"
+        words += f" after {span(run.finished_at_ms - run.started_at_ms)}"
     elif run.attempt > 1:
         words += f" (attempt {run.attempt})"
     return f"{words}: {message}" if message else words

@@ -41,7 +41,7 @@ def test_few_runs_get_a_line_for_each_change():
     assert stream.getvalue().splitlines() == [
         "fleet/local: made",
         "train: running",
-        "train: done after 3.0 s",
+        "train: done after 3s",
     ]
 
 

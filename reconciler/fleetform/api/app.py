@@ -1,0 +1,96 @@
+"""
+The app: routes under `/api/v1`, one shape of errors, and the guard before all of it.
+
+`wiring` fills the ports and runs it. There is no page with documentation: its scripts would
+come from another site; `/api/v1/openapi.json` describes everything.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from fleetform.api.guard import Guard, allowed_hosts
+from fleetform.api.problem import ApiProblem, ProblemBody
+from fleetform.api.routes import environments, events, logs, plans, resources, runs
+from fleetform.api.sources import Sources
+from fleetform.model.ports import LogStore, Reader
+from fleetform.spec.desired import Environment
+
+PREFIX = "/api/v1"
+_ROUTERS = (environments.router, resources.router, plans.router, logs.router, runs.router,
+            events.router)  # fmt: skip
+
+
+def create_app(
+    reader_factory: Callable[[], Reader | None],
+    logs_factory: Callable[[], LogStore],
+    *,
+    environment: Environment,
+    now_ms: Callable[[], int],
+    listen_host: str = "127.0.0.1",
+) -> ASGIApp:
+    """
+    Make the app of one environment, behind its guard.
+
+    Args:
+        reader_factory: Opens the ledger for one request; None where nothing was applied yet.
+        logs_factory: Opens the store of output.
+        environment: Which environment this is.
+        now_ms: Wall time in milliseconds, for ages and durations.
+        listen_host: Where it will listen: requests for other hosts are refused.
+    """
+    api = create_api()
+    api.state.sources = Sources(environment, reader_factory, logs_factory, now_ms)
+    return Guard(api, hosts=allowed_hosts(listen_host))
+
+
+def create_api() -> FastAPI:
+    """Make the routes and their errors, without anything to answer from."""
+    api = FastAPI(
+        title="fleetform",
+        version=importlib.metadata.version("fleetform"),
+        description="Read-only view of one environment: what the command line shows.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        responses={"4XX": {"model": ProblemBody, "description": "Why there is no answer"}},
+    )
+    for router in _ROUTERS:
+        api.include_router(router, prefix=PREFIX)
+    api.add_exception_handler(ApiProblem, _answer_problem)
+    api.add_exception_handler(HTTPException, _answer_http)
+    api.add_exception_handler(RequestValidationError, _answer_invalid)
+    return api
+
+
+def _answer_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiProblem)
+    return JSONResponse(error.body.model_dump(), status_code=error.status)
+
+
+def _answer_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        advice = f"{PREFIX}/openapi.json lists what there is"
+        body = ProblemBody(
+            code="not-found", message=f"there is no {request.url.path}", advice=advice
+        )
+    else:
+        body = ProblemBody(code="http", message=str(error.detail))
+    return JSONResponse(body.model_dump(), status_code=error.status_code)
+
+
+def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    wrong = "; ".join(
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
+    )
+    body = ProblemBody(code="invalid", message=wrong, advice=f"see {PREFIX}/openapi.json")
+    return JSONResponse(body.model_dump(), status_code=400)

@@ -1,0 +1,98 @@
+"""`/runs/{name}/logs`: what a run printed, in pieces by offset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from fleetform.api.problem import not_found
+from fleetform.api.sources import FromSources, SomeReader
+from fleetform.model.ports import RunHistory
+from fleetform.model.run import Attempt
+
+router = APIRouter(tags=["runs"])
+
+# One answer; what a browser or a script takes without noticing.
+_PIECE_BYTES_MAX = 1 << 20
+
+
+class LogPiece(BaseModel):
+    """A piece of one rank's output, standard output and error as one stream."""
+
+    run: str
+    attempt: int
+    rank: int
+    offset: int
+    text: str = Field(description="UTF-8; bytes that are not are replaced.")
+    next: int = Field(
+        description="Pass as `offset` to read on; equal to `offset` when all is read."
+    )
+    complete: bool = Field(description="Nothing will follow what is there now.")
+
+
+# Before `/runs/{name}`, whose name may contain slashes.
+@router.get("/runs/{name:path}/logs")
+def read_logs(
+    name: str,
+    sources: FromSources,
+    reader: SomeReader,
+    attempt: Annotated[int | None, Query(ge=1, description="The latest by default")] = None,
+    rank: Annotated[int, Query(ge=0)] = 0,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=_PIECE_BYTES_MAX, description="Bytes")] = 1 << 16,
+) -> LogPiece:
+    """Read output from `offset` on."""
+    chosen = _attempt(current_run(reader.read_runs([name]), name), attempt)
+    if rank >= len(chosen.jobs):
+        raise not_found("rank", str(rank), f"attempt {chosen.number} has {len(chosen.jobs)}")
+    store = sources.open_logs()
+    where = (chosen.run_uid, chosen.number, rank)
+    # Asked for first: what comes between the two is then read with the next piece.
+    complete = store.is_complete(*where)
+    data, after = store.read(*where, offset, limit)
+    whole = _whole_letters(data)
+    return LogPiece(
+        run=name,
+        attempt=chosen.number,
+        rank=rank,
+        offset=offset,
+        text=whole.decode("utf-8", "replace"),
+        next=after - (len(data) - len(whole)),
+        complete=complete,
+    )
+
+
+def current_run(found: tuple[RunHistory, ...], name: str) -> RunHistory:
+    """Choose the run of the tree before one that has left it."""
+    if not found:
+        raise not_found("run", name, "`/api/v1/runs` lists the runs")
+    return min(found, key=lambda history: history.archived)
+
+
+def _attempt(history: RunHistory, number: int | None) -> Attempt:
+    if not history.attempts:
+        raise not_found("attempt", "1", f"the run is {history.run.state}")
+    if number is None:
+        return history.attempts[-1]
+    for attempt in history.attempts:
+        if attempt.number == number:
+            return attempt
+    raise not_found("attempt", str(number), f"the latest is {history.attempts[-1].number}")
+
+
+def _whole_letters(data: bytes) -> bytes:
+    """
+    Leave a letter that the piece's end cuts in two for the next piece.
+
+    RFC 3629 section 3: a letter has at most four bytes, and all but its first are 10xxxxxx.
+    """
+    for back in range(1, min(4, len(data))):
+        byte = data[-back]
+        if byte < 0x80:
+            break
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if back < length else data
+    return data

@@ -1,0 +1,28 @@
+"""
+Why runs wait, asked now: the scheduler's own round over what the ledger says.
+
+Nothing is kept of earlier rounds. The scheduler is a pure function, so asking it again gives
+the reasons that the manager has, without the manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetform.model.decision import Waiting
+from fleetform.model.ports import Book
+from fleetform.model.run import RunUid
+from fleetform.schedule import Policies, queue_from_book, schedule
+
+
+def waiting_reasons(book: Book, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:
+    """Answer for every run that waits; one that would start now has no reason left."""
+    queue = queue_from_book(book)
+    if not queue.runs:
+        return {}
+    decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
+    impossible = {
+        one.run_uid: tuple(Waiting("impossible", reason) for reason in one.reasons)
+        for one in decisions.impossible
+    }
+    return {**decisions.waiting, **impossible}

@@ -1,0 +1,50 @@
+"""`fleetform agent`: what runs on this machine for an environment, and what the machine has."""
+
+from __future__ import annotations
+
+from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_workspace
+
+_EXAMPLES = (
+    ("fleetform agent list", "List this environment's agents and whether they answer"),
+    ("fleetform agent probe", "Show the hardware that a detected fleet would have"),
+)
+
+
+@group("agent", examples=_EXAMPLES)
+def command() -> None:
+    """
+    Look at agents.
+
+    An agent is the program that starts, watches and ends jobs on a host. It is started when
+    there is work and ends itself when there is none for a while.
+    """
+
+
+@command.command("list", examples=_EXAMPLES[:1])
+@tree_option
+@json_option
+def list_agents(path: str | None, as_json: bool) -> None:
+    """
+    List the agents that bear the environment's uid.
+
+    They are found on the machine and not in the ledger, so that an agent whose ledger was lost
+    is listed as well.
+    """
+    import asyncio
+
+    from fleetform.views.agents import agent_rows, agents_table
+    from fleetform.wiring.opening import host_provider
+
+    workspace = open_workspace(path)
+    seen = asyncio.run(host_provider(workspace).inventory(workspace.environment.uid))
+    rows = agent_rows(seen)
+    out = screen()
+    if as_json:
+        out.json(rows)
+        return
+    if not rows:
+        out.line("no agent bears this environment's uid on this machine", "dim")
+        return
+    out.table(agents_table(rows))

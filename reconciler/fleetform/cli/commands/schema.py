@@ -1,0 +1,83 @@
+"""`fleetform schema`: the JSON schemas that editors use, and the API's description."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+
+_EXAMPLES = (
+    ("fleetform schema", "Print the schema of all kinds, for an editor"),
+    ("fleetform schema --write --into .fleetform/schemas", "Renew the copies that `init` made"),
+    ("fleetform schema --check", "Say whether the files in schemas/ are current"),
+)
+
+_ALL_KINDS = "fleetform.schema.json"
+_API = "openapi.json"
+
+
+@make_command("schema", examples=_EXAMPLES)
+@click.option("--write", is_flag=True, help="Write the files.")
+@click.option("--check", is_flag=True, help="Exit with 1 when a file is not current.")
+@click.option(
+    "--into",
+    default="schemas",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Folder of the files.",
+)
+def command(write: bool, check: bool, into: str) -> int:
+    """
+    Print the JSON schema of all kinds, or write or check the files with the schema of each.
+
+    The description of the API is among the files where the extra `server` is installed.
+    """
+    if write and check:
+        raise Refused("--write and --check exclude each other")
+    files = _files(with_api=Path(into).name == "schemas")
+    out = screen()
+    if not write and not check:
+        out.stream.write(files[_ALL_KINDS])
+        return Exit.OK
+    folder = Path(into)
+    stale = [name for name, text in files.items() if not _is_current(folder / name, text)]
+    if check:
+        for name in stale:
+            error_screen().labelled("error", f"{folder / name} is not current")
+        if stale:
+            raise Refused(
+                "generated files are not current", advice="run `fleetform schema --write`"
+            )
+        out.line(f"{len(files)} files are current", "good")
+        return Exit.OK
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (folder / name).write_text(files[name], encoding="utf-8")
+        out.line(f"wrote {folder / name}", "good")
+    if not stale:
+        out.line(f"{len(files)} files are current", "dim")
+    return Exit.OK
+
+
+def _files(*, with_api: bool) -> dict[str, str]:
+    from fleetform.spec.schema import schema_files
+
+    files = dict(schema_files())
+    if with_api and importlib.util.find_spec("fastapi") is not None:
+        from fleetform.api.openapi import openapi_text
+
+        files[_API] = openapi_text()
+    return files
+
+
+def _is_current(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,58 @@
+"""`fleetform volume`: where data lies, and who uses it."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.names import unknown
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_reader, open_workspace
+
+_EXAMPLES = (
+    ("fleetform volume list", "List the volumes and the runs that mount them"),
+    ("fleetform volume show data", "Show one, with all of its users"),
+)
+
+
+@group("volume", examples=_EXAMPLES)
+def command() -> None:
+    """See the volumes that were applied."""
+
+
+@command.command("list", examples=_EXAMPLES[:1])
+@tree_option
+@json_option
+def list_volumes(path: str | None, as_json: bool) -> None:
+    """List the volumes: where each lies, what becomes of its data, and who uses it."""
+    from fleetform.views.volumes import volume_rows, volumes_table
+
+    rows = volume_rows(open_reader(open_workspace(path)).read_live())
+    out = screen()
+    if as_json:
+        out.json(rows)
+    elif rows:
+        out.table(volumes_table(rows))
+    else:
+        out.line("no volumes", "dim")
+
+
+@command.command("show", examples=_EXAMPLES[1:])
+@click.argument("name")
+@tree_option
+@json_option
+def show_volume(name: str, path: str | None, as_json: bool) -> None:
+    """Show the volume NAME with the runs that mount it and are not over."""
+    from fleetform.views.volumes import volume_rows, volumes_table
+
+    rows = volume_rows(open_reader(open_workspace(path)).read_live())
+    found = [row for row in rows if row.name == name]
+    if not found:
+        raise unknown("volume", name, [row.name for row in rows])
+    out = screen()
+    if as_json:
+        out.json(found[0])
+        return
+    out.table(volumes_table(found))
+    for user in found[0].users:
+        out.line(f"used by run/{user}")

@@ -1,0 +1,29 @@
+"""A plan on standard output: as text, as JSON for scripts, as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from fleetform.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Plan
+
+Form = Literal["text", "json", "markdown"]
+
+
+def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
+    """Print the plan; only text has colours."""
+    if form == "json":
+        from fleetform.views import plan_json
+
+        screen.json(plan_json.render(plan))
+    elif form == "markdown":
+        from fleetform.views import plan_markdown
+
+        screen.stream.write(plan_markdown.render(plan))
+    else:
+        from fleetform.views import plan_text
+
+        for line in plan_text.render(plan):
+            screen.line("".join(screen.toned(span.text, span.tone) for span in line.spans).rstrip())

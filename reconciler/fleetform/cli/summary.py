@@ -1,0 +1,115 @@
+"""
+How an apply ended: the runs, the last lines of those that went wrong, and what to type next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import explain
+from fleetform.cli.progress.board import printable
+from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.cli.tail import last_lines
+from fleetform.model.figures import counted
+from fleetform.model.run import RunState
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import RunHistory
+    from fleetform.wiring.applying import ApplyResult
+    from fleetform.wiring.workspace import Workspace
+
+# What fits on a screen with the rest of the summary; bad ones come first.
+_ROWS_MAX = 20
+_TROUBLES_MAX = 3
+_LINES_OF_OUTPUT = 5
+_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
+
+
+def show_summary(workspace: Workspace, result: ApplyResult) -> None:
+    """Show the end of an apply that came to one."""
+    out = screen()
+    if result.runs:
+        out.line()
+        _show_runs(out, result.runs)
+    for message in result.messages:
+        out.line(message)
+    for failure in result.failed_steps:
+        error_screen().labelled("error", failure)
+    bad = [each for each in result.runs if each.run.state in _BAD]
+    for each in bad[:_TROUBLES_MAX]:
+        _show_trouble(out, workspace, each)
+    _show_next(out, result, bad)
+
+
+def show_interrupted(workspace: Workspace) -> None:
+    """Say what Ctrl-C has done, and what it has not."""
+    told = error_screen()
+    told.line("interrupted: nothing is lost, and what was started goes on on its hosts", "warn")
+    manager = workspace.manager()
+    if manager is None:
+        told.labelled(
+            "help", "`fleetform apply` takes the runs up again, `fleetform stop RUN` ends one"
+        )
+    else:
+        told.labelled(
+            "help", f"`{manager.command}` (pid {manager.pid}) drives them; see `fleetform ps`"
+        )
+
+
+def _show_runs(out: Screen, runs: tuple[RunHistory, ...]) -> None:
+    from fleetform.views.runs import run_rows, runs_table
+    from fleetform.wiring.clock import SystemClock
+
+    now_ms = SystemClock().now_ms()
+    ordered = sorted(runs, key=lambda each: each.run.state is RunState.DONE)
+    shown = ordered if len(ordered) <= _ROWS_MAX else [
+        each for each in ordered if each.run.state is not RunState.DONE
+    ][:_ROWS_MAX]  # fmt: skip
+    if shown:
+        out.table(runs_table(run_rows(shown, now_ms=now_ms), now_ms=now_ms))
+    if len(shown) < len(ordered):
+        states = Counter(each.run.state.value for each in runs)
+        counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        out.line(f"{counted(len(runs), 'run')}: {counts}")
+
+
+def _show_trouble(out: Screen, workspace: Workspace, history: RunHistory) -> None:
+    """Show the last lines of a run that went wrong: most often they say why."""
+    if not history.attempts:
+        return
+    try:
+        lines = last_lines(workspace.logs(), history.attempts[-1], _LINES_OF_OUTPUT)
+    except OSError as error:
+        failure = explain(error)
+        lines = [f"its output cannot be read: {failure.message if failure else error}"]
+    if lines:
+        out.line()
+        out.line(f"{history.run.name} printed last:", "bold")
+        for line in lines:
+            out.line(f"  {printable(line.expandtabs())}", "dim")
+
+
+def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory]) -> None:
+    out.line()
+    if result.state == "handed-over":
+        out.line("The plan is accepted and is being carried out; see `fleetform ps`.")
+    elif result.failed_steps:
+        out.line(
+            "Not everything could be done. Apply again once it is seen to: what is done stays done.",
+            "bad",
+        )
+    elif bad:
+        name = quoted(bad[0].run.name)
+        tried = bool(bad[0].attempts) and bad[0].run.state is not RunState.ABORTED
+        verb = "logs" if tried else "why"
+        out.line(f"{counted(len(bad), 'run')} ended badly; see `fleetform {verb} {name}`.", "bad")
+    elif result.runs and all(each.run.state is RunState.DONE for each in result.runs):
+        out.line(f"Done: {counted(len(result.runs), 'run')} succeeded.", "good")
+    else:
+        out.line("Applied; `fleetform ps` shows the runs.", "good")
+
+
+def quoted(name: str) -> str:
+    """Quote an element's name: shells take its brackets for a pattern."""
+    return f"'{name}'" if "[" in name else name
