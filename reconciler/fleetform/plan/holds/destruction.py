@@ -11,7 +11,9 @@ def hold_destruction(sheet: Sheet) -> None:
         return
     for key, change in list(sheet.changes.items()):
         if change.destructive and not _restart_allowed(sheet, change):
-            sheet.hold(key, HeldBy.DESTRUCTIVE, f"at stake: {change.at_stake}", _cure(sheet))
+            sheet.hold(
+                key, HeldBy.DESTRUCTIVE, "it deletes something or ends running work", _cure(sheet)
+            )
 
 
 def _cure(sheet: Sheet) -> str:

@@ -107,4 +107,4 @@ def _deletes(document: Mapping[str, Any]) -> bool:
 
 def _at_stake(document: Mapping[str, Any], *, kept: bool) -> str:
     where = f"{document.get('path', '')} on fleet {document.get('fleet', '')}"
-    return f"no data: it stays in {where}" if kept else f"all data in {where}"
+    return f"nothing: its data stays in {where}" if kept else f"all data in {where}"

@@ -1,0 +1,166 @@
+"""
+Canonical values as people write them: `16GB` for bytes, `2h` for seconds, `0.5` for millicores.
+
+The unit of a field is in `spec.fields`. What a document says is shown so that it can be typed
+back, on one line, cut where it is long, and with nothing in it that a terminal obeys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fleetform.spec import fields
+from fleetform.spec.quantities import OFF, format_bytes, format_duration, format_millicores
+from fleetform.views.lines import printable
+
+__all__ = ["VALUE_WIDTH", "change_texts", "leaves", "value_text"]
+
+VALUE_WIDTH = 100
+"""Characters of one value: a plan shows that a script changed; the diff of the commit shows how."""
+
+_FORMATS: Mapping[str, Callable[[int], str]] = {
+    "bytes": format_bytes,
+    "seconds": format_duration,
+    "millicores": format_millicores,
+    "percent": lambda amount: f"{amount}%",
+}
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:+@%,=-][A-Za-z0-9_./:+@%,= -]*")
+
+# Words that YAML, or a reader, would take for something else than text.
+_AMBIGUOUS = frozenset({"true", "false", "null", "yes", "no", "on", "off", ""})
+
+_RANGE = frozenset({"min", "max"})
+
+
+def value_text(kind: str, path: str, value: Any) -> str:
+    """
+    Write one canonical value.
+
+    Args:
+        kind: The resource's kind, for the unit.
+        path: As in `FieldChange.path`.
+        value: JSON value; None is an open bound or an empty value.
+    """
+    return _cut(_text(kind, path, value), 0)
+
+
+def change_texts(kind: str, path: str, before: Any, after: Any) -> tuple[str, str]:
+    """Write both sides of a change; long ones are cut so that the difference is still seen."""
+    texts = (_text(kind, path, before), _text(kind, path, after))
+    if max(map(len, texts)) <= VALUE_WIDTH:
+        return texts
+    same = 0
+    for left, right in zip(*texts, strict=False):
+        if left != right:
+            break
+        same += 1
+    # Some of what is the same tells where in the value this is.
+    start = max(0, same - VALUE_WIDTH // 3)
+    return _cut(texts[0], start), _cut(texts[1], start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text if start == 0 else f"…{text[start + 1 :]}"
+    return shown if len(shown) <= VALUE_WIDTH else f"{shown[: VALUE_WIDTH - 1]}…"
+
+
+def leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
+    """The fields inside a value that is shown as several lines: `resources.gpu`, `env.LR`."""
+    if not isinstance(value, Mapping) or not value or _is_whole(path, value):
+        return [(path, value_text(kind, path, value))]
+    found: list[tuple[str, str]] = []
+    for name in sorted(value):
+        found.extend(leaves(kind, f"{path}.{printable(str(name))}", value[name]))
+    return found
+
+
+def _is_whole(path: str, value: Mapping[str, Any]) -> bool:
+    """Ranges and GPUs are read as one value."""
+    if path in {"env", "tags", "matrix"}:
+        return False
+    return value.keys() <= {"min", "target", "max"} or path.rpartition(".")[2] == "gpu"
+
+
+def _text(kind: str, path: str, value: Any) -> str:
+    name = path.rpartition(".")[2]
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return _amount(kind, path, name, value)
+    if isinstance(value, str):
+        # Nobody reads 64 digits; twelve tell two files apart.
+        return value[:12] if name == "sha256" else _quoted(value)
+    if isinstance(value, Mapping):
+        return _mapping(kind, path, name, value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_text(kind, path, item) for item in value)}]"
+    return json.dumps(value)
+
+
+def _amount(kind: str, path: str, name: str, value: int) -> str:
+    if name == "mode":
+        return f"{value:04o}"  # As chmod and ls have it.
+    write = _FORMATS.get(fields.unit(kind, path))
+    if write is None or (value < 0 and value != OFF):
+        return str(value)
+    return str(value) if value < 0 and write is not format_duration else write(value)
+
+
+def _quoted(value: str) -> str:
+    if _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS and not _is_number(value):
+        return value
+    return printable(json.dumps(value, ensure_ascii=False))
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
+    if value and value.keys() <= _RANGE:
+        return _range(kind, path, value)
+    if value and value.keys() == {"min", "target", "max"}:
+        bounds = _range(kind, path, value)
+        target = _text(kind, path, value["target"])
+        fixed = value["min"] == value["max"]
+        return bounds if fixed else f"{bounds} (now {target})"
+    if name == "gpu":
+        return _gpu(kind, path, value)
+    inside = (
+        f"{printable(str(key))}: {_text(kind, f'{path}.{key}', value[key])}"
+        for key in sorted(value)
+    )
+    return f"{{{', '.join(inside)}}}"
+
+
+def _range(kind: str, path: str, value: Mapping[str, Any]) -> str:
+    low, high = value.get("min"), value.get("max")
+    if low is not None and low == high:
+        return _text(kind, path, low)
+    low_text = "" if low is None else _text(kind, path, low)
+    return f"{low_text}..{'' if high is None else _text(kind, path, high)}"
+
+
+def _gpu(kind: str, path: str, value: Mapping[str, Any]) -> str:
+    """As people declare it: `nvidia:A100:80GB:1..8`."""
+    parts = [
+        value.get("vendor") or "",
+        ",".join(value.get("name") or ()),
+        _part(kind, f"{path}.memory", value.get("memory")),
+        _part(kind, f"{path}.count", value.get("count")),
+    ]
+    return printable(":".join(part for part in parts if part)) or "any"
+
+
+def _part(kind: str, path: str, value: Any) -> str:
+    return "" if value is None else _text(kind, path, value)

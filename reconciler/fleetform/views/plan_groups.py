@@ -1,0 +1,135 @@
+"""
+Which changes of a plan are read as one.
+
+A thousand elements of an array that all come into being are one fact. Elements of one sweep
+with the same action, reasons and stakes make a group; what they have in common is shown once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleetform.model.plan import Change, FieldChange, Held
+from fleetform.views.lines import printable
+
+__all__ = ["GROUP_MIN", "Group", "HeldGroup", "group_changes", "group_held"]
+
+GROUP_MIN = 4
+"""Elements from which on a group is shorter than its members and says as much."""
+
+NAMES_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """
+    Changes shown as one, or a single one.
+
+    `fields` are those that all members share; `varying` counts paths that differ among them.
+    """
+
+    changes: tuple[Change, ...]
+    fields: tuple[FieldChange, ...]
+    varying: int = 0
+
+    @property
+    def first(self) -> Change:
+        return self.changes[0]
+
+    @property
+    def is_many(self) -> bool:
+        return len(self.changes) > 1
+
+    @property
+    def title(self) -> str:
+        """`task train`, or `task array[1-1000]  1000 elements`."""
+        if not self.is_many:
+            return f"{self.first.type} {printable(self.first.key.name)}"
+        return f"{self.first.type} {elements_text(self.changes)}  {len(self.changes)} elements"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGroup:
+    """Held changes with one group's looks and one cure."""
+
+    group: Group
+    held: Held
+
+
+def group_changes(changes: Iterable[Change]) -> tuple[Group, ...]:
+    """Groups in the order of their first members."""
+    members: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        members.setdefault(_looks(change), []).append(change)
+    groups: list[Group] = []
+    for together in members.values():
+        if len(together) >= GROUP_MIN:
+            groups.append(_group(together))
+        else:
+            groups.extend(Group((change,), change.fields) for change in together)
+    return tuple(sorted(groups, key=lambda group: group.first.key))
+
+
+def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
+    """The same of what is held, apart by what holds it and what would release it."""
+    by_cause: dict[tuple[object, ...], list[Held]] = {}
+    for one in held:
+        by_cause.setdefault((one.by, one.detail, one.cure), []).append(one)
+    groups = [
+        HeldGroup(group, together[0])
+        for together in by_cause.values()
+        for group in group_changes(one.change for one in together)
+    ]
+    return tuple(sorted(groups, key=lambda one: one.group.first.key))
+
+
+def elements_text(changes: Iterable[Change]) -> str:
+    """`array[1-98,101]` for numbers; for parameters the first few of them."""
+    together = list(changes)
+    parent = printable(together[0].parent)
+    if all(_is_number(change.element) for change in together):
+        return f"{parent}[{_ranges(sorted(int(change.element) for change in together))}]"
+    names = [printable(change.element) for change in together[:NAMES_MAX]]
+    more = len(together) - len(names)
+    return f"{parent}[{' | '.join(names)}{' | …' if more else ''}]"
+
+
+def _is_number(element: str) -> bool:
+    return element.isascii() and element.isdecimal()
+
+
+def _looks(change: Change) -> tuple[object, ...]:
+    # A single resource looks like nothing else.
+    alone = "" if change.parent else change.key.name
+    same = (change.key.kind, change.parent, alone, change.action, change.reasons)
+    return (*same, change.destructive, bool(change.fields))
+
+
+def _group(together: list[Change]) -> Group:
+    counts: dict[str, int] = {}
+    paths: set[str] = set()
+    first: dict[str, FieldChange] = {}
+    for change in together:
+        for one in change.fields:
+            paths.add(one.path)
+            key = json.dumps([one.path, one.before, one.after, one.before_set, one.after_set])
+            counts[key] = counts.get(key, 0) + 1
+            first.setdefault(key, one)
+    shared = [one for key, one in first.items() if counts[key] == len(together)]
+    return Group(tuple(together), tuple(shared), len(paths) - len(shared))
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Write sorted numbers as `1-98,101`; a long list is cut."""
+    parts: list[str] = []
+    start = previous = numbers[0]
+    for number in [*numbers[1:], -1]:
+        if number == previous + 1:
+            previous = number
+            continue
+        parts.append(str(start) if start == previous else f"{start}-{previous}")
+        start = previous = number
+    shown = parts[:12]
+    return ",".join(shown) + (",…" if len(parts) > len(shown) else "")

@@ -1,0 +1,166 @@
+"""
+A plan as Markdown, for a pull request or a job's summary.
+
+Names and values come from a branch that nobody has reviewed yet. All of them go through
+`_code` or `_escaped`: no link, image, mention, table cell or HTML of theirs is ever rendered.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+from fleetform.model import figures
+from fleetform.model.plan import Plan
+from fleetform.views.lines import printable
+from fleetform.views.plan_fields import field_rows
+from fleetform.views.plan_groups import Group, group_changes, group_held
+from fleetform.views.plan_summary import summary
+from fleetform.views.plan_text import SIGNS
+from fleetform.views.reasons import HELD_BY, reason_sentence
+
+__all__ = ["SIZE_MAX", "render"]
+
+SIZE_MAX = 60_000
+"""Characters. GitHub takes 65 536 in a comment; the rest is for whoever wraps this one."""
+
+LIST_MAX = 50
+
+# What CommonMark and GitHub give a meaning to within a line.
+_SPECIAL = re.compile(r"[\\`*_{}\[\]()<>#+!|~@&$:^=]")
+
+# The references of `@`, `#` and `:` as `_SPECIAL` writes them, and the dot of `www.`.
+_LINKING = re.compile(r"&#64;|&#35;|&#58;(?=/)|(?<=www)\.", re.IGNORECASE)
+
+
+def render(plan: Plan) -> str:
+    """Return the whole text with a newline at its end; what does not fit is left out, and said."""
+    head = _head(plan)
+    tail = _tail(plan)
+    room = SIZE_MAX - len(head) - len(tail) - 200  # The note itself needs some.
+    blocks = list(_blocks(plan))
+    kept: list[str] = []
+    for block in blocks:
+        if len(block) > room:
+            break
+        room -= len(block)
+        kept.append(block)
+    left_out = len(blocks) - len(kept)
+    note = (
+        f"> {left_out} more blocks do not fit here. `fleetform plan` shows them.\n\n"
+        if left_out
+        else ""
+    )
+    return f"{head}{''.join(kept)}{note}{tail}"
+
+
+def _head(plan: Plan) -> str:
+    commit = f" at {_code(plan.commit)}" if plan.commit else ""
+    warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in plan.warnings)
+    return (
+        f"### Plan of {_code(plan.environment_name)}{commit}\n\n**{summary(plan)}**\n\n{warnings}"
+    )
+
+
+def _blocks(plan: Plan) -> Iterator[str]:
+    groups = group_changes(plan.changes)
+    if groups:
+        yield "| | what | why |\n|---|---|---|\n"
+        for group in groups:
+            sign = SIGNS[group.first.action][0]
+            yield f"| {_code(sign)} | {_code(group.title)} | {_escaped(_why(group))} |\n"
+        yield "\n"
+    for group in groups:
+        if details := _details(group):
+            yield details
+    held = group_held(plan.held)
+    if held:
+        yield "#### Held back\n\n| what | held by | what would release it |\n|---|---|---|\n"
+        for one in held:
+            cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
+            yield (
+                f"| {_code(one.group.title)} | {_escaped(cause)} | {_escaped(one.held.cure)} |\n"
+            )
+        yield "\n"
+    if plan.settled:
+        yield "#### Ended badly before\n\n| run | state | detail |\n|---|---|---|\n"
+        for settled in plan.settled[:LIST_MAX]:
+            yield (f"| {_code(settled.key.name)} | {settled.state} | {_code(settled.detail)} |\n")
+        if len(plan.settled) > LIST_MAX:
+            yield f"| and {len(plan.settled) - LIST_MAX} more | | |\n"
+        yield "\n"
+
+
+def _tail(plan: Plan) -> str:
+    busy = figures.counted(len(plan.progressing), "resource")
+    progress = f"{busy} in progress. " if plan.progressing else ""
+    return f"<sub>{progress}Plan {_code(plan.digest[:12])}, compared with the ledger.</sub>\n"
+
+
+def _why(group: Group) -> str:
+    change = group.first
+    if change.replaces and not group.is_many:
+        return f"takes the place of {change.replaces}"
+    stake = f". At stake: {change.at_stake}" if change.destructive else ""
+    return f"{reason_sentence(change)}{stake}"
+
+
+def _details(group: Group) -> str:
+    rows = field_rows(group.first.key.kind, group.fields)
+    if not rows and not group.first.replaces:
+        return ""
+    lines = [f"| {_code(row.path)} | {_cell(row.before)} | {_cell(row.after)} |" for row in rows]
+    if group.first.replaces and group.is_many:
+        lines.extend(
+            f"| element | {_code(change.replaces)} | {_code(change.key.name)} |"
+            for change in group.changes[:LIST_MAX]
+        )
+        if len(group.changes) > LIST_MAX:
+            lines.append(f"| and {len(group.changes) - LIST_MAX} more | | |")
+    body = "\n".join(lines)
+    return (
+        f"<details><summary><code>{_html(group.title)}</code></summary>\n\n"
+        f"| field | before | after |\n|---|---|---|\n{body}\n\n</details>\n\n"
+    )
+
+
+def _cell(text: str | None) -> str:
+    return "" if text is None else _code(text)
+
+
+def _code(text: str) -> str:
+    """
+    Inline code that is literal whatever is in it, in tables as well.
+
+    A table ends a cell at a `|` even inside of code, and what escapes it can be escaped in turn,
+    so a pipe stands between two spans, as a character reference.
+    """
+    parts = [_span(part) for part in printable(text).split("|")]
+    return "<code>&#124;</code>".join(parts)
+
+
+def _span(text: str) -> str:
+    """One code span: its fence is longer than any run of backticks in it."""
+    if not text:
+        return ""
+    runs = [len(run) for run in re.findall(r"`+", text)]
+    fence = "`" * (max(runs, default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _html(text: str) -> str:
+    """Text inside of an HTML block, where Markdown has no say."""
+    return html.escape(printable(text))
+
+
+def _escaped(text: str) -> str:
+    """
+    Prose of ours that may quote a name: nothing in it is markup.
+
+    GitHub looks for mentions and addresses in what is rendered, where a character reference is
+    the character again; a space of no width behind it keeps them from being found.
+    """
+    quoted = _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", printable(text))
+    return _LINKING.sub(lambda found: f"{found[0]}&#8203;", quoted)

@@ -1,0 +1,51 @@
+"""The last line of a plan, and the counts behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fleetform.model.plan import Action, Plan
+
+__all__ = ["counts", "summary"]
+
+_VERBS = {
+    Action.CREATE: "to create",
+    Action.ADOPT: "to adopt",
+    Action.UPDATE: "to update",
+    Action.REPLACE: "to replace",
+    Action.DELETE: "to delete",
+    Action.FORGET: "to forget",
+    Action.ARCHIVE: "to archive",
+}
+
+
+def counts(plan: Plan) -> dict[str, int]:
+    """How many changes of each action, and of everything else that a plan lists."""
+    by_action = Counter(change.action for change in plan.changes)
+    return {
+        **{action.value: by_action[action] for action in _VERBS},
+        "destructive": sum(change.destructive for change in plan.changes),
+        "held": len(plan.held),
+        "settled": len(plan.settled),
+        "progressing": len(plan.progressing),
+    }
+
+
+def summary(plan: Plan) -> str:
+    """`Plan: 3 to create, 1 to replace; 1 held.`, or that there is nothing to do."""
+    by_action = Counter(change.action for change in plan.changes)
+    parts = [f"{by_action[action]} {verb}" for action, verb in _VERBS.items() if by_action[action]]
+    rest = "".join(
+        f"; {count} {word}" for count, word in ((len(plan.held), "held"), _failed(plan)) if count
+    )
+    if parts:
+        return f"Plan: {', '.join(parts)}{rest}."
+    if plan.held:
+        return f"No changes can be made now{rest}."
+    if plan.settled:
+        return f"No changes{rest}."
+    return "No changes. Your environment is as declared."
+
+
+def _failed(plan: Plan) -> tuple[int, str]:
+    return len(plan.settled), "ended badly before"

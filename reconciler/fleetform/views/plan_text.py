@@ -1,0 +1,224 @@
+"""
+A plan as people read it in a terminal.
+
+    ~ task train  how it is driven changed
+        priority: 10 → 50
+
+One block a change: sign, address, reason, then the fields, before and after. What is held comes
+with what would release it, and the last line counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fleetform.model import figures
+from fleetform.model.plan import Action, Change, Plan
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.lines import BLANK, Line, Span, line, printable
+from fleetform.views.plan_fields import FieldRow, field_rows
+from fleetform.views.plan_groups import Group, HeldGroup, group_changes, group_held
+from fleetform.views.plan_summary import summary
+from fleetform.views.reasons import HELD_BY, reason_sentence
+
+__all__ = ["SIGNS", "render"]
+
+SIGNS: dict[Action, tuple[str, str]] = {
+    Action.CREATE: ("+", "good"),
+    Action.ADOPT: ("+", "good"),
+    Action.UPDATE: ("~", "warn"),
+    Action.REPLACE: ("-/+", "warn"),
+    Action.DELETE: ("-", "bad"),
+    Action.FORGET: (".", "dim"),
+    Action.ARCHIVE: (">", "dim"),
+}
+
+PATH_WIDTH = 40
+"""Columns up to which the paths of a block are aligned; a longer one pushes its own value only."""
+
+LIST_MAX = 10
+"""Names of a list that are shown before `and N more`."""
+
+
+def render(plan: Plan) -> tuple[Line, ...]:
+    """The whole plan; lines are as long as they are, whoever prints may cut them."""
+    return tuple(
+        part
+        for section in (
+            _header(plan),
+            _warnings(plan),
+            _changes(plan),
+            _held(plan),
+            _settled(plan),
+            _progressing(plan),
+            _last(plan),
+        )
+        for part in section
+    )
+
+
+def _header(plan: Plan) -> Iterator[Line]:
+    commit = f"at {printable(plan.commit)[:20]}" if plan.commit else "outside git"
+    yield line(
+        "Environment ",
+        (printable(plan.environment_name), "bold"),
+        (f"  {commit}, compared with the ledger", "dim"),
+    )
+    yield BLANK
+
+
+def _warnings(plan: Plan) -> Iterator[Line]:
+    for sentence in plan.warnings:
+        yield line(("! ", "warn"), printable(sentence))
+        yield BLANK
+
+
+# -- changes -------------------------------------------------------------------------------
+
+
+def _changes(plan: Plan) -> Iterator[Line]:
+    for group in group_changes(plan.changes):
+        yield from _block(plan, group)
+        yield BLANK
+
+
+def _block(plan: Plan, group: Group) -> Iterator[Line]:
+    change = group.first
+    yield _title(group)
+    yield from _stakes(plan, group)
+    if change.replaces and group.is_many:
+        yield from _pairs(group)
+    yield from _field_lines(field_rows(change.key.kind, group.fields), change)
+    if group.varying and not change.replaces:
+        noun = figures.counted(group.varying, "field")
+        yield line("      ", (f"and {noun} of each element's own", "dim"))
+
+
+def _title(group: Group) -> Line:
+    change = group.first
+    sign, tone = SIGNS[change.action]
+    reason = reason_sentence(change)
+    if change.replaces and not group.is_many:
+        reason = f"takes the place of {printable(change.replaces)}"
+    return line(
+        Span(f"{sign:>3} ", tone), (group.title, "bold"), (f"  {reason}" if reason else "", "dim")
+    )
+
+
+def _stakes(plan: Plan, group: Group) -> Iterator[Line]:
+    change = group.first
+    if not change.at_stake:
+        return
+    tone = "bad" if change.destructive else "dim"
+    if group.is_many:
+        text = f"{len(group.changes)} times, such as {change.at_stake}"
+    else:
+        text = f"{change.at_stake}{_so_far(plan, change)}"
+    yield line("      ", ("at stake: ", tone), printable(text))
+
+
+def _so_far(plan: Plan, change: Change) -> str:
+    """How long the work has been going, from the annex: `, 2h13m so far, 17.7 GPU-hours`."""
+    address = f"{change.key.kind}/{change.replaces or change.key.name}"
+    span_ms = plan.annex.get("at_stake_ms", {}).get(address)
+    if span_ms is None:
+        return ""
+    gpus = plan.annex.get("gpus", {}).get(address, 0)
+    cost = f", {figures.decimal(span_ms * gpus, 3_600_000)} GPU-hours" if gpus else ""
+    return f", {figures.span(span_ms)} so far{cost}"
+
+
+def _pairs(group: Group) -> Iterator[Line]:
+    for change in group.changes[:LIST_MAX]:
+        yield line(
+            "      ",
+            (printable(change.replaces), "bad"),
+            (" → ", "dim"),
+            (printable(change.key.name), "good"),
+        )
+    yield from _more(len(group.changes))
+
+
+def _more(count: int) -> Iterator[Line]:
+    if count > LIST_MAX:
+        yield line("      ", (f"and {count - LIST_MAX} more", "dim"))
+
+
+def _field_lines(rows: Sequence[FieldRow], change: Change) -> Iterator[Line]:
+    width = max((len(row.path) for row in rows if len(row.path) <= PATH_WIDTH), default=0)
+    creates = change.action is Action.CREATE
+    for row in rows:
+        pad = " " * max(0, width - len(row.path))
+        parts: list[Span] = [Span(f"      {row.path}: {pad}")]
+        if creates:
+            parts.append(Span(row.after or ""))
+        else:
+            parts += _sides(row)
+            if row.forces and change.action is Action.REPLACE and not change.replaces:
+                parts.append(Span("  # forces replacement", "dim"))
+        yield line(*parts)
+
+
+def _sides(row: FieldRow) -> list[Span]:
+    before = Span("(not set)", "dim") if row.before is None else Span(row.before, "bad")
+    after = Span("(not set)", "dim") if row.after is None else Span(row.after, "good")
+    return [before, Span(" → ", "dim"), after]
+
+
+# -- the rest ------------------------------------------------------------------------------
+
+
+def _held(plan: Plan) -> Iterator[Line]:
+    if not plan.held:
+        return
+    yield line(("Held back:", "bold"))
+    yield BLANK
+    for one in group_held(plan.held):
+        yield from _held_block(plan, one)
+        yield BLANK
+
+
+def _held_block(plan: Plan, one: HeldGroup) -> Iterator[Line]:
+    yield from _block(plan, one.group)
+    yield line(
+        "      ", ("held: ", "warn"), f"{HELD_BY[one.held.by]}: {printable(one.held.detail)}"
+    )
+    if one.held.cure:
+        yield line("      ", ("release: ", "info"), printable(one.held.cure))
+
+
+def _settled(plan: Plan) -> Iterator[Line]:
+    if not plan.settled:
+        return
+    yield line(("Ended badly, and stays so until its document, or `rerun`, asks again:", "bold"))
+    for one in plan.settled[:LIST_MAX]:
+        detail = f": {printable(one.detail)}" if one.detail else ""
+        yield line(("  ! ", "bad"), f"{printable(one.key.name)} {one.state}{detail}")
+    yield from _more(len(plan.settled))
+    yield BLANK
+
+
+def _progressing(plan: Plan) -> Iterator[Line]:
+    # What is held is shown above with all there is to say.
+    held = {one.change.key for one in plan.held}
+    keys = [key for key in plan.progressing if key not in held]
+    if keys:
+        yield line(("In progress: ", "info"), _names(keys))
+        yield BLANK
+
+
+def _names(keys: Iterable[ResourceKey]) -> str:
+    names = [printable(str(key)) for key in keys]
+    more = f" and {len(names) - LIST_MAX} more" if len(names) > LIST_MAX else ""
+    return f"{', '.join(names[:LIST_MAX])}{more}"
+
+
+def _last(plan: Plan) -> Iterator[Line]:
+    tone = "bold" if plan.changes or plan.held or plan.settled else "good"
+    yield line((summary(plan), tone))
+    runs = sum(
+        change.key.kind == "run" and change.action is Action.REPLACE and not change.replaces
+        for change in plan.changes
+    )
+    if runs:
+        yield line((f"{figures.counted(runs, 'run')} will be executed once more.", "warn"))

@@ -1,0 +1,55 @@
+"""
+The sentence for each reason why a change is in a plan, and for each thing that holds one.
+
+A plan gives codes to programs and sentences to people. `tests` prove that both tables are
+complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetform.model.plan import Action, Change, HeldBy, Reason
+
+__all__ = ["HELD_BY", "REASONS", "reason_sentence"]
+
+REASONS: Mapping[Reason, str] = {
+    Reason.ABSENT: "it does not exist yet",
+    Reason.RETURNED: "it is declared again",
+    Reason.EXECUTION_CHANGED: "what it executes changed",
+    Reason.CONTROL_CHANGED: "how it is driven changed",
+    Reason.COSMETIC_CHANGED: "only what describes it changed",
+    Reason.INHERITED_CHANGED: "what it inherits changed: its result is marked stale and kept",
+    Reason.ELEMENT_REPLACED: "another element of the same sweep takes its place",
+    Reason.RERUN_ASKED: "`rerun` asks for another execution",
+    Reason.REMOVED: "it is declared no more",
+    Reason.REMOVED_FINISHED: "it is over and declared no more; its result is kept",
+    Reason.RESUMED: "it was stopped before its end and is wanted again",
+    Reason.STATE_WANTED: "`state: stopped` asks for its end",
+}
+
+HELD_BY: Mapping[HeldBy, str] = {
+    HeldBy.RUNNING_WORK: "running work",
+    HeldBy.DESTRUCTIVE: "not permitted",
+    HeldBy.BUDGET: "budget of deletions",
+    HeldBy.PROTECTION: "protection",
+    HeldBy.BROKEN_DOCUMENT: "broken document",
+    HeldBy.RECOVERING: "recovering",
+    HeldBy.DEPENDENCY: "dependency",
+}
+
+
+def reason_sentence(change: Change) -> str:
+    """Say why, for one change; empty where nobody knows what would change."""
+    reasons = change.reasons
+    if len(reasons) > 1:
+        # "Only" would be wrong, and beside the others it says nothing.
+        reasons = tuple(one for one in reasons if one is not Reason.COSMETIC_CHANGED)
+    sentence = "; ".join(REASONS[reason] for reason in reasons)
+    if change.action is Action.CREATE and Reason.RETURNED in change.reasons:
+        return f"{sentence}: its result is found again and nothing runs"
+    # Environments, fleets and volumes execute nothing.
+    if change.key.kind != "run":
+        sentence = sentence.replace("what it executes changed", "it cannot be changed in place")
+        sentence = sentence.replace("how it is driven changed", "its settings changed")
+    return sentence
