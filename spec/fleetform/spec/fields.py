@@ -162,6 +162,34 @@ ROWS: Mapping[str, _Rows] = {
     "volume": _VOLUME,
 }
 
+DEFAULTS: Mapping[str, Mapping[str, str | int | bool]] = {
+    "environment": {
+        "rules.allow_destroy": False,
+        "rules.delete_percent": 10,
+        "rules.delete_count": 5,
+    },
+    "fleet": {"nodes": 1, "sharing": "exact"},
+    "run": {
+        "shell": "sh",
+        "nodes": 1,
+        "priority": 0,
+        "stop_duration": "10s",
+        "runtime": "process",
+        "state": "running",
+        "on_change": "hold",
+        "rerun": 0,
+        "volumes.read_only": False,
+        "depends_on.when": "all",
+        "depends_on.runs.when": "succeeded",
+        "depends_on.runs.each": False,
+    },
+    "volume": {"deletion_policy": "retain"},
+}
+"""
+What not saying a field amounts to, by kind: for the schema and the reference. It is never put
+into a document or a digest, so that other defaults in a later version rerun nothing.
+"""
+
 # `type:` of a document to the kind whose rows hold for it.
 _KIND_OF_TYPE = {"task": "run"}
 

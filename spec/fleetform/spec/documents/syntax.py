@@ -199,7 +199,7 @@ def _conflict(number: int, line: str) -> Problem:
 
 
 def _is_tab(said: str, place: Span, lines: Sequence[str]) -> bool:
-    if "tab character" in said:
+    if "tab character" in said or _letter(place, lines) == "\t":
         return True
     line = _line(place, lines)
     # libyaml reports many a tab as something else, but always on the line that has it.
@@ -258,6 +258,8 @@ def _line(place: Span, lines: Sequence[str]) -> str:
 def _odd_start(place: Span, lines: Sequence[str]) -> Problem:
     letter = _letter(place, lines)
     name = "a backtick" if letter == "`" else f"`{letter}`"
+    if not letter.isprintable():
+        name = f"the character U+{ord(letter):04X}"
     return _syntax(
         _within(place, lines),
         f"A value cannot begin with {name}, which YAML keeps for itself.",

@@ -108,7 +108,7 @@ _DURATION_SCHEMA = {
         {"type": "integer", "minimum": 0, "description": "Seconds."},
         {
             "type": "string",
-            "pattern": r"^\s*([0-9]+\s*[wdhms]?\s*)+$",
+            "pattern": r"^\s*([0-9]+|([0-9]+\s*[wdhms]\s*)+)\s*$",
             "examples": ["90s", "5m", "2h", "1h30m"],
         },
         _EXPRESSION,

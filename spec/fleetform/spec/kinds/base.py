@@ -132,7 +132,10 @@ def _tags(value: Any) -> Any:
 Name = Annotated[str, AfterValidator(_check_name)]
 Whole = Annotated[int, BeforeValidator(parse_count)]
 Flag = Annotated[bool, Field(strict=True)]
-Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
+Tags = Annotated[
+    dict[str, str],
+    BeforeValidator(_tags, json_schema_input_type=dict[str, str | int | float]),
+]
 
 
 class Document(Model):

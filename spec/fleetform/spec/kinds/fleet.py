@@ -110,7 +110,7 @@ class Fleet(Document):
     only once nothing runs on it. Example: `2`, `0..2`, `{min: 1, target: 2, max: 4}`.
     """
 
-    local: Annotated[Local, BeforeValidator(_local)]
+    local: Annotated[Local, BeforeValidator(_local, json_schema_input_type=Literal[True] | Local)]
     """
     The hosts are this machine: `true` for what it is found to have, or what each node has.
     Example: `true`, `{cpu: 256, memory: 256GB, gpu: "A100:80GB:8"}`.

@@ -12,7 +12,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import (
@@ -165,14 +172,20 @@ _TRUE = tuple(event for event in _EVENTS if event != "time-limit")
 Event = Literal["error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit"]
 
 
+def _add_alias(schema: dict[str, Any]) -> None:
+    schema["properties"]["on_events"] = schema["properties"]["on"]
+
+
 class Retry(Model):
     """When a failed attempt is followed by another."""
+
+    model_config = ConfigDict(json_schema_extra=_add_alias)
 
     on: (
         Annotated[
             tuple[Event, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many),
+            BeforeValidator(one_or_many, json_schema_input_type=Event | list[Event]),
             AfterValidator(each_once("event")),
         ]
         | None
@@ -223,9 +236,6 @@ def _retry(value: Any) -> Any:
     raise refuse("wrong-type", str(unfit(value, "`true`, or a mapping such as `{on: [error]}`")))
 
 
-_RETRY_ALIAS = {"on_events": "on"}
-
-
 def _run_reference(value: str) -> str:
     problem = name_problem(split_element(value)[0])
     if problem is not None:
@@ -246,13 +256,26 @@ class Dependency(Model):
     """Element for element: 3 waits for the other's 3 only. Example: `true`."""
 
 
+def _dependencies(value: Any) -> Any:
+    entries = one_or_many(value)
+    if not isinstance(entries, list | tuple):
+        raise refuse("wrong-type", str(unfit(value, "a run's name, or a list of names")))
+    return [{"run": entry} if isinstance(entry, str) else entry for entry in entries]
+
+
 class DependsOn(Model):
     """What a run waits for."""
 
     when: Literal["any", "all"] | None = None
     """Whether one of `runs` is enough. Example: `any`."""
 
-    runs: Annotated[tuple[Dependency, ...], Field(min_length=1)]
+    runs: Annotated[
+        tuple[Dependency, ...],
+        Field(min_length=1),
+        BeforeValidator(
+            _dependencies, json_schema_input_type=str | Dependency | list[str | Dependency]
+        ),
+    ]
     """The runs waited for. Example: `[train, {run: evaluate, when: finished}]`."""
 
     def to_canonical(self) -> dict[str, Any]:
@@ -268,18 +291,8 @@ class DependsOn(Model):
 def _depends_on(value: Any) -> Any:
     if isinstance(value, DependsOn) or value is None:
         return value
-    if isinstance(value, Mapping) and "run" not in value:
-        if "runs" not in value:
-            return value
-        return {**value, "runs": _dependencies(value["runs"])}
-    return {"runs": _dependencies(value)}
-
-
-def _dependencies(value: Any) -> Any:
-    entries = one_or_many(value)
-    if not isinstance(entries, list | tuple):
-        raise refuse("wrong-type", str(unfit(value, "a run's name, or a list of names")))
-    return [{"run": entry} if isinstance(entry, str) else entry for entry in entries]
+    is_whole = isinstance(value, Mapping) and "run" not in value
+    return value if is_whole else {"runs": value}
 
 
 class Concurrency(Model):
@@ -323,12 +336,23 @@ class Checkpoint(Model):
 
 
 Mounts = Annotated[
-    tuple[Annotated[VolumeMount, BeforeValidator(_mount)], ...], BeforeValidator(one_or_many)
+    tuple[Annotated[VolumeMount, BeforeValidator(_mount)], ...],
+    BeforeValidator(
+        one_or_many, json_schema_input_type=str | VolumeMount | list[str | VolumeMount]
+    ),
 ]
 Files = Annotated[
     tuple[Annotated[FileEntry, BeforeValidator(_file), AfterValidator(_check_file)], ...],
-    BeforeValidator(one_or_many),
+    BeforeValidator(one_or_many, json_schema_input_type=str | FileEntry | list[str | FileEntry]),
 ]
-RetrySpec = Annotated[Retry | None, BeforeValidator(_retry)]
-DependsOnSpec = Annotated[DependsOn | None, BeforeValidator(_depends_on)]
-ConcurrencySpec = Annotated[Concurrency, BeforeValidator(_concurrency)]
+RetrySpec = Annotated[Retry | None, BeforeValidator(_retry, json_schema_input_type=bool | Retry)]
+DependsOnSpec = Annotated[
+    DependsOn | None,
+    BeforeValidator(
+        _depends_on,
+        json_schema_input_type=str | Dependency | DependsOn | list[str | Dependency],
+    ),
+]
+ConcurrencySpec = Annotated[
+    Concurrency, BeforeValidator(_concurrency, json_schema_input_type=int | Concurrency)
+]

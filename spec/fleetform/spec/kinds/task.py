@@ -106,11 +106,11 @@ class Task(Document):
     commands: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
         Field(min_length=1),
-        BeforeValidator(_commands),
+        BeforeValidator(_commands, json_schema_input_type=str | list[str | int | float | bool]),
     ]
     """
     Shell commands, one after another; the first that fails ends the job.
-    Example: `[python train.py --lr ${{ matrix.lr }}]`.
+    Example: `["python train.py --lr ${{ matrix.lr }}"]`.
     """
 
     shell: Annotated[str, AfterValidator(_shell)] | None = None
@@ -146,7 +146,13 @@ class Task(Document):
     `$FLEETFORM_ARRAY_INDEX` and `${{ run.index }}`. Example: `1-100:2%10`.
     """
 
-    matrix: Annotated[dict[str, list[Scalar]], BeforeValidator(_matrix)] | None = None
+    matrix: (
+        Annotated[
+            dict[str, list[Scalar]],
+            BeforeValidator(_matrix, json_schema_input_type=dict[str, Scalar | list[Scalar]]),
+        ]
+        | None
+    ) = None
     """
     Make an element of each combination of values. Another value makes more elements and leaves
     the others alone. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
@@ -156,7 +162,7 @@ class Task(Document):
         Annotated[
             tuple[str, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
             AfterValidator(each_once("parameter")),
         ]
         | None
@@ -170,7 +176,7 @@ class Task(Document):
         Annotated[
             tuple[Name, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
             AfterValidator(each_once("fleet")),
         ]
         | None
