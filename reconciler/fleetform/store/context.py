@@ -1,0 +1,31 @@
+"""What the steps of one apply share while they are written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleetform.model.ports import Ids
+from fleetform.store.database import Transaction
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`commit` and `who` are the apply's; every run that it submits bears them."""
+
+    transaction: Transaction
+    apply_uid: str
+    commit: str
+    who: str
+    now_ms: int
+    ids: Ids
+
+    @classmethod
+    def of(cls, transaction: Transaction, apply_uid: str, now_ms: int, ids: Ids) -> Context:
+        row = transaction.one(
+            "SELECT tree_commit, who FROM applies WHERE uid = ? AND state = 'running'", (apply_uid,)
+        )
+        assert row is not None, f"apply {apply_uid} is not running"
+        commit, who = row
+        return cls(transaction, apply_uid, commit, who, now_ms, ids)

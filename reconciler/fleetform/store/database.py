@@ -1,0 +1,266 @@
+"""
+One connection to a ledger's file, and what a transaction on it promises.
+
+A write transaction takes the write lock at its start (`BEGIN IMMEDIATE`): one that begins by
+reading and is upgraded fails at once, whatever the busy timeout. It raises the ledger's serial,
+checks the fence in the same statement, and is rolled back without a sync when it changed
+nothing else. WAL with `synchronous=FULL`: a commit that returned survives a power cut.
+
+Statements are written for SQLite and run on the standard library's driver: a row takes a
+seventh of the time it takes through SQLAlchemy's Core, and a process starts 190 ms earlier.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fleetform.model.ports import FenceLost
+from fleetform.store.errors import (
+    DamagedLedgerError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerFullError,
+    MissingLedgerError,
+    ReadOnlyLedgerError,
+)
+
+__all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "to_json",
+           "translated"]  # fmt: skip
+
+BUSY_SECONDS = 10.0
+"""
+How long a writer waits for another process's transaction. The longest of ours, ten thousand
+submissions, takes under two seconds; a waiting writer sleeps in SQLite's busy handler.
+"""
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def to_json(value: Any) -> str:
+    """Write what is stored as text; the same value gives the same text."""
+    return _ENCODER.encode(value)
+
+
+class Transaction:
+    """
+    What the rooms of the ledger write through, valid until its block ends.
+
+    Events are collected and written last, in the order they were logged.
+    """
+
+    __slots__ = ("_events", "all", "execute", "many")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.execute = connection.execute
+        self.many = connection.executemany
+        self._events: list[tuple[Any, ...]] = []
+
+    def one(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        row: tuple[Any, ...] | None = self.execute(statement, values).fetchone()
+        return row
+
+    def log(
+        self,
+        kind: str,
+        at_ms: int,
+        message: str,
+        resource: tuple[str, str] = ("", ""),
+        *,
+        attempt: int | None = None,
+        rank: int | None = None,
+        data: str = "",
+    ) -> None:
+        """Append an event; `data` is JSON text."""
+        self._events.append((kind, at_ms, message, *resource, attempt, rank, data))
+
+    def flush(self) -> None:
+        if self._events:
+            self.many(
+                "INSERT INTO events (kind, at_ms, message, resource_kind, resource_name,"
+                " attempt, rank, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                self._events,
+            )
+            self._events = []
+
+
+class Database:
+    """
+    A connection with a lock: one transaction at a time, from whatever thread.
+
+    Production uses one writer thread; the lock keeps a caller beside it from mixing two
+    transactions into one.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.lock = threading.RLock()
+
+    @contextmanager
+    def write(self, *, fence: int | None = None) -> Iterator[Transaction]:
+        """
+        Run one write transaction.
+
+        Raises:
+            FenceLost: `fence` is given and not the newest; nothing was written.
+            LedgerError: See `translated`; nothing was written.
+        """
+        connection = self.connection
+        with self.lock, translated():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._raise_serial(fence)
+                before = connection.total_changes
+                transaction = Transaction(connection)
+                yield transaction
+                transaction.flush()
+                if connection.total_changes == before:
+                    connection.execute("ROLLBACK")
+                else:
+                    connection.execute("COMMIT")
+            except BaseException:
+                # A full disk may have rolled back by itself.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Run several statements on one state of the ledger."""
+        connection = self.connection
+        with self.lock, translated():
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        with self.lock:
+            self.connection.close()
+
+    def _raise_serial(self, fence: int | None) -> None:
+        if fence is None:
+            self.connection.execute("UPDATE meta SET serial = serial + 1")
+            return
+        raised = self.connection.execute(
+            "UPDATE meta SET serial = serial + 1 WHERE fence = ?", (fence,)
+        )
+        if not raised.rowcount:
+            newest, manager = self.connection.execute("SELECT fence, manager FROM meta").fetchone()
+            raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
+
+
+# -- connections --------------------------------------------------------------------------
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """Open an existing file for writing; it is not looked at yet."""
+    connection = _open(path, "rw")
+    with translated():
+        # Kept in the file: a reader in another process never waits for a writer.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    return connection
+
+
+def connect_reading(path: Path | str) -> sqlite3.Connection:
+    """Open an existing file for reading only."""
+    connection = _open(path, "ro")
+    with translated():
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    return connection
+
+
+def _open(path: Path | str, mode: str) -> sqlite3.Connection:
+    if not Path(path).exists():
+        raise MissingLedgerError(
+            f"there is no ledger at {path}", advice="run `fleetform apply` to make one"
+        )
+    with translated():
+        return sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            # `Database` holds a lock; SQLite itself is built for use by many threads.
+            check_same_thread=False,
+            cached_statements=256,
+        )
+
+
+# -- errors -------------------------------------------------------------------------------
+
+_RESTORE = "restore a copy of it, or run `fleetform state rebuild`"
+
+# By primary result code (sqlite.org/rescode); what is not here is a fault of ours and stays
+# what it is.
+_KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (
+        LedgerBusyError,
+        "another process is writing the ledger",
+        "try again when it is done",
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        LedgerBusyError,
+        "another connection is writing the ledger",
+        "try again when it is done",
+    ),
+    sqlite3.SQLITE_FULL: (
+        LedgerFullError,
+        "the disk with the ledger is full; nothing was written and nothing is lost",
+        "free space on it and run the same command again",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        ReadOnlyLedgerError,
+        "the ledger cannot be written",
+        "make its file and its folder writable for this user",
+    ),
+    sqlite3.SQLITE_PERM: (
+        ReadOnlyLedgerError,
+        "the ledger's file may not be used by this user",
+        "give it back to its owner",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        ReadOnlyLedgerError,
+        "the ledger cannot be opened",
+        "make its file and its folder readable and writable for this user",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        LedgerFullError,
+        "the disk with the ledger fails; the transaction was not committed",
+        "look at the system's log and run the same command again",
+    ),
+    sqlite3.SQLITE_CORRUPT: (DamagedLedgerError, "the ledger's file is damaged", _RESTORE),
+    sqlite3.SQLITE_NOTADB: (DamagedLedgerError, "the ledger's file is not a database", _RESTORE),
+}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors into ours, by SQLite's result code."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # Errors of the driver itself, such as a closed connection, have no code.
+        code = getattr(error, "sqlite_errorcode", None)
+        # An extended code carries the primary one in its lowest byte.
+        kind = _KINDS.get(code & 0xFF) if code is not None else None
+        if kind is None:
+            raise
+        error_type, message, advice = kind
+        raise error_type(f"{message} ({error})", advice=advice) from error
+
+
+def placeholders(values: Iterable[Any]) -> str:
+    """Return `?, ?, …`, one a value."""
+    return ", ".join("?" for _ in values)

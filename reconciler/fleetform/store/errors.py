@@ -1,0 +1,67 @@
+"""
+What can be wrong with a ledger's file, split by what a person does next.
+
+    LedgerError
+    ├── MissingLedgerError        nothing was ever applied here
+    ├── DamagedLedgerError        the file is not what we wrote: restore or rebuild
+    ├── NewerLedgerError          a later fleetform has written it: upgrade
+    ├── OlderLedgerError          an earlier one has, and nobody has upgraded it yet
+    ├── ForeignLedgerError        it belongs to another environment
+    ├── NetworkFileSystemError    its locks cannot be trusted where it lies
+    ├── ReadOnlyLedgerError       it cannot be written, and will not be by waiting
+    └── LedgerBusyError, LedgerFullError   also `LedgerUnavailable`: try again later
+
+Each message is one sentence; `advice` is the next thing to do.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.ports import LedgerUnavailable
+
+
+class LedgerError(Exception):
+    """Base of what opening, reading or writing a ledger raises."""
+
+    def __init__(self, message: str, *, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class MissingLedgerError(LedgerError):
+    pass
+
+
+class DamagedLedgerError(LedgerError):
+    pass
+
+
+class NewerLedgerError(LedgerError):
+    pass
+
+
+class OlderLedgerError(LedgerError):
+    pass
+
+
+class ForeignLedgerError(LedgerError):
+    """`owner` is the uid of the environment that the file belongs to."""
+
+    def __init__(self, message: str, *, advice: str, owner: str) -> None:
+        super().__init__(message, advice=advice)
+        self.owner = owner
+
+
+class NetworkFileSystemError(LedgerError):
+    pass
+
+
+class ReadOnlyLedgerError(LedgerError):
+    pass
+
+
+class LedgerBusyError(LedgerError, LedgerUnavailable):
+    """Another process has held the write lock for longer than `database.BUSY_SECONDS`."""
+
+
+class LedgerFullError(LedgerError, LedgerUnavailable):
+    """The disk is full; the transaction was rolled back, so nothing is lost."""

@@ -1,0 +1,171 @@
+"""
+Fleets' rows and their instances': wanted, leaving, gone.
+
+A fleet that could not be made in whole keeps its row, without a digest: the next plan shows what
+is still missing, and its removal releases what was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetform.model.plan import Step
+from fleetform.model.ports import StepOutcome
+from fleetform.store.context import Context
+from fleetform.store.database import Transaction, to_json
+from fleetform.store.loss import lose_jobs
+
+__all__ = ["begin_make", "begin_remove", "begin_update", "fail", "finish_remove", "finish_write"]
+
+
+def begin_make(context: Context, step: Step) -> None:
+    context.transaction.execute(
+        "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
+        " VALUES ('fleet', ?, ?, 'fleet', 'making', '{}', ?) ON CONFLICT DO NOTHING",
+        (step.resource.name, context.ids.uid(), context.apply_uid),
+    )
+    begin_update(context, step)
+
+
+def begin_update(context: Context, step: Step) -> None:
+    """Give each wanted place an instance; who has a place that is not wanted begins to leave."""
+    fleet = step.resource.name
+    wanted = {entry["number"]: entry["name"] for entry in step.arguments["instances"]}
+    there = {
+        number
+        for (number,) in context.transaction.execute(
+            "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+        )
+    }
+    context.transaction.many(
+        "INSERT INTO instances (uid, name, fleet, number, state, address)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1')",
+        (
+            (context.ids.uid(), name, fleet, number)
+            for number, name in sorted(wanted.items())
+            if number not in there
+        ),
+    )
+    _describe(context.transaction, step)
+    _leave(context.transaction, fleet, sorted(there - wanted.keys()))
+
+
+def begin_remove(context: Context, step: Step) -> None:
+    fleet = step.resource.name
+    numbers = context.transaction.execute(
+        "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+    ).fetchall()
+    _leave(context.transaction, fleet, [number for (number,) in numbers])
+
+
+def fail(context: Context, step: Step) -> None:
+    """Leave the row to the next plan: without a digest it differs from whatever is declared."""
+    context.transaction.execute(
+        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
+        " WHERE kind = 'fleet' AND name = ?",
+        (step.resource.name,),
+    )
+
+
+def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
+    for step, outcome in zip(steps, outcomes, strict=True):
+        said = step.arguments
+        before = context.transaction.one(
+            "SELECT generation FROM resources WHERE kind = 'fleet' AND name = ?",
+            (step.resource.name,),
+        )
+        assert before is not None, f"{step.resource} has no row: was its step begun?"
+        context.transaction.execute(
+            "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
+            " own_digest = ?, state = 'present', protected = ?, document = ?, outputs = ?"
+            " WHERE kind = 'fleet' AND name = ?",
+            (
+                said["digest"],
+                said["execution_digest"],
+                said["own_digest"],
+                int(said.get("protected", False)),
+                to_json(said["document"]),
+                to_json(dict(outcome.outputs)),
+                step.resource.name,
+            ),
+        )
+        _terminate(context, step.resource.name)
+        verb = "updated" if before[0] else "made"
+        hosts = len(said["instances"])
+        context.transaction.log(
+            f"fleet.{verb}",
+            context.now_ms,
+            f"fleet {step.resource.name} was {verb}: {hosts} host{'' if hosts == 1 else 's'}",
+            step.resource,
+        )
+
+
+def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    for step in steps:
+        _terminate(context, step.resource.name)
+        context.transaction.execute(
+            "DELETE FROM resources WHERE kind = 'fleet' AND name = ?", (step.resource.name,)
+        )
+        context.transaction.log(
+            "fleet.removed",
+            context.now_ms,
+            f"fleet {step.resource.name} was removed",
+            step.resource,
+        )
+
+
+# -- instances ----------------------------------------------------------------------------
+
+
+def _describe(transaction: Transaction, step: Step) -> None:
+    """
+    Write what the document says of each host into the instances.
+
+    Declared capacity holds before the host has answered, so that a run which can never fit ends
+    at once. What is not declared stays as the host reported it.
+    """
+    document = step.arguments["document"]
+    declared: Mapping[str, Any] = document.get("local") or {}
+    parts = len(step.arguments["instances"])
+    values = (
+        document.get("sharing", "exact"),
+        document.get("blocks", 1),
+        to_json(declared),
+        parts,
+        declared.get("cpu"),
+        declared.get("memory"),
+        declared.get("disk"),
+    )
+    transaction.many(
+        "UPDATE instances SET generation = generation + 1, sharing = ?1, blocks = ?2,"
+        " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
+        " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
+        " name = ?8,"
+        # Taken back while it was leaving: it is asked for again.
+        " state = CASE state WHEN 'terminating' THEN 'provisioning' ELSE state END"
+        " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
+        (
+            (*values, entry["name"], step.resource.name, entry["number"])
+            for entry in step.arguments["instances"]
+        ),
+    )
+
+
+def _leave(transaction: Transaction, fleet: str, numbers: Sequence[int]) -> None:
+    transaction.many(
+        "UPDATE instances SET state = 'terminating', generation = generation + 1"
+        " WHERE fleet = ? AND number = ? AND state NOT IN ('terminating', 'terminated')",
+        ((fleet, number) for number in numbers),
+    )
+
+
+def _terminate(context: Context, fleet: str) -> None:
+    """Those who were leaving have left: nothing of theirs runs any more."""
+    gone = context.transaction.execute(
+        "UPDATE instances SET state = 'terminated', generation = generation + 1"
+        " WHERE fleet = ? AND state = 'terminating' RETURNING uid, name",
+        (fleet,),
+    ).fetchall()
+    for uid, name in gone:
+        lose_jobs(context.transaction, uid, f"host {name} was released", now_ms=context.now_ms)

@@ -1,0 +1,164 @@
+"""
+What is known of instances: a hello, silence, the end.
+
+Another boot or install id is proof that what ran under the old one is dead. How it ended the host
+may still know: a result that was written before the reboot is the host's to tell, and what its
+records or its events are about to say is not overruled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fleetform.agents.protocol.messages import JobKey
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.instance import InstanceState
+from fleetform.providers.contract.observed import HostSeen
+from fleetform.store.database import Transaction, to_json
+from fleetform.store.loss import lose_jobs
+from fleetform.store.progress import refresh_runs
+
+__all__ = ["commit_host", "mark_forgotten", "mark_instance"]
+
+
+def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tuple[JobKey, ...]:
+    """See `model.ports.Ledger.commit_host`."""
+    row = transaction.one(
+        "SELECT name, state, boot_id, install_id, declared FROM instances"
+        " WHERE uid = ? AND state <> 'terminated'",
+        (seen.instance_uid,),
+    )
+    if row is None:
+        return ()
+    name, state, boot_id, install_id, declared = row
+    _write(transaction, seen, state, declared)
+    lost = _prove_losses(transaction, seen, name, boot_id, install_id, now_ms)
+    if state != InstanceState.READY:
+        _refresh(transaction, seen.instance_uid, now_ms)
+        transaction.log("host.ready", now_ms, f"host {name} answers")
+    return lost
+
+
+def _write(transaction: Transaction, seen: HostSeen, state: str, declared: str) -> None:
+    """
+    Write identity and capacity; the generation goes up when a placement could notice.
+
+    Capacity is what the fleet declares, else what the host reports.
+    """
+    report = seen.report
+    gpus = to_json(
+        [
+            {
+                "uuid": gpu.uuid,
+                "name": gpu.name,
+                "memory_bytes": gpu.memory_bytes,
+                "index": gpu.index,
+                "vendor": gpu.vendor,
+            }
+            for gpu in report.gpus
+        ]
+    )
+    # Who is leaving goes on leaving; everybody else takes jobs from now on.
+    now_state = state if state == InstanceState.TERMINATING else InstanceState.READY
+    capacity: tuple[Any, ...] = (
+        now_state,
+        seen.boot_id,
+        report.cpu_millicores,
+        report.memory_bytes,
+        report.disk_bytes,
+        gpus,
+    )
+    transaction.execute(
+        "UPDATE instances SET"
+        " generation = generation + ((state, boot_id, cpu_millicores, memory_bytes, disk_bytes,"
+        " gpus) <> (?1, ?2, coalesce(?7 ->> 'cpu', ?3), coalesce(?7 ->> 'memory', ?4),"
+        " coalesce(?7 ->> 'disk', ?5), ?6)),"
+        " state = ?1, boot_id = ?2, cpu_millicores = coalesce(?7 ->> 'cpu', ?3),"
+        " memory_bytes = coalesce(?7 ->> 'memory', ?4), disk_bytes = coalesce(?7 ->> 'disk', ?5),"
+        " gpus = ?6, install_id = ?8, machine_id = ?9, message = '' WHERE uid = ?10",
+        (*capacity, declared or "{}", seen.install_id, seen.machine_id, seen.instance_uid),
+    )
+
+
+def _prove_losses(
+    transaction: Transaction,
+    seen: HostSeen,
+    name: str,
+    boot_id: str,
+    install_id: str,
+    now_ms: int,
+) -> tuple[JobKey, ...]:
+    another_install = bool(install_id) and install_id != seen.install_id
+    if not another_install and (not boot_id or boot_id == seen.boot_id):
+        return ()
+    if not another_install and seen.records is None:
+        # Its events since the cursor tell how each of its jobs ended, and a start that never
+        # reached it is refused under the old boot.
+        return ()
+    told = {record.key for record in seen.records or () if record.state is JobState.FINISHED}
+    why = f"host {name} was installed anew" if another_install else f"host {name} was rebooted"
+    return lose_jobs(
+        transaction,
+        seen.instance_uid,
+        why,
+        now_ms=now_ms,
+        still_alive_boot=seen.boot_id,
+        spared=told,
+    )
+
+
+def mark_instance(
+    transaction: Transaction, instance_uid: str, *, state: str, message: str, now_ms: int
+) -> None:
+    """
+    Write down what is believed of an instance.
+
+    Silence (`unreachable`) moves no job. `terminated` is a provider's word that it is gone, and
+    with it whatever it ran.
+    """
+    wanted = InstanceState(state)
+    row = transaction.one(
+        "SELECT name, state, message FROM instances WHERE uid = ? AND state <> 'terminated'",
+        (instance_uid,),
+    )
+    if row is None or (row[1], row[2]) == (wanted, message):
+        return
+    name, before, _ = row
+    if before == InstanceState.TERMINATING and wanted is not InstanceState.TERMINATED:
+        # Whether it answers or not, it is leaving.
+        wanted = InstanceState.TERMINATING
+    transaction.execute(
+        "UPDATE instances SET state = ?1, message = ?2, generation = generation + (state <> ?1)"
+        " WHERE uid = ?3",
+        (wanted, message, instance_uid),
+    )
+    if before == wanted:
+        return
+    if wanted is InstanceState.TERMINATED:
+        lose_jobs(transaction, instance_uid, message or f"host {name} is gone", now_ms=now_ms)
+    _refresh(transaction, instance_uid, now_ms)
+    transaction.log(
+        f"host.{wanted}",
+        now_ms,
+        f"host {name} is {wanted}" + (f": {message}" if message else ""),
+    )
+
+
+def mark_forgotten(transaction: Transaction, keys: Sequence[JobKey]) -> None:
+    """The host has deleted what it kept of these; only what has ended can be forgotten."""
+    transaction.many(
+        "UPDATE jobs SET forgotten = 1 WHERE run_uid = ? AND attempt = ? AND rank = ?"
+        " AND state = 'finished' AND forgotten = 0",
+        keys,
+    )
+
+
+def _refresh(transaction: Transaction, instance_uid: str, now_ms: int) -> None:
+    """Silence makes runs unknown, and an answer makes them what they were."""
+    runs = transaction.execute(
+        "SELECT DISTINCT run_uid FROM jobs INDEXED BY jobs_placed"
+        " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished' ORDER BY run_uid",
+        (instance_uid,),
+    ).fetchall()
+    refresh_runs(transaction, [uid for (uid,) in runs], now_ms=now_ms)

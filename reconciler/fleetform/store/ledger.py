@@ -1,0 +1,175 @@
+"""
+The ledger on SQLite: each call one transaction, each noun's rows in its own module.
+
+`database` says what a transaction promises; `opening` is how one of these is had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
+from fleetform.model.decision import Next, Placement
+from fleetform.model.event import LoggedEvent
+from fleetform.model.plan import Plan, Step
+from fleetform.model.ports import Accepted, Begun, Ids, StepOutcome
+from fleetform.model.run import RunUid
+from fleetform.providers.contract.observed import HostSeen
+from fleetform.store import rebuild
+from fleetform.store.database import Database, to_json
+from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
+from fleetform.store.placements import commit_placements
+from fleetform.store.plans import accept, finish_apply, unfinished_apply
+from fleetform.store.reads import Reads
+from fleetform.store.records import commit_records
+from fleetform.store.requests import request_rerun, request_stop
+from fleetform.store.steps import begin_steps, finish_steps
+from fleetform.store.verdicts import commit_verdicts
+
+__all__ = ["SqliteLedger"]
+
+
+class SqliteLedger(Reads):
+    """
+    Implements `model.ports.Ledger`; the docstrings there hold here.
+
+    Raises `LedgerUnavailable` from any call that could not be written: nothing was.
+    """
+
+    def __init__(self, database: Database, ids: Ids) -> None:
+        super().__init__(database)
+        self._ids = ids
+
+    def take_fence(self, *, who: str, now_ms: int) -> int:
+        with self._database.write() as transaction:
+            row = transaction.one(
+                "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
+            )
+            assert row is not None
+            transaction.log("manager.changed", now_ms, f"{who} drives the runs from now on")
+            return int(row[0])
+
+    # -- plans ----------------------------------------------------------------------------
+
+    def accept(self, plan: Plan, body: bytes, *, who: str, now_ms: int) -> Accepted:
+        with self._database.write() as transaction:
+            return accept(transaction, plan, body, who=who, now_ms=now_ms, ids=self._ids)
+
+    def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
+        with self._database.read() as connection:
+            return unfinished_apply(connection)
+
+    def begin_steps(
+        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+    ) -> Mapping[str, Begun]:
+        with self._database.write() as transaction:
+            return begin_steps(transaction, apply_uid, steps, now_ms=now_ms, ids=self._ids)
+
+    def finish_steps(
+        self,
+        apply_uid: str,
+        steps: Sequence[Step],
+        outcomes: Sequence[StepOutcome],
+        *,
+        now_ms: int,
+    ) -> None:
+        with self._database.write() as transaction:
+            finish_steps(transaction, apply_uid, steps, outcomes, now_ms=now_ms, ids=self._ids)
+
+    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None:
+        with self._database.write() as transaction:
+            finish_apply(transaction, apply_uid, state=state, summary=summary, now_ms=now_ms)
+
+    # -- runs -----------------------------------------------------------------------------
+
+    def commit_placements(
+        self, placements: Sequence[Placement], *, fence: int, now_ms: int
+    ) -> tuple[bool, ...]:
+        with self._database.write(fence=fence) as transaction:
+            return commit_placements(transaction, placements, now_ms=now_ms)
+
+    def commit_verdicts(
+        self, verdicts: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
+            commit_verdicts(transaction, verdicts, now_ms=now_ms, ids=self._ids)
+
+    def commit_records(
+        self,
+        instance_uid: str,
+        records: Sequence[JobRecord],
+        cursor: Cursor | None,
+        *,
+        snapshot: bool,
+        fence: int,
+        now_ms: int,
+    ) -> tuple[JobKey, ...]:
+        with self._database.write(fence=fence) as transaction:
+            return commit_records(
+                transaction, instance_uid, records, cursor, snapshot=snapshot, now_ms=now_ms
+            )
+
+    def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
+        with self._database.write(fence=fence) as transaction:
+            return commit_host(transaction, seen, now_ms=now_ms)
+
+    def mark_instance(self, instance_uid: str, *, state: str, message: str, now_ms: int) -> None:
+        with self._database.write() as transaction:
+            mark_instance(transaction, instance_uid, state=state, message=message, now_ms=now_ms)
+
+    def mark_forgotten(self, keys: Sequence[JobKey]) -> None:
+        with self._database.write() as transaction:
+            mark_forgotten(transaction, keys)
+
+    # -- requests of people -----------------------------------------------------------------
+
+    def request_stop(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
+        with self._database.write() as transaction:
+            return request_stop(transaction, names, who=who, now_ms=now_ms)
+
+    def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
+        with self._database.write() as transaction:
+            return request_rerun(transaction, names, who=who, now_ms=now_ms, ids=self._ids)
+
+    def append_events(self, events: Sequence[LoggedEvent]) -> None:
+        with self._database.write() as transaction:
+            for event in events:
+                transaction.log(
+                    event.kind,
+                    event.at_ms,
+                    event.message,
+                    event.resource or ("", ""),
+                    attempt=event.attempt,
+                    rank=event.rank,
+                    data=to_json(dict(event.data)) if event.data else "",
+                )
+
+    # -- recovery ---------------------------------------------------------------------------
+
+    def begin_recovery(self, note: str) -> None:
+        """Refuse starts and plans until `end_recovery`: the world remembers another ledger."""
+        with self._database.write() as transaction:
+            rebuild.begin_recovery(transaction, note)
+
+    def end_recovery(self) -> None:
+        with self._database.write() as transaction:
+            rebuild.end_recovery(transaction)
+
+    def raise_epoch(self, *, above: int = 0) -> int:
+        """Take a new epoch, above this ledger's and `above`; returns it."""
+        with self._database.write() as transaction:
+            return rebuild.raise_epoch(transaction, above)
+
+    def adopt_records(
+        self,
+        instance_uid: str,
+        records: Sequence[JobRecord],
+        *,
+        names: Mapping[str, str],
+        now_ms: int,
+    ) -> tuple[JobKey, ...]:
+        """Insert the jobs that a host remembers and this ledger does not; returns their keys."""
+        with self._database.write() as transaction:
+            return rebuild.adopt_records(
+                transaction, instance_uid, records, names=names, now_ms=now_ms
+            )

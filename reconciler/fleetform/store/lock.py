@@ -1,0 +1,106 @@
+"""
+File locks: who makes changes, who manages runs.
+
+The kernel holds the lock and frees it when its process dies, so that no lock outlives its
+holder. What is written in the file only says who that is; it is believed while the lock is held.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+__all__ = ["FileLock", "Holder", "try_lock", "who_holds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """
+    Who holds a lock. `command` is `apply` or `serve`; `since_ms` Unix milliseconds.
+
+    `pid` is 0 for somebody who has not written it down yet.
+    """
+
+    pid: int
+    who: str
+    command: str
+    since_ms: int
+    host: str
+
+
+class FileLock:
+    """A lock that is held until `release` or the end of the process."""
+
+    def __init__(self, descriptor: int, holder: Holder) -> None:
+        self._descriptor: int | None = descriptor
+        self.holder = holder
+
+    def release(self) -> None:
+        """Give it up; a second time does nothing. The file stays: removing it would race."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | None:
+    """Take the lock, or return None within 50 ms when somebody else holds it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Not inherited: a child that kept the descriptor would keep the lock.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _take(descriptor):
+        os.close(descriptor)
+        return None
+    holder = Holder(os.getpid(), who, command, now_ms, socket.gethostname())
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
+    return FileLock(descriptor, holder)
+
+
+def _take(descriptor: int) -> bool:
+    # Whoever asks `who_holds` has a shared lock for some microseconds and is no holder.
+    for pause_seconds in (0.002, 0.01, 0.03, 0):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause_seconds)
+        else:
+            return True
+    return False
+
+
+def who_holds(path: Path) -> Holder | None:
+    """Return who holds the lock, or None when nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # Shared, so that two who ask do not take each other for the holder.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_holder(descriptor)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _read_holder(descriptor: int) -> Holder:
+    try:
+        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
+    except (ValueError, TypeError):
+        # Taken a moment ago and not yet written, or written by another release.
+        return Holder(0, "", "", 0, "")

@@ -1,0 +1,1 @@
+"""One module a version, `v0001_…`, in order."""

@@ -1,0 +1,125 @@
+"""
+From a path to a ledger: made, opened, upgraded, or refused with the reason.
+
+A new file gets its whole content under another name first: whoever finds `ledger.db` finds a
+ledger, whatever crashed while it was made.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.ports import Clock, Ids
+from fleetform.store.database import Database, connect, translated
+from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
+from fleetform.store.filesystem import require_local
+from fleetform.store.ledger import SqliteLedger
+from fleetform.store.schema import VERSION, create_schema, upgrade_schema
+from fleetform.store.soundness import require_known, require_owner, require_sound
+
+__all__ = ["is_new", "open_ledger"]
+
+
+def is_new(path: Path) -> bool:
+    """Tell whether there is no ledger yet; an empty file is a damaged one."""
+    return not path.exists()
+
+
+def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> SqliteLedger:
+    """
+    Open the environment's ledger for writing, making it if there is none.
+
+    Its folder gets mode 0700. A new ledger has an id of its own, epoch 1 and status `empty`.
+
+    Raises:
+        LedgerError: By kind, see `errors`; nothing was changed.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_local(path.parent)
+        require_sound(path)
+        if is_new(path):
+            _make(path, environment_uid, ids, clock)
+    except PermissionError as error:
+        raise ReadOnlyLedgerError(
+            f"the ledger's folder {path.parent} may not be used by this user",
+            advice="make it writable, or set FLEETFORM_STATE_HOME to another folder",
+        ) from error
+    except OSError as error:
+        raise LedgerFullError(
+            f"no ledger can be made in {path.parent}: {error.strerror}",
+            advice="free space there, or set FLEETFORM_STATE_HOME to another folder",
+        ) from error
+    return _open(path, environment_uid, ids)
+
+
+def _make(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> None:
+    """Write a whole ledger beside `path`, then give it its name if nobody else has."""
+    ledger_id = ids.uid()
+    draft = path.with_name(f".{path.name}.{ledger_id}")
+    try:
+        _write_draft(draft, environment_uid, ledger_id, clock.now_ms())
+        # Another process that made one meanwhile has won, and its ledger is opened.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        _sync_folder(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_draft(draft: Path, environment_uid: str, ledger_id: str, now_ms: int) -> None:
+    with translated():
+        connection = sqlite3.connect(draft, isolation_level=None)
+        try:
+            draft.chmod(0o600)
+            # No journal: a draft that did not come to its end is thrown away. Leaving it in WAL
+            # mode would leave its log beside it under the wrong name.
+            connection.execute("PRAGMA journal_mode = OFF")
+            create_schema(connection)
+            connection.execute(
+                "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
+                " VALUES (1, ?, ?, ?, ?)",
+                (environment_uid, ledger_id, LedgerStatus.EMPTY, now_ms),
+            )
+        finally:
+            connection.close()
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path, environment_uid: str, ids: Ids) -> SqliteLedger:
+    connection = connect(path)
+    try:
+        version = require_known(connection, path)
+        require_owner(connection, path, environment_uid)
+        if version < VERSION:
+            _keep_copy(connection, path.with_name(f"{path.name}.{version}"))
+            with translated():
+                upgrade_schema(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return SqliteLedger(Database(connection), ids)
+
+
+def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the ledger before an upgrade: the release before cannot read it afterwards."""
+    with translated():
+        copy = sqlite3.connect(path)
+        try:
+            path.chmod(0o600)
+            connection.backup(copy)
+        finally:
+            copy.close()

@@ -1,0 +1,217 @@
+"""
+Reserving whole gangs.
+
+A placement is a belief about rows read some time ago: generation of the run, generation, state
+and boot of each instance, units free. All of it is compared under the write lock; one miss leaves
+the gang as it was. That units are free is compared here, so that a miss costs no exception, and
+promised by the primary key of `units`, so that a mistake here cannot allot one twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetform.model.decision import Placement, Share
+from fleetform.model.live import LedgerStatus
+from fleetform.store.database import Transaction
+from fleetform.store.rows import gpus_text
+
+__all__ = ["commit_placements"]
+
+
+def commit_placements(
+    transaction: Transaction, placements: Sequence[Placement], *, now_ms: int
+) -> tuple[bool, ...]:
+    """See `model.ports.Ledger.commit_placements`."""
+    status = transaction.one("SELECT status FROM meta")
+    if status == (LedgerStatus.RECOVERING,):
+        # The world may remember starts that this ledger does not.
+        return tuple(False for _ in placements)
+    round_ = _Round(transaction, now_ms)
+    held = tuple(round_.place(placement) for placement in placements)
+    round_.write()
+    return held
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is left of one instance while a batch is placed."""
+
+    generation: int
+    ready: bool
+    boot_id: str
+    sharing: str
+    blocks: int
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int | None
+    """None: the host has not said, so it is not counted."""
+    gpus: set[str]
+    taken: set[str] = field(default_factory=set)
+
+    def fits(self, share: Share) -> bool:
+        return (
+            self.ready
+            and self.generation == share.instance_generation
+            and self.boot_id == share.boot_id
+            and share.cpu_millicores <= self.cpu_millicores
+            and share.memory_bytes <= self.memory_bytes
+            and (self.disk_bytes is None or share.disk_bytes <= self.disk_bytes)
+            and self.gpus.issuperset(share.gpus)
+            and self.taken.isdisjoint(share.gpus)
+            and self.single_units(share) is not None
+        )
+
+    def single_units(self, share: Share) -> list[str] | None:
+        """Name the units that are held as a whole, or None when too few are free."""
+        if self.sharing == "whole":
+            return None if "host" in self.taken else ["host", *share.gpus]
+        if self.sharing != "blocks" or not share.blocks:
+            return list(share.gpus)
+        free = [name for name in self._block_names() if name not in self.taken]
+        if len(free) < share.blocks:
+            return None
+        return [*free[: share.blocks], *share.gpus]
+
+    def take(self, share: Share) -> list[str]:
+        units = self.single_units(share)
+        assert units is not None
+        self.taken.update(units)
+        self.cpu_millicores -= share.cpu_millicores
+        self.memory_bytes -= share.memory_bytes
+        if self.disk_bytes is not None:
+            self.disk_bytes -= share.disk_bytes
+        return units
+
+    def _block_names(self) -> Iterator[str]:
+        return (f"block-{number}" for number in range(self.blocks))
+
+
+class _Round:
+    """One batch: instances are read once, rows are written together."""
+
+    def __init__(self, transaction: Transaction, now_ms: int) -> None:
+        self._transaction = transaction
+        self._now_ms = now_ms
+        self._rooms: dict[str, _Room | None] = {}
+        self._jobs: list[tuple[Any, ...]] = []
+        self._allocations: list[tuple[Any, ...]] = []
+        self._units: list[tuple[str, str, str]] = []
+        self._attempts: list[tuple[Any, ...]] = []
+        self._placed: set[str] = set()
+
+    def place(self, placement: Placement) -> bool:
+        jobs = self._waiting_jobs(placement)
+        # In one order, so that two batches compare instances alike.
+        shares = sorted(placement.shares, key=lambda share: share.instance_uid)
+        if jobs is None or len(jobs) != len(shares):
+            return False
+        # A gang's ranks go to different instances: each is asked for one share.
+        if len({share.instance_uid for share in shares}) != len(shares):
+            return False
+        if {share.rank for share in shares} != jobs.keys():
+            return False
+        rooms = [self._room(share.instance_uid) for share in shares]
+        for room, share in zip(rooms, shares, strict=True):
+            if room is None or not room.fits(share):
+                return False
+        alone = len(shares) == 1
+        for room, share in zip(rooms, shares, strict=True):
+            assert room is not None
+            self._reserve(placement, share, jobs[share.rank], room.take(share), alone=alone)
+        self._attempts.append(
+            ("starting" if alone else "reserved", placement.run_uid, placement.attempt)
+        )
+        self._placed.add(placement.run_uid)
+        return True
+
+    def _waiting_jobs(self, placement: Placement) -> dict[int, str] | None:
+        """Return the job uids by rank, or None when the run is not what the placement saw."""
+        if placement.run_uid in self._placed:
+            return None
+        row = self._transaction.one(
+            "SELECT a.state FROM runs r"
+            " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+            " LEFT JOIN runs p ON p.uid = r.after_uid AND p.final = 0"
+            " WHERE r.uid = ? AND r.generation = ? AND r.attempt = ? AND r.final = 0"
+            " AND r.stop_requested = '' AND r.not_before_ms <= ? AND p.uid IS NULL",
+            (placement.run_uid, placement.run_generation, placement.attempt, self._now_ms),
+        )
+        if row != ("waiting",):
+            return None
+        return dict(
+            self._transaction.execute(
+                "SELECT rank, uid FROM jobs WHERE run_uid = ? AND attempt = ? AND state = 'waiting'",
+                (placement.run_uid, placement.attempt),
+            ).fetchall()
+        )
+
+    def _reserve(
+        self, placement: Placement, share: Share, job_uid: str, units: list[str], *, alone: bool
+    ) -> None:
+        gpus = gpus_text(share.gpus)
+        self._jobs.append(
+            ("starting" if alone else "reserved", share.instance_uid, share.boot_id,
+             share.cpu_millicores, share.memory_bytes, int(share.memory_limited),
+             share.disk_bytes, gpus, len(share.gpus), share.blocks, placement.run_uid,
+             placement.attempt, share.rank)
+        )  # fmt: skip
+        self._allocations.append(
+            (job_uid, share.instance_uid, placement.run_uid, share.cpu_millicores,
+             share.memory_bytes, share.disk_bytes, gpus, len(share.gpus), share.blocks)
+        )  # fmt: skip
+        self._units.extend((share.instance_uid, unit, job_uid) for unit in units)
+
+    def _room(self, instance_uid: str) -> _Room | None:
+        if instance_uid not in self._rooms:
+            self._rooms[instance_uid] = _read_room(self._transaction, instance_uid)
+        return self._rooms[instance_uid]
+
+    def write(self) -> None:
+        many = self._transaction.many
+        many(
+            "UPDATE jobs SET state = ?, gen = gen + 1, instance_uid = ?, boot_id = ?,"
+            " cpu_millicores = ?, memory_bytes = ?, memory_limited = ?, disk_bytes = ?, gpus = ?,"
+            " gpus_count = ?, blocks = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
+            self._jobs,
+        )
+        many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
+        many("INSERT INTO units VALUES (?, ?, ?)", self._units)
+        many("UPDATE attempts SET state = ? WHERE run_uid = ? AND number = ?", self._attempts)
+        many(
+            "UPDATE runs SET state = 'preparing', generation = generation + 1 WHERE uid = ?",
+            [(uid,) for _, uid, _ in self._attempts],
+        )
+
+
+def _read_room(transaction: Transaction, instance_uid: str) -> _Room | None:
+    row = transaction.one(
+        "SELECT generation, state, boot_id, sharing, blocks, cpu_millicores, memory_bytes,"
+        " disk_bytes, (SELECT group_concat(json_extract(value, '$.uuid'), ' ')"
+        " FROM json_each(nullif(gpus, ''))) FROM instances WHERE uid = ?",
+        (instance_uid,),
+    )
+    if row is None:
+        return None
+    generation, state, boot_id, sharing, blocks, cpu, memory, disk, gpus = row
+    used = transaction.one(
+        "SELECT coalesce(sum(cpu_millicores), 0), coalesce(sum(memory_bytes), 0),"
+        " coalesce(sum(disk_bytes), 0) FROM allocations WHERE instance_uid = ?",
+        (instance_uid,),
+    )
+    assert used is not None
+    taken = transaction.execute("SELECT unit FROM units WHERE instance_uid = ?", (instance_uid,))
+    return _Room(
+        generation=generation,
+        ready=state == "ready",
+        boot_id=boot_id,
+        sharing=sharing,
+        blocks=blocks,
+        cpu_millicores=cpu - used[0],
+        memory_bytes=memory - used[1],
+        disk_bytes=disk - used[2] if disk else None,
+        gpus=set(gpus.split(" ")) if gpus else set(),
+        taken={unit for (unit,) in taken},
+    )

@@ -1,0 +1,215 @@
+"""
+Plans in the ledger: entered once, resumed after a crash, and refused when the world has moved.
+
+An apply is one entry of a plan. Its operations are the plan's steps: `planned`, `intended` (it may
+have touched the world), then `done` or `failed`, or `dropped` when the apply ended without them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.plan import Plan, Predicate, Step
+from fleetform.model.ports import Accepted, Ids, StalePlan
+from fleetform.spec.desired import ResourceKey
+from fleetform.store.database import Transaction
+
+__all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]
+
+
+def accept(
+    transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, ids: Ids
+) -> Accepted:
+    """See `model.ports.Ledger.accept`."""
+    known = transaction.one(
+        "SELECT uid, state FROM applies WHERE plan_digest = ? ORDER BY number DESC LIMIT 1",
+        (plan.digest,),
+    )
+    if known is not None and known[1] == "running":
+        return Accepted(known[0], "resumed", done_keys(transaction, known[0]))
+    if known is not None and known[1] == "done":
+        # The same plan holds again when its outcome was undone since: then it is a new apply.
+        if _failures(transaction, plan, frozenset()):
+            return Accepted(known[0], "already-applied", done_keys(transaction, known[0]))
+        known = None
+    if known is not None:
+        done = done_keys(transaction, known[0])
+        if done:
+            return _reopen(transaction, plan, known[0], done, now_ms)
+    failures = _failures(transaction, plan, frozenset())
+    if failures:
+        raise StalePlan(failures)
+    return _enter(transaction, plan, body, who=who, now_ms=now_ms, uid=ids.uid())
+
+
+def _enter(
+    transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, uid: str
+) -> Accepted:
+    transaction.execute(
+        "INSERT INTO plans (digest, created_at_ms, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (plan.digest, now_ms, body),
+    )
+    transaction.execute(
+        "INSERT INTO applies (uid, plan_digest, state, who, tree_commit, started_at_ms)"
+        " VALUES (?, ?, 'running', ?, ?, ?)",
+        (uid, plan.digest, who, plan.commit, now_ms),
+    )
+    transaction.many(
+        "INSERT INTO operations (apply_uid, key, verb, resource_kind, resource_name, state)"
+        " VALUES (?, ?, ?, ?, ?, 'planned')",
+        ((uid, step.key, step.verb, *step.resource) for step in plan.steps),
+    )
+    _mark(transaction, plan.steps, uid)
+    transaction.execute(
+        "UPDATE meta SET status = ? WHERE status = ?", (LedgerStatus.READY, LedgerStatus.EMPTY)
+    )
+    transaction.log(
+        "plan.accepted", now_ms, f"{who or 'somebody'} began to apply plan {plan.digest[:12]}"
+    )
+    return Accepted(uid, "new")
+
+
+def _reopen(
+    transaction: Transaction, plan: Plan, uid: str, done: frozenset[str], now_ms: int
+) -> Accepted:
+    """Go on with an apply that ended early: what it has not done must still hold."""
+    touched = frozenset(step.resource for step in plan.steps if step.key in done)
+    failures = _failures(transaction, plan, touched)
+    if failures:
+        raise StalePlan(failures)
+    transaction.execute(
+        "UPDATE applies SET state = 'running', finished_at_ms = NULL WHERE uid = ?", (uid,)
+    )
+    transaction.execute(
+        "UPDATE operations SET state = 'planned', error = '' WHERE apply_uid = ?"
+        " AND state <> 'done'",
+        (uid,),
+    )
+    _mark(transaction, (step for step in plan.steps if step.key not in done), uid)
+    transaction.log("plan.resumed", now_ms, f"plan {plan.digest[:12]} was taken up again")
+    return Accepted(uid, "resumed", done)
+
+
+def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
+    transaction.many(
+        "UPDATE resources SET operation = ? WHERE kind = ? AND name = ?",
+        {(uid, *step.resource): None for step in steps},
+    )
+
+
+def done_keys(connection: Transaction | sqlite3.Connection, apply_uid: str) -> frozenset[str]:
+    rows = connection.execute(
+        "SELECT key FROM operations WHERE apply_uid = ? AND state = 'done'", (apply_uid,)
+    )
+    return frozenset(key for (key,) in rows)
+
+
+def unfinished_apply(connection: sqlite3.Connection) -> tuple[Accepted, bytes] | None:
+    row = connection.execute(
+        "SELECT a.uid, p.body FROM applies a JOIN plans p ON p.digest = a.plan_digest"
+        " WHERE a.state = 'running' ORDER BY a.number LIMIT 1"
+    ).fetchone()
+    if row is None:
+        return None
+    uid, body = row
+    return Accepted(uid, "resumed", done_keys(connection, uid)), bytes(body)
+
+
+def finish_apply(
+    transaction: Transaction, apply_uid: str, *, state: str, summary: str, now_ms: int
+) -> None:
+    """End an apply; what it has not done is dropped and no longer keeps others off."""
+    assert state in {"done", "failed", "interrupted"}, state
+    ended = transaction.one(
+        "UPDATE applies SET state = ?, summary = ?, finished_at_ms = ?"
+        " WHERE uid = ? AND state = 'running' RETURNING plan_digest",
+        (state, summary, now_ms, apply_uid),
+    )
+    if ended is None:
+        return
+    transaction.execute(
+        "UPDATE operations SET state = 'dropped' WHERE apply_uid = ?"
+        " AND state IN ('planned', 'intended')",
+        (apply_uid,),
+    )
+    transaction.execute("UPDATE resources SET operation = '' WHERE operation = ?", (apply_uid,))
+    verb = {"done": "was applied", "failed": "was applied in part"}.get(state, "was interrupted")
+    sentence = f"plan {ended[0][:12]} {verb}" + (f": {summary}" if summary else "")
+    kind = "plan.applied" if state == "done" else f"plan.{state}"
+    transaction.log(kind, now_ms, sentence)
+
+
+# -- what must still hold -----------------------------------------------------------------
+
+
+def _failures(
+    transaction: Transaction, plan: Plan, passed_over: frozenset[ResourceKey]
+) -> Sequence[str]:
+    """Say what no longer holds of a plan; empty when it may be applied."""
+    meta = transaction.one("SELECT environment_uid, ledger_id, epoch, status, note FROM meta")
+    assert meta is not None
+    environment_uid, ledger_id, epoch, status, note = meta
+    if plan.environment_uid != environment_uid:
+        return [f"the plan is for environment {plan.environment_uid}, this is {environment_uid}"]
+    if (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
+        made = f"the plan was made with ledger {plan.ledger_id} of epoch {plan.epoch}"
+        return [f"{made}, this is {ledger_id} of epoch {epoch}"]
+    if status == LedgerStatus.RECOVERING:
+        return [f"the ledger is recovering{f': {note}' if note else ''}"]
+    failures = [
+        sentence
+        for predicate in plan.predicates
+        if predicate.resource not in passed_over
+        and (sentence := _failure(transaction, predicate, (ledger_id, epoch)))
+    ]
+    return [*failures, *_conflicts(transaction, plan)]
+
+
+def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, int]) -> str:
+    """Say what is there instead of what a predicate claims, or nothing."""
+    if predicate.claim == "ledger":
+        # Id and epoch, in whatever way they are joined.
+        wanted = predicate.value.replace("/", " ").replace(":", " ").split()
+        return "" if wanted == [ledger[0], str(ledger[1])] else "the ledger is another one"
+    key = predicate.resource
+    assert key is not None, predicate
+    row = transaction.one(
+        "SELECT s.generation, s.archived, r.started_at_ms, a.state FROM resources s"
+        " LEFT JOIN runs r ON r.uid = s.uid"
+        " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE s.kind = ? AND s.name = ?",
+        key,
+    )
+    if predicate.claim == "absent":
+        return "" if row is None or row[1] else f"{key} exists by now"
+    if row is None:
+        return f"{key} no longer exists"
+    generation, _, started_at_ms, attempt_state = row
+    if predicate.claim == "generation":
+        if str(generation) == predicate.value:
+            return ""
+        return f"{key} has generation {generation}, the plan was made for {predicate.value}"
+    if predicate.claim == "run-not-started":
+        if started_at_ms is None and attempt_state in {None, "waiting"}:
+            return ""
+        return f"{key} has started"
+    return f"{key}: {predicate.claim!r} is no claim that this release knows"
+
+
+def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:
+    """Name what an apply that is not finished is about to change."""
+    opened = {
+        ResourceKey(kind, name): uid
+        for kind, name, uid in transaction.execute(
+            "SELECT resource_kind, resource_name, apply_uid FROM operations"
+            " INDEXED BY operations_open WHERE state IN ('planned', 'intended')"
+        )
+    }
+    if not opened:
+        return ()
+    touched = dict.fromkeys(step.resource for step in plan.steps)
+    return [
+        f"{key} is being changed by apply {opened[key][:12]}" for key in touched if key in opened
+    ]

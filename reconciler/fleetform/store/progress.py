@@ -1,0 +1,99 @@
+"""
+How an attempt and its run look from outside, by the states of their jobs.
+
+Only this module says it, so that placement, records, verdicts and silence agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fleetform.agents.protocol.states import MAY_RUN, ORDER, JobState
+from fleetform.model.run import AttemptState, RunState
+from fleetform.store.database import Transaction
+from fleetform.store.rows import JOB_STATES
+
+__all__ = ["attempt_state", "refresh_runs", "run_state"]
+
+_BEGUN = ORDER[JobState.RUNNING]
+
+
+def attempt_state(known: AttemptState, jobs: Sequence[JobState]) -> AttemptState:
+    """
+    Return where an attempt is, given where it was.
+
+    It runs once every rank runs or has run. What is being ended stays so until `lifecycle` says
+    that it is over.
+    """
+    if known in {AttemptState.WAITING, AttemptState.RESERVED} and not MAY_RUN.isdisjoint(jobs):
+        # A host is ahead of this ledger, which may have been restored.
+        known = AttemptState.STARTING
+    if known is AttemptState.STARTING and all(ORDER[job] >= _BEGUN for job in jobs):
+        return AttemptState.RUNNING
+    return known
+
+
+def run_state(attempt: AttemptState, jobs: Sequence[JobState], *, silent: bool) -> RunState | None:
+    """Return what people see of a run that has a place, or None where it keeps what it had."""
+    if attempt in {AttemptState.WAITING, AttemptState.FINISHED}:
+        return None
+    if silent:
+        return RunState.UNKNOWN
+    if attempt in {AttemptState.ABORTING, AttemptState.STOPPING}:
+        return RunState.FINISHING
+    if all(ORDER[job] > _BEGUN for job in jobs):
+        return RunState.FINISHING
+    if any(ORDER[job] >= _BEGUN for job in jobs):
+        return RunState.RUNNING
+    return RunState.PREPARING
+
+
+_ATTEMPT_STATES = {state.value: state for state in AttemptState}
+
+
+def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: int) -> None:
+    """
+    Bring attempts and runs up to what their jobs say.
+
+    A run is unknown while a job of it that is not finished is on a host that is silent.
+    """
+    runs, attempts = [], []
+    for uid in run_uids:
+        row = transaction.one(
+            "SELECT r.name, r.state, r.attempt, r.started_at_ms, a.state, a.started_at_ms"
+            " FROM runs r JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+            " WHERE r.uid = ? AND r.final = 0",
+            (uid,),
+        )
+        if row is None:
+            continue
+        name, before, number, run_started, attempt_before, attempt_started = row
+        jobs = transaction.execute(
+            "SELECT j.state, j.started_at_ms, i.state FROM jobs j"
+            " LEFT JOIN instances i ON i.uid = j.instance_uid"
+            " WHERE j.run_uid = ? AND j.attempt = ?",
+            (uid, number),
+        ).fetchall()
+        states = [JOB_STATES[state] for state, _, _ in jobs]
+        silent = any(
+            instance == "unreachable" and state != "finished" for state, _, instance in jobs
+        )
+        attempt = attempt_state(_ATTEMPT_STATES[attempt_before], states)
+        state = run_state(attempt, states, silent=silent)
+        begun = [at for _, at, _ in jobs if at is not None]
+        started = attempt_started if attempt_started is not None else min(begun, default=None)
+        if attempt != attempt_before or started != attempt_started:
+            attempts.append((attempt, started, uid, number))
+        shown = state if state is not None else before
+        first = run_started if run_started is not None else started
+        if shown != before or first != run_started:
+            runs.append((shown, first, uid))
+        if first is not None and run_started is None:
+            transaction.log(
+                "run.started", now_ms, f"run {name} started", ("run", name), attempt=number
+            )
+    transaction.many(
+        "UPDATE attempts SET state = ?, started_at_ms = ? WHERE run_uid = ? AND number = ?",
+        attempts,
+    )
+    transaction.many("UPDATE runs SET state = ?, started_at_ms = ? WHERE uid = ?", runs)

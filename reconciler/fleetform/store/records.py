@@ -1,0 +1,148 @@
+"""
+Taking in what hosts say of jobs.
+
+Records come late, twice, and out of order. A state only moves forward, so that what is taken in
+does not depend on any of that. A job that ends gives back its units in the same transaction; what
+the host keeps of it is forgotten later, when its output is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
+from fleetform.agents.protocol.states import Cause, JobState, moves_forward
+from fleetform.store.database import Transaction, to_json
+from fleetform.store.loss import free_units
+from fleetform.store.progress import refresh_runs
+from fleetform.store.rows import JOB_STATES
+
+__all__ = ["commit_records"]
+
+_MOVE = (
+    "UPDATE jobs SET state = ?, gen = max(gen, ?), cause = ?, exit_code = ?, signal = ?,"
+    " message = ?, started_at_ms = coalesce(?, started_at_ms), finished_at_ms = ?,"
+    " peak_memory_bytes = coalesce(?, peak_memory_bytes), cpu_time_ms = coalesce(?, cpu_time_ms),"
+    " log_bytes = max(log_bytes, ?) WHERE run_uid = ? AND attempt = ? AND rank = ?"
+)
+
+
+def commit_records(
+    transaction: Transaction,
+    instance_uid: str,
+    records: Sequence[JobRecord],
+    cursor: Cursor | None,
+    *,
+    snapshot: bool,
+    now_ms: int,
+) -> tuple[JobKey, ...]:
+    """See `model.ports.Ledger.commit_records`."""
+    moved = _news(transaction, instance_uid, records)
+    transaction.many(_MOVE, (_values(record, now_ms) for record in moved.values()))
+    ended = [record for record in moved.values() if record.state is JobState.FINISHED]
+    free_units(transaction, [record.job_uid for record in ended])
+    refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
+    _log(transaction, ended, now_ms)
+    if cursor is not None:
+        _keep_cursor(transaction, instance_uid, cursor, snapshot=snapshot)
+    return tuple(moved)
+
+
+def _news(
+    transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
+) -> dict[JobKey, JobRecord]:
+    """
+    Pick the records that move a job of this instance, the furthest of each.
+
+    A record without a row, or with another uid, is foreign: shown by who compares, never taken.
+    """
+    known: dict[JobKey, JobState | None] = {}
+    news: dict[JobKey, JobRecord] = {}
+    for record in records:
+        if record.key not in known:
+            row = transaction.one(
+                "SELECT state FROM jobs WHERE run_uid = ? AND attempt = ? AND rank = ?"
+                " AND uid = ? AND instance_uid = ?",
+                (*record.key, record.job_uid, instance_uid),
+            )
+            known[record.key] = None if row is None else JOB_STATES[row[0]]
+        state = known[record.key]
+        if state is not None and moves_forward(state, record.state):
+            known[record.key] = record.state
+            # Kept in the order in which jobs were first heard of.
+            news[record.key] = record
+    return news
+
+
+def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
+    ended = record.state is JobState.FINISHED
+    started = record.started_at_ms
+    if started is None and record.state in {JobState.RUNNING, JobState.CLEANING}:
+        started = now_ms
+    finished = (
+        (record.finished_at_ms if record.finished_at_ms is not None else now_ms) if ended else None
+    )
+    return (
+        record.state.value,
+        record.gen,
+        record.cause.value if ended and record.cause is not None else "",
+        record.exit_code,
+        record.signal,
+        record.message,
+        started,
+        finished,
+        record.peak_memory_bytes,
+        record.cpu_time_ms,
+        record.log_bytes,
+        *record.key,
+    )
+
+
+def _keep_cursor(
+    transaction: Transaction, instance_uid: str, cursor: Cursor, *, snapshot: bool
+) -> None:
+    # A snapshot replaces the cursor; events of one log only move it forward.
+    transaction.execute(
+        "UPDATE instances SET log_id = ?1, log_number = ?2 WHERE uid = ?3"
+        " AND (log_id <> ?1 OR log_number < ?2 OR ?4 AND log_number <> ?2)",
+        (cursor.log_id, cursor.number, instance_uid, snapshot),
+    )
+
+
+# -- events -------------------------------------------------------------------------------
+
+
+def _log(transaction: Transaction, ended: Sequence[JobRecord], now_ms: int) -> None:
+    for record in ended:
+        row = transaction.one("SELECT name, nodes FROM runs WHERE uid = ?", (record.key.run_uid,))
+        assert row is not None
+        name, nodes = row
+        who = f"run {name}" if nodes == 1 else f"job {record.key.rank} of run {name}"
+        transaction.log(
+            "job.finished",
+            now_ms,
+            f"{who} {_ending(record)}",
+            ("run", name),
+            attempt=record.key.attempt,
+            rank=record.key.rank,
+            data=to_json({"cause": record.cause, "exit_code": record.exit_code}),
+        )
+
+
+_ENDINGS = {
+    Cause.OOM: "was killed because it used more memory than it was allotted",
+    Cause.MAX_DURATION: "was ended at its time limit",
+    Cause.STOPPED: "was stopped",
+    Cause.LOST: "was lost",
+    Cause.NEVER_STARTED: "never started",
+    Cause.PREPARE_FAILED: "could not be prepared",
+}
+
+
+def _ending(record: JobRecord) -> str:
+    if record.cause is Cause.EXITED:
+        return f"exited with code {record.exit_code}"
+    if record.cause is Cause.SIGNAL:
+        return f"was ended by signal {record.signal}"
+    ending = _ENDINGS.get(record.cause, "ended") if record.cause is not None else "ended"
+    return f"{ending}: {record.message}" if record.message else ending

@@ -1,0 +1,138 @@
+"""
+Rows to values: which columns make a run, an attempt, a job, an instance, an allocation.
+
+The order of columns here is the order in which the functions below unpack them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetform.agents.protocol.messages import Cursor, JobKey
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
+from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid
+from fleetform.model.template import from_document
+
+__all__ = ["ALLOCATION", "ATTEMPT", "INSTANCE", "JOB", "JOB_STATES", "RUN", "RUN_STATES",
+           "allocation_of", "attempt_of", "gpus_text", "instance_of", "job_of", "prefixed",
+           "run_of"]  # fmt: skip
+
+# Looking a value up in a dictionary takes a fifth of the enumeration's own call.
+JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
+RUN_STATES: Mapping[str, RunState] = {state.value: state for state in RunState}
+_CAUSES: Mapping[str, Cause | None] = {"": None, **{cause.value: cause for cause in Cause}}
+_ATTEMPT_STATES = {state.value: state for state in AttemptState}
+_INSTANCE_STATES = {state.value: state for state in InstanceState}
+
+RUN = (
+    "uid", "name", "state", "number", "attempt", "generation", "cause", "message",
+    "stop_requested", "submitted_at_ms", "started_at_ms", "finished_at_ms", "not_before_ms",
+    "uncounted", "after_uid", "parent", "document",
+)  # fmt: skip
+ATTEMPT = (
+    "run_uid", "number", "state", "submitted_at_ms", "started_at_ms", "finished_at_ms", "cause",
+    "message",
+)  # fmt: skip
+JOB = (
+    "uid", "run_uid", "attempt", "rank", "state", "gen", "instance_uid", "boot_id",
+    "stop_wanted", "cpu_millicores", "memory_bytes", "memory_limited", "disk_bytes", "gpus",
+    "blocks", "cause", "exit_code", "signal", "message", "started_at_ms", "finished_at_ms",
+    "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes",
+)  # fmt: skip
+INSTANCE = (
+    "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
+    "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
+    "log_id", "log_number", "declared", "parts", "message",
+)  # fmt: skip
+ALLOCATION = (
+    "instance_uid", "job_uid", "run_uid", "cpu_millicores", "memory_bytes", "disk_bytes",
+    "gpus", "blocks",
+)  # fmt: skip
+
+
+def prefixed(table: str, columns: Sequence[str]) -> str:
+    """Return `t.a, t.b`: the columns as a statement names them."""
+    return ", ".join(f"{table}.{column}" for column in columns)
+
+
+def run_of(row: Sequence[Any]) -> Run:
+    uid, name, state, number, *rest, parent, document = row
+    template = from_document(name, json.loads(document), parent=parent)
+    return Run(RunUid(uid), name, template, RUN_STATES[state], number, *rest)
+
+
+def attempt_of(row: Sequence[Any], jobs: Sequence[Job]) -> Attempt:
+    run_uid, number, state, *rest = row
+    return Attempt(RunUid(run_uid), number, _ATTEMPT_STATES[state], tuple(jobs), *rest)
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    (uid, run_uid, attempt, rank, state, gen, instance_uid, boot_id, stop_wanted, cpu, memory,
+     memory_limited, disk, gpus, blocks, cause, exit_code, signal, message, started, finished,
+     forgotten, peak, cpu_time, log_bytes) = row  # fmt: skip
+    return Job(
+        uid,
+        JobKey(run_uid, attempt, rank),
+        JOB_STATES[state],
+        gen,
+        instance_uid,
+        boot_id,
+        bool(stop_wanted),
+        cpu,
+        memory,
+        bool(memory_limited),
+        disk,
+        tuple(gpus.split(" ")) if gpus else (),
+        blocks,
+        _CAUSES[cause],
+        exit_code,
+        signal,
+        message,
+        started,
+        finished,
+        bool(forgotten),
+        peak,
+        cpu_time,
+        log_bytes,
+    )
+
+
+def gpus_text(gpus: Sequence[str]) -> str:
+    """Write the UUIDs of GPUs, which have no spaces, as one text."""
+    assert not any(" " in gpu for gpu in gpus)
+    return " ".join(gpus)
+
+
+def instance_of(row: Sequence[Any]) -> Instance:
+    (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
+     address, boot_id, install_id, log_id, log_number, declared, parts, message) = row  # fmt: skip
+    return Instance(
+        uid=uid,
+        name=name,
+        fleet=fleet,
+        number=number,
+        state=_INSTANCE_STATES[state],
+        generation=generation,
+        sharing=sharing,
+        blocks=blocks,
+        cpu_millicores=cpu,
+        memory_bytes=memory,
+        disk_bytes=disk,
+        gpus=tuple(Gpu(**gpu) for gpu in json.loads(gpus)) if gpus else (),
+        address=address,
+        boot_id=boot_id,
+        install_id=install_id,
+        cursor=Cursor(log_id, log_number) if log_id else None,
+        declared=json.loads(declared) if declared else {},
+        parts=parts,
+        message=message,
+    )
+
+
+def allocation_of(row: Sequence[Any]) -> Allocation:
+    instance_uid, job_uid, run_uid, cpu, memory, disk, gpus, blocks = row
+    held = tuple(gpus.split(" ")) if gpus else ()
+    return Allocation(instance_uid, job_uid, run_uid, cpu, memory, disk, held, blocks)

@@ -1,0 +1,78 @@
+"""
+Whether a file is a ledger of ours, of this release, and of this environment.
+
+Looked at before anything is read from it, by writer and snapshot alike. A file of no bytes is
+damage and not a new ledger: a full disk or a broken copy leaves one, and taking it for new would
+run everything again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from fleetform.store.database import translated
+from fleetform.store.errors import (
+    DamagedLedgerError,
+    ForeignLedgerError,
+    NewerLedgerError,
+    OlderLedgerError,
+)
+from fleetform.store.schema import VERSION, read_version
+
+__all__ = ["require_current", "require_known", "require_owner", "require_sound"]
+
+_RESTORE = "restore a copy of it, or move it away and run `fleetform state rebuild`"
+
+
+def require_sound(path: Path) -> None:
+    """Refuse what is there and cannot be a database; what is missing passes."""
+    if path.exists() and not path.stat().st_size:
+        raise DamagedLedgerError(
+            f"the ledger {path} is empty: its content was lost", advice=_RESTORE
+        )
+
+
+def require_known(connection: sqlite3.Connection, path: Path) -> str:
+    """
+    Return the version of the schema, which may be an older one.
+
+    Raises:
+        DamagedLedgerError: The database is none of ours.
+        NewerLedgerError: A later release has upgraded it.
+    """
+    with translated():
+        version = read_version(connection)
+    if version is None:
+        raise DamagedLedgerError(f"{path} is a database, but not a ledger", advice=_RESTORE)
+    if version > VERSION:
+        raise NewerLedgerError(
+            f"the ledger {path} has version {version}, and this fleetform knows {VERSION}",
+            advice="upgrade fleetform",
+        )
+    return version
+
+
+def require_owner(connection: sqlite3.Connection, path: Path, environment_uid: str) -> None:
+    with translated():
+        row = connection.execute("SELECT environment_uid FROM meta").fetchone()
+    if row is None:
+        raise DamagedLedgerError(f"the ledger {path} does not say whose it is", advice=_RESTORE)
+    (owner,) = row
+    if owner != environment_uid:
+        raise ForeignLedgerError(
+            f"the ledger {path} belongs to environment {owner}, not to {environment_uid}",
+            advice="check the uid in environment.yaml: it names the state, and never changes",
+            owner=owner,
+        )
+
+
+def require_current(connection: sqlite3.Connection, path: Path, environment_uid: str) -> None:
+    """Refuse everything but this environment's ledger in this release's version."""
+    version = require_known(connection, path)
+    if version < VERSION:
+        raise OlderLedgerError(
+            f"the ledger {path} has version {version}, and this fleetform needs {VERSION}",
+            advice="run `fleetform apply`, which upgrades it and keeps a copy",
+        )
+    require_owner(connection, path, environment_uid)

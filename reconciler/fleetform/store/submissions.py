@@ -1,0 +1,289 @@
+"""
+Runs' rows as a plan asks for them: submitted, changed in place, stopped, archived, restored.
+
+The resource's row says what the tree wants and the run's row what was frozen for execution; they
+differ while a finished run is `stale`. Submitting a name again makes another run: the earlier one
+keeps its row, its attempts and its number in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model.plan import Step
+from fleetform.model.ports import StepOutcome
+from fleetform.model.run import RunState
+from fleetform.store.context import Context
+from fleetform.store.database import Transaction, to_json
+
+__all__ = ["Submission", "archive", "insert_runs", "restore", "stop", "submit", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """
+    One run to be written; digests and document as in its resource.
+
+    `after_uid` names an earlier run of the same name that must be over first, or is empty.
+    """
+
+    name: str
+    document: Mapping[str, Any]
+    digest: str
+    execution_digest: str
+    own_digest: str
+    type: str
+    parent: str
+    element: str
+    protected: bool
+    after_uid: str = ""
+
+
+# -- submit -------------------------------------------------------------------------------
+
+
+def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    insert_runs(context, [_submission(step.resource.name, step.arguments) for step in steps])
+
+
+def _submission(name: str, said: Mapping[str, Any]) -> Submission:
+    return Submission(
+        name=name,
+        document=said["document"],
+        digest=said["digest"],
+        execution_digest=said["execution_digest"],
+        own_digest=said["own_digest"],
+        type=said.get("type", "task"),
+        parent=said.get("parent", ""),
+        element=said.get("element", ""),
+        protected=bool(said.get("protected", False)),
+        after_uid=said.get("after_uid", ""),
+    )
+
+
+_INSERT_RUN = (
+    "INSERT INTO runs (number, uid, name, type, parent, element, state, listed, nodes, attempt,"
+    " submitted_at_ms, execution_digest, replaces, after_uid, tree_commit, who, document)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+# The row may be there: of an earlier run, or a tombstone.
+_PUT_RESOURCE = (
+    "INSERT INTO resources (kind, name, uid, type, generation, digest, execution_digest,"
+    " own_digest, state, protected, parent, element, rerun_mark, document)"
+    " VALUES ('run', ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
+    " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
+    " generation = generation + 1, digest = excluded.digest,"
+    " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
+    " archived = 0, protected = excluded.protected, parent = excluded.parent,"
+    " element = excluded.element, rerun_mark = max(rerun_mark, excluded.rerun_mark),"
+    " document = excluded.document"
+)
+
+
+def insert_runs(context: Context, submissions: Sequence[Submission]) -> list[str]:
+    """Write runs with their first attempt and its jobs; returns their uids in the same order."""
+    transaction, now_ms = context.transaction, context.now_ms
+    earlier = _displace(transaction, [one.name for one in submissions])
+    (last,) = transaction.one("SELECT coalesce(max(number), 0) FROM runs") or (0,)
+    uids = [context.ids.uid() for _ in submissions]
+    runs: list[tuple[Any, ...]] = []
+    resources: list[tuple[Any, ...]] = []
+    jobs: list[tuple[str, int, int, str]] = []
+    for number, (uid, one) in enumerate(zip(uids, submissions, strict=True), last + 1):
+        document = to_json(one.document)
+        replaces, replaced_open = earlier.get(one.name, ("", False))
+        # Two runs of a name may write to the same places.
+        after_uid = one.after_uid or (replaces if replaced_open else "")
+        nodes = one.document.get("nodes", 1)
+        state = (
+            RunState.PENDING if one.document.get("depends_on") or after_uid else RunState.SUBMITTED
+        )
+        runs.append(
+            (number, uid, one.name, one.type, one.parent, one.element, state, nodes, now_ms,
+             one.execution_digest, replaces, after_uid, context.commit, context.who, document)
+        )  # fmt: skip
+        resources.append(
+            (one.name, uid, one.type, one.digest, one.execution_digest, one.own_digest,
+             int(one.protected), one.parent, one.element, one.document.get("rerun", 0), document)
+        )  # fmt: skip
+        jobs.extend((uid, 1, rank, context.ids.uid()) for rank in range(nodes))
+        transaction.log("run.submitted", now_ms, f"run {one.name} was submitted", ("run", one.name))
+    transaction.many(_INSERT_RUN, runs)
+    transaction.many(_PUT_RESOURCE, resources)
+    transaction.many(
+        "INSERT INTO attempts (run_uid, number, state, submitted_at_ms)"
+        " VALUES (?, 1, 'waiting', ?)",
+        ((uid, now_ms) for uid in uids),
+    )
+    insert_jobs(transaction, jobs)
+    return uids
+
+
+def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, str]]) -> None:
+    """Write waiting jobs: (run uid, attempt, rank, job uid)."""
+    transaction.many(
+        "INSERT INTO jobs (run_uid, attempt, rank, uid, state) VALUES (?, ?, ?, ?, 'waiting')", jobs
+    )
+
+
+def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """Take earlier runs of these names off the list; returns uid and whether not over, by name."""
+    earlier: dict[str, tuple[str, bool]] = {}
+    for name in names:
+        row = transaction.one(
+            "SELECT r.uid, r.final FROM resources s JOIN runs r ON r.uid = s.uid"
+            " WHERE s.kind = 'run' AND s.name = ?",
+            (name,),
+        )
+        if row is not None:
+            earlier[name] = (row[0], not row[1])
+    transaction.many(
+        "UPDATE runs SET listed = 0 WHERE uid = ?", [(uid,) for uid, _ in earlier.values()]
+    )
+    return earlier
+
+
+# -- change in place ----------------------------------------------------------------------
+
+
+def update(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    for step in steps:
+        _update_one(context, step)
+
+
+def _update_one(context: Context, step: Step) -> None:
+    """
+    Give a run another document, as far as where it stands allows.
+
+    Waiting: all of it. At work: what does not change its execution. Over: the resource alone,
+    for what was executed stays what it was.
+    """
+    transaction, said, name = context.transaction, step.arguments, step.resource.name
+    row = transaction.one(
+        "SELECT r.uid, r.final, r.execution_digest, r.nodes, r.attempt, a.state"
+        " FROM resources s JOIN runs r ON r.uid = s.uid"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE s.kind = 'run' AND s.name = ?",
+        (name,),
+    )
+    assert row is not None, f"{step.resource} has no run"
+    uid, final, executed, nodes, attempt, attempt_state = row
+    waits = attempt_state == "waiting" and not final
+    if not final and not waits and said["execution_digest"] != executed:
+        _refuse(context, step)
+        return
+    _write_resource(transaction, step)
+    transaction.execute(
+        "UPDATE runs SET stale = ? WHERE uid = ?", (int(said.get("stale", False)), uid)
+    )
+    if not final:
+        wanted = said["document"].get("nodes", 1)
+        transaction.execute(
+            "UPDATE runs SET document = ?, execution_digest = ?, nodes = ?, type = ?,"
+            " generation = generation + 1 WHERE uid = ?",
+            (to_json(said["document"]), said["execution_digest"], wanted, said["type"], uid),
+        )
+        if wanted != nodes:
+            _resize(context, uid, attempt, wanted)
+    transaction.log("run.updated", context.now_ms, f"run {name} was changed", step.resource)
+
+
+def _refuse(context: Context, step: Step) -> None:
+    """The run was placed between the plan's acceptance and this step: the next plan holds it."""
+    sentence = f"run {step.resource.name} has started, so its execution was not changed"
+    context.transaction.execute(
+        "UPDATE operations SET state = 'failed', error = ? WHERE apply_uid = ? AND key = ?",
+        (sentence, context.apply_uid, step.key),
+    )
+    context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
+
+
+def _write_resource(transaction: Transaction, step: Step) -> None:
+    said = step.arguments
+    transaction.execute(
+        "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
+        " own_digest = ?, type = ?, archived = 0, protected = ?,"
+        " rerun_mark = max(rerun_mark, ?), document = ? WHERE kind = 'run' AND name = ?",
+        (
+            said["digest"],
+            said["execution_digest"],
+            said["own_digest"],
+            said["type"],
+            int(said.get("protected", False)),
+            said["document"].get("rerun", 0),
+            to_json(said["document"]),
+            step.resource.name,
+        ),
+    )
+
+
+def _resize(context: Context, uid: str, attempt: int, nodes: int) -> None:
+    """Give a waiting attempt another number of jobs; no host knows any of them."""
+    context.transaction.execute(
+        "DELETE FROM jobs WHERE run_uid = ? AND attempt = ? AND state = 'waiting'", (uid, attempt)
+    )
+    insert_jobs(
+        context.transaction, [(uid, attempt, rank, context.ids.uid()) for rank in range(nodes)]
+    )
+
+
+# -- stop, archive, restore ---------------------------------------------------------------
+
+
+def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    """Ask for the end; the manager of runs brings it about."""
+    for step in steps:
+        cause = step.arguments.get("cause") or "stopped"
+        asked = context.transaction.execute(
+            "UPDATE runs SET stop_requested = ?, generation = generation + 1"
+            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)"
+            " AND final = 0 AND stop_requested = ''",
+            (cause, step.resource.name),
+        )
+        if asked.rowcount:
+            context.transaction.log(
+                "run.stop-requested",
+                context.now_ms,
+                f"run {step.resource.name} is to end ({cause})",
+                step.resource,
+            )
+
+
+def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    names = [(step.resource.name,) for step in steps]
+    context.transaction.many(
+        "UPDATE resources SET archived = 1, generation = generation + 1"
+        " WHERE kind = 'run' AND name = ? AND archived = 0",
+        names,
+    )
+    context.transaction.many(
+        "UPDATE runs SET listed = 0"
+        " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
+        names,
+    )
+    for step in steps:
+        context.transaction.log(
+            "run.archived",
+            context.now_ms,
+            f"run {step.resource.name} left the tree; its result is kept",
+            step.resource,
+        )
+
+
+def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    for step in steps:
+        _write_resource(context.transaction, step)
+        context.transaction.execute(
+            "UPDATE runs SET listed = 1"
+            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
+            (step.resource.name,),
+        )
+        context.transaction.log(
+            "run.restored",
+            context.now_ms,
+            f"run {step.resource.name} is in the tree again, with the result it had",
+            step.resource,
+        )

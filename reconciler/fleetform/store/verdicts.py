@@ -1,0 +1,230 @@
+"""
+Carrying out what `lifecycle` decided about runs.
+
+A verdict was made from rows read a moment ago. One that no longer applies is dropped without a
+word: the next round decides anew from what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGang, Wait
+from fleetform.model.ports import Ids
+from fleetform.model.run import FINAL, RunState, RunUid
+from fleetform.store.database import Transaction
+from fleetform.store.progress import refresh_runs
+from fleetform.store.submissions import insert_jobs
+from fleetform.store.usage import record_usage
+
+__all__ = ["commit_verdicts"]
+
+
+def commit_verdicts(
+    transaction: Transaction, verdicts: Sequence[tuple[RunUid, Next]], *, now_ms: int, ids: Ids
+) -> None:
+    """See `model.ports.Ledger.commit_verdicts`."""
+    for uid, verdict in verdicts:
+        if isinstance(verdict, Wait):
+            continue
+        run = _read(transaction, uid)
+        if run is not None:
+            _CARRY_OUT[type(verdict)](transaction, run, verdict, now_ms, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where a run that is not over is at this moment."""
+
+    uid: str
+    name: str
+    nodes: int
+    attempt: int
+    attempt_state: str
+
+
+def _read(transaction: Transaction, uid: str) -> _Standing | None:
+    row = transaction.one(
+        "SELECT r.uid, r.name, r.nodes, r.attempt, a.state FROM runs r"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE r.uid = ? AND r.final = 0",
+        (uid,),
+    )
+    return None if row is None else _Standing(*row)
+
+
+# -- passing the commit point -------------------------------------------------------------
+
+
+def _pass_commit_point(
+    transaction: Transaction, run: _Standing, _: AllPrepared, now_ms: int, __: Ids
+) -> None:
+    """From here the attempt may have run: every rank is prepared, under the boot it was given."""
+    jobs = transaction.execute(
+        "SELECT j.state, j.boot_id = i.boot_id, i.state <> 'terminated' FROM jobs j"
+        " JOIN instances i ON i.uid = j.instance_uid WHERE j.run_uid = ? AND j.attempt = ?",
+        (run.uid, run.attempt),
+    ).fetchall()
+    if run.attempt_state != "reserved" or len(jobs) != run.nodes:
+        return
+    if not all(job == ("prepared", 1, 1) for job in jobs):
+        return
+    transaction.execute(
+        "UPDATE jobs SET state = 'starting', gen = gen + 1 WHERE run_uid = ? AND attempt = ?",
+        (run.uid, run.attempt),
+    )
+    transaction.execute(
+        "UPDATE attempts SET state = 'starting' WHERE run_uid = ? AND number = ?",
+        (run.uid, run.attempt),
+    )
+    _raise_generation(transaction, run)
+    refresh_runs(transaction, (run.uid,), now_ms=now_ms)
+
+
+# -- ending a gang ------------------------------------------------------------------------
+
+
+def _stop_gang(
+    transaction: Transaction, run: _Standing, verdict: StopGang, now_ms: int, _: Ids
+) -> None:
+    if run.attempt_state == "finished":
+        return
+    _end_jobs(transaction, run, verdict.message, now_ms)
+    # Before its commit point an attempt is taken back, after it it is ended.
+    taken_back = run.attempt_state in {"waiting", "reserved", "aborting"}
+    stopping = transaction.execute(
+        "UPDATE attempts SET state = ?, cause = ?, message = ? WHERE run_uid = ? AND number = ?"
+        # The first reason is why it ended; later ones only find it ending.
+        " AND state NOT IN ('aborting', 'stopping')",
+        (
+            "aborting" if taken_back else "stopping",
+            verdict.cause,
+            verdict.message,
+            run.uid,
+            run.attempt,
+        ),
+    )
+    if not stopping.rowcount:
+        return
+    _raise_generation(transaction, run)
+    refresh_runs(transaction, (run.uid,), now_ms=now_ms)
+    transaction.log(
+        "run.stopping",
+        now_ms,
+        f"run {run.name} is being ended: {verdict.message or verdict.cause}",
+        ("run", run.name),
+        attempt=run.attempt,
+    )
+
+
+def _end_jobs(transaction: Transaction, run: _Standing, message: str, now_ms: int) -> None:
+    """Mark what a host may know to be stopped, and end what none does."""
+    transaction.execute(
+        "UPDATE jobs SET state = 'finished', cause = 'never_started', message = ?,"
+        " finished_at_ms = ?, forgotten = 1, gen = gen + 1"
+        " WHERE run_uid = ? AND attempt = ? AND state = 'waiting'",
+        (message, now_ms, run.uid, run.attempt),
+    )
+    transaction.execute(
+        "UPDATE jobs SET stop_wanted = 1, gen = gen + 1"
+        " WHERE run_uid = ? AND attempt = ? AND state <> 'finished' AND stop_wanted = 0",
+        (run.uid, run.attempt),
+    )
+
+
+# -- ending an attempt --------------------------------------------------------------------
+
+
+def _requeue(
+    transaction: Transaction, run: _Standing, verdict: Requeue, now_ms: int, ids: Ids
+) -> None:
+    left = transaction.one(
+        "SELECT 1 FROM jobs WHERE run_uid = ? AND attempt = ? AND state <> 'finished'",
+        (run.uid, run.attempt),
+    )
+    if left is not None:
+        # No second attempt without proof that the first is dead.
+        return
+    _finish_attempt(transaction, run, verdict.cause, verdict.message, now_ms)
+    following = run.attempt + 1
+    transaction.execute(
+        "UPDATE attempts SET counted = ? WHERE run_uid = ? AND number = ?",
+        (int(verdict.counted), run.uid, run.attempt),
+    )
+    transaction.execute(
+        "INSERT INTO attempts (run_uid, number, state, submitted_at_ms)"
+        " VALUES (?, ?, 'waiting', ?)",
+        (run.uid, following, now_ms),
+    )
+    insert_jobs(transaction, [(run.uid, following, rank, ids.uid()) for rank in range(run.nodes)])
+    later = verdict.not_before_ms > now_ms
+    transaction.execute(
+        "UPDATE runs SET attempt = ?, state = ?, not_before_ms = ?, cause = ?, message = ?,"
+        " uncounted = uncounted + ?, generation = generation + 1 WHERE uid = ?",
+        (
+            following,
+            RunState.PENDING if later else RunState.SUBMITTED,
+            verdict.not_before_ms,
+            verdict.cause,
+            verdict.message,
+            int(not verdict.counted),
+            run.uid,
+        ),
+    )
+    transaction.log(
+        "run.requeued",
+        now_ms,
+        f"run {run.name} is tried again: {verdict.message or verdict.cause}",
+        ("run", run.name),
+        attempt=following,
+    )
+
+
+def _finish(transaction: Transaction, run: _Standing, verdict: Finish, now_ms: int, _: Ids) -> None:
+    """
+    End a run for good.
+
+    A job that may still run, as on a host that was given up, is marked to be stopped and keeps
+    its units until its end is proved.
+    """
+    state = RunState(verdict.state)
+    assert state in FINAL, state
+    _end_jobs(transaction, run, verdict.message, now_ms)
+    _finish_attempt(transaction, run, verdict.cause, verdict.message, now_ms)
+    transaction.execute(
+        "UPDATE runs SET state = ?, final = 1, cause = ?, message = ?, finished_at_ms = ?,"
+        " generation = generation + 1 WHERE uid = ?",
+        (state, verdict.cause, verdict.message, now_ms, run.uid),
+    )
+    transaction.log(
+        f"run.{state}",
+        now_ms,
+        f"run {run.name} is {state}" + (f": {verdict.message}" if verdict.message else ""),
+        ("run", run.name),
+        attempt=run.attempt,
+    )
+
+
+def _finish_attempt(
+    transaction: Transaction, run: _Standing, cause: str, message: str, now_ms: int
+) -> None:
+    transaction.execute(
+        "UPDATE attempts SET state = 'finished', cause = ?, message = ?, finished_at_ms = ?"
+        " WHERE run_uid = ? AND number = ?",
+        (cause, message, now_ms, run.uid, run.attempt),
+    )
+    record_usage(transaction, run.uid, run.attempt, cause=cause)
+
+
+def _raise_generation(transaction: Transaction, run: _Standing) -> None:
+    transaction.execute("UPDATE runs SET generation = generation + 1 WHERE uid = ?", (run.uid,))
+
+
+_CARRY_OUT: Mapping[type[Any], Callable[[Transaction, _Standing, Any, int, Ids], None]] = {
+    AllPrepared: _pass_commit_point,
+    StopGang: _stop_gang,
+    Requeue: _requeue,
+    Finish: _finish,
+}

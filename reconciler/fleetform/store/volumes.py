@@ -1,0 +1,78 @@
+"""Volumes' rows: made with the intent, so that the directory's owner has a uid before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetform.model.plan import Step
+from fleetform.model.ports import StepOutcome
+from fleetform.store.context import Context
+from fleetform.store.database import to_json
+
+__all__ = ["begin_make", "fail_make", "finish_drop", "finish_write"]
+
+
+def begin_make(context: Context, step: Step) -> None:
+    context.transaction.execute(
+        "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
+        " VALUES ('volume', ?, ?, 'volume', 'making', '{}', ?) ON CONFLICT DO NOTHING",
+        (step.resource.name, context.ids.uid(), context.apply_uid),
+    )
+
+
+def fail_make(context: Context, step: Step) -> None:
+    """
+    Take the row of a volume that was never made out again.
+
+    Left in, its next plan would show a replacement, which is destructive; making the directory
+    again is harmless.
+    """
+    context.transaction.execute(
+        "DELETE FROM resources WHERE kind = 'volume' AND name = ? AND state = 'making'",
+        (step.resource.name,),
+    )
+
+
+def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
+    for step, outcome in zip(steps, outcomes, strict=True):
+        said = step.arguments
+        before = context.transaction.one(
+            "SELECT state FROM resources WHERE kind = 'volume' AND name = ?", (step.resource.name,)
+        )
+        assert before is not None, f"{step.resource} has no row: was its step begun?"
+        context.transaction.execute(
+            "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
+            " own_digest = ?, state = 'present', protected = ?, document = ?, outputs = ?"
+            " WHERE kind = 'volume' AND name = ?",
+            (
+                said["digest"],
+                said["execution_digest"],
+                said["own_digest"],
+                int(said.get("protected", False)),
+                to_json(said["document"]),
+                to_json(dict(outcome.outputs)),
+                step.resource.name,
+            ),
+        )
+        verb = "made" if before[0] == "making" else "updated"
+        context.transaction.log(
+            f"volume.{verb}",
+            context.now_ms,
+            f"volume {step.resource.name} was {verb}",
+            step.resource,
+        )
+
+
+def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    for step in steps:
+        context.transaction.execute(
+            "DELETE FROM resources WHERE kind = 'volume' AND name = ?", (step.resource.name,)
+        )
+        kept = step.verb == "volume.forget"
+        context.transaction.log(
+            "volume.forgotten" if kept else "volume.removed",
+            context.now_ms,
+            f"volume {step.resource.name} was "
+            + ("forgotten; its data stays where it is" if kept else "removed with its data"),
+            step.resource,
+        )
