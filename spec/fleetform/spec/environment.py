@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from fleetform.spec.desired import Environment, Rules
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
 from fleetform.spec.quantities.ranges import shown
 
@@ -67,8 +66,3 @@ class EnvironmentDocument(Model):
 
     rules: RulesDocument | None = None
     """What is allowed without asking twice. Example: `{allow_destroy: true}`."""
-
-    def environment(self) -> Environment:
-        """The value that everything above works on; what is not said is the rules' default."""
-        said = self.rules.to_canonical() if self.rules else {}
-        return Environment(self.name, self.uid, Rules(**said))

@@ -179,9 +179,7 @@ DEFAULTS: Mapping[str, Mapping[str, str | int | bool]] = {
         "on_change": "hold",
         "rerun": 0,
         "volumes.read_only": False,
-        "depends_on.when": "all",
-        "depends_on.runs.when": "succeeded",
-        "depends_on.runs.each": False,
+        "depends_on.each": False,
     },
     "volume": {"deletion_policy": "retain"},
 }

@@ -235,15 +235,15 @@ class Builder:
 
     def _take_alias(self, event: AliasEvent) -> None:
         place = self._span(event)
-        name = event.anchor
+        name, shown = event.anchor, _shown(event.anchor)
         if name not in self._anchors:
             self.report(
                 "unknown-anchor",
                 "An alias names an anchor that is not there",
                 place,
-                f"`*{name}` repeats what is marked `&{name}`, and no such mark stands above it"
+                f"`*{shown}` repeats what is marked `&{shown}`, and no such mark stands above it"
                 " in this document.",
-                f"Mark the value with `&{name}`, or put the text in quotes if it begins with `*`.",
+                f"Mark the value with `&{shown}`, or put the text in quotes if it begins with `*`.",
             )
             self._attach(_NO_NODE._replace(place=place), 0)
             return
@@ -253,7 +253,7 @@ class Builder:
                 "recursive-anchor",
                 "A value contains itself",
                 place,
-                f"`*{name}` stands inside of what `&{name}` marks, so it has no end.",
+                f"`*{shown}` stands inside of what `&{shown}` marks, so it has no end.",
                 "Write out what is meant here.",
             )
             self._attach(_NO_NODE._replace(place=place), 0)
@@ -292,10 +292,11 @@ class Builder:
         if not isinstance(node, ScalarNode):
             self._report_complex_key(node)
             return _NO_NODE
-        first = frame.seen.setdefault(node.raw, node)
-        if first is not node:
+        first = frame.seen.get(node.raw)
+        if first is not None:
             self._report_duplicate(node.raw, first.place, node.place)
             return _NO_NODE
+        frame.seen[node.raw] = node
         return node
 
     def _merge(self, frame: _Frame, key: ScalarNode, node: Node) -> None:
@@ -323,7 +324,7 @@ class Builder:
                 "Put it in quotes if it is a name, such as a commit's.",
             )
             return raw
-        if isinstance(value, int) and len(raw) > 1:
+        if raw[0] in "0+-" and isinstance(value, int):
             digits = raw.lstrip("+-")
             if digits[0] == "0" and digits[1:].isdigit():
                 self._warn_leading_zero(raw, digits, value, place)
@@ -428,7 +429,7 @@ class Builder:
             "leading-zero",
             "A number begins with a zero",
             place,
-            f"`{raw}` is the number {value} here.{eight}",
+            f"`{_shown(raw)}` is the number {value} here.{eight}",
             f'Write {value}, or "{raw}" if the zero matters, or 0o{digits.lstrip("0")} if it counts in eights.'
             if is_octal and digits.strip("0")
             else f'Write {value}, or "{raw}" if the zero matters.',

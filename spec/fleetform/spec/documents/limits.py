@@ -13,7 +13,7 @@ class Limits:
     Bounds of one file; what is beyond is a finding.
 
     The defaults let ten thousand documents of thirty values stand in one file, and keep the
-    worst file that can be made below two seconds and 200 MB on a small machine.
+    worst files there are (`tests/bench/bench_documents.py`) near three seconds and 120 MB.
     """
 
     bytes_max: int = 8 * 2**20

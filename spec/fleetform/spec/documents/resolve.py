@@ -29,6 +29,8 @@ _INT_MAX = 2**63 - 1
 # The longest spelling of a number that fits: 64 binary digits, or a float's 17 with an exponent;
 # the rest is room for zeros. Python's int() takes quadratic time and refuses 4300 digits.
 _LENGTH_MAX = 400
+# Fewer digits than this are less than 64 bits.
+_DIGITS_SURE = 19
 
 
 class OutOfRangeError(ValueError):
@@ -43,6 +45,8 @@ def number(raw: str) -> str | int | float:
         OutOfRangeError: For infinities, NaN, and integers of more than 64 bits. JSON has none
             of the first two, and the ledger stores none of the third.
     """
+    if raw.isdigit() and raw.isascii() and len(raw) < _DIGITS_SURE:
+        return int(raw)  # Nearly all numbers are such; the expression takes four times as long.
     match = _NUMBER.fullmatch(raw)
     if match is None:
         return raw

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fleetform.spec.documents.limits import Limits
 from fleetform.spec.findings import Finding, Level, Place
 
-__all__ = ["decode", "quote_lines", "split_lines"]
+__all__ = ["count_breaks", "decode", "quote_lines", "split_lines"]
 
 # https://yaml.org/spec/1.2.2/#51-character-set, less U+FEFF, which only begins a file.
 _UNPRINTABLE = re.compile(
@@ -62,25 +62,51 @@ def split_lines(text: str) -> list[str]:
     return _BREAK.split(text)
 
 
+def count_breaks(text: str) -> int:
+    """Return how many lines end in `text`."""
+    return len(_BREAK.findall(text))
+
+
 def quote_lines(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     """Return findings about one file, each with the line of the file that it points at."""
-    lines: list[str] | None = None
-    quoted = []
-    for finding in findings:
-        if finding.text or not finding.place.line:
-            quoted.append(finding)
-            continue
-        if lines is None:
-            lines = split_lines(data.decode("utf-8-sig", "replace"))
-        number = finding.place.line
-        text = lines[number - 1][:_QUOTED_MAX] if number <= len(lines) else ""
-        quoted.append(replace(finding, text=text if finding.place.column <= _QUOTED_MAX else ""))
-    return quoted
+    every = list(findings)
+    wanted = {finding.place.line for finding in every if not finding.text} - {0}
+    if not wanted:
+        return every
+    lines = _some_lines(data.decode("utf-8-sig", "replace"), wanted)
+    return [
+        finding
+        if finding.text or not finding.place.line
+        else replace(finding, text=_quotable(lines.get(finding.place.line, ""), finding.place))
+        for finding in every
+    ]
+
+
+def _some_lines(text: str, wanted: set[int]) -> dict[int, str]:
+    """Return lines by number, without making a list of what may be millions of them."""
+    lines: dict[int, str] = {}
+    number, begins = 1, 0
+    for found in _BREAK.finditer(text):
+        if number in wanted:
+            lines[number] = text[begins : found.start()]
+            if len(lines) == len(wanted):
+                return lines
+        number, begins = number + 1, found.end()
+    if number in wanted:
+        lines[number] = text[begins:]
+    return lines
+
+
+def _quotable(line: str, place: Place) -> str:
+    return line[:_QUOTED_MAX] if place.column <= _QUOTED_MAX else ""
 
 
 def _place_after(before: str, file: str) -> Place:
-    lines = split_lines(before)
-    return Place(file, len(lines), len(lines[-1]) + 1, 1)
+    ends = 0
+    line = 1
+    for found in _BREAK.finditer(before):
+        ends, line = found.end(), line + 1
+    return Place(file, line, len(before) - ends + 1, 1)
 
 
 def _encoding_finding(file: str, place: Place, detail: str) -> Finding:

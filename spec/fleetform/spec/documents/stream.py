@@ -15,7 +15,7 @@ from yaml.error import YAMLError
 
 from fleetform.spec.documents.build import Builder, CannotGoOnError
 from fleetform.spec.documents.limits import DEFAULT, Limits
-from fleetform.spec.documents.source import decode, quote_lines, split_lines
+from fleetform.spec.documents.source import count_breaks, decode, quote_lines, split_lines
 from fleetform.spec.documents.syntax import DOCUMENT_EXPECTED, explain
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.nodes import Node
@@ -87,7 +87,7 @@ def _read(text: str, builder: Builder) -> list[Document]:
         following = None if broken_at is None else _NEXT.search(rest, broken_at)
         if following is None:
             return documents
-        lines_before += len(split_lines(rest[: following.start()])) - 1
+        lines_before += count_breaks(rest[: following.start()])
         rest = rest[following.start() :]
 
 
@@ -134,7 +134,7 @@ def _break_off(
     following = _NEXT.search(text, max(index, begins + 1))
     # Only the broken document is looked at: a file may hold fifty of them in eight megabytes.
     lines = split_lines(text[begins : following.end() if following is not None else len(text)])
-    skipped = len(split_lines(text[:begins])) - 1
+    skipped = count_breaks(text[:begins])
     opened = builder.opened()
     if opened is not None:
         opened = opened._replace(line=opened.line - lines_before - skipped)
@@ -165,7 +165,7 @@ def _refuse_directives(text: str, file: str) -> Finding | None:
     starts = [found.end() for found in _TAG_DIRECTIVE.finditer(text)]
     if len(starts) <= _TAG_DIRECTIVES_MAX:
         return None
-    line = len(split_lines(text[: starts[_TAG_DIRECTIVES_MAX]]))
+    line = count_breaks(text[: starts[_TAG_DIRECTIVES_MAX]]) + 1
     return Finding(
         Level.ERROR,
         "too-many-directives",

@@ -267,7 +267,7 @@ class DependsOn(Model):
     """What a run waits for."""
 
     when: Literal["any", "all"] | None = None
-    """Whether one of `runs` is enough. Example: `any`."""
+    """Whether one of `runs` is enough, `any`, or all are needed. Example: `any`."""
 
     runs: Annotated[
         tuple[Dependency, ...],

@@ -139,11 +139,13 @@ class Loader:
 
     def _parse_environment(self, node: Node) -> Environment | None:
         try:
-            return EnvironmentDocument.model_validate(plain(node)).environment()
+            document = EnvironmentDocument.model_validate(plain(node))
         except ValidationError as exc:
             for problem in complain(exc, EnvironmentDocument, "environment"):
                 self._tell(place(problem, node, FILE_NAME, "environment"))
             return None
+        said = document.rules.to_canonical() if document.rules else {}
+        return Environment(document.name, document.uid, Rules(**said))
 
     # Files into documents
 
@@ -355,7 +357,7 @@ def _type_problem(value: Mapping[str, Any]) -> Problem:
         "unknown-type",
         ("type",),
         f"{shown(named)} is no kind of document.",
-        f"{advice}There is {_listed()}.",
+        f"{advice}Choose one of {_listed()}.",
     )
 
 

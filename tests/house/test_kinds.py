@@ -1,0 +1,150 @@
+"""Each kind is complete: an example, documentation, and a row for each field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from fleetform.spec import fields, schema
+from fleetform.spec.documents import read_documents
+from fleetform.spec.kinds.base import Model
+from fleetform.spec.nodes import plain
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "tests" / "data" / "kinds"
+KINDS = sorted(schema.MODELS)
+
+
+def documents(kind: str) -> list[dict[str, Any]]:
+    nodes, findings = read_documents((EXAMPLES / f"{kind}.yaml").read_bytes(), f"{kind}.yaml")
+    assert not findings
+    return [plain(node) for node in nodes]
+
+
+def parts(model: type[Model]) -> list[type[Model]]:
+    """The model and the models of its fields, in any depth."""
+    found = [model]
+    for one in found:
+        for field in one.model_fields.values():
+            found.extend(inner for inner in classes_in(field.annotation) if inner not in found)
+    return found
+
+
+def classes_in(annotation: Any) -> list[type[Model]]:
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return [annotation]
+    return [
+        inner for argument in getattr(annotation, "__args__", ()) for inner in classes_in(argument)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_example_is_valid(kind):
+    """The example of a kind is a valid document of it."""
+    for value in documents(kind):
+        schema.MODELS[kind].model_validate(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_example_has_every_field(kind):
+    """The example sets every field of the kind's model, and of the models in it."""
+    read = [schema.MODELS[kind].model_validate(value) for value in documents(kind)]
+    said: dict[type[Model], set[str]] = {}
+
+    def collect(value):
+        if isinstance(value, Model):
+            said.setdefault(type(value), set()).update(value.model_fields_set)
+            for name in value.model_fields_set:
+                collect(getattr(value, name))
+        elif isinstance(value, tuple):
+            for item in value:
+                collect(item)
+
+    for model in read:
+        collect(model)
+    for model in parts(schema.MODELS[kind]):
+        missing = set(model.model_fields) - said.get(model, set())
+        assert not missing, f"{model.__name__} in {kind}.yaml"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fields_have_rows(kind):
+    """Every field of a model has a row that says what a change of it does, and no row is left over."""
+    name = fields._KIND_OF_TYPE.get(kind, kind)
+    top = set(schema.MODELS[kind].model_fields)
+    rows = {path for path in fields.ROWS[name] if "." not in path}
+    # Of the canonical form of an element; nobody writes it.
+    assert rows - top == ({"index"} if kind == "task" else set())
+    assert top <= rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fields_have_documentation(kind):
+    """Every field says in a docstring what it is, with an example that can be read as YAML."""
+    for model in parts(schema.MODELS[kind]):
+        if model.__name__ == "Nodes":
+            continue  # A value of its own spelling, which no document writes as a model.
+        texts = schema.documentation(model)
+        assert set(texts) == set(model.model_fields), model.__name__
+        for name, text in texts.items():
+            is_fixed = name == "type"
+            assert is_fixed or schema.examples(text), f"{model.__name__}.{name}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documented_examples_are_valid(kind):
+    """A value behind `Example:` is accepted by the field that it documents."""
+    (whole, *_) = documents(kind)
+    if kind == "task":
+        whole = {
+            "type": "task",
+            "name": "train",
+            "commands": ["true"],
+            "matrix": {"lr": [1], "seed": [1]},
+        }
+    model = schema.MODELS[kind]
+    for name, text in schema.documentation(model).items():
+        for value in schema.examples(text):
+            model.model_validate({**whole, name: value})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_defaults_are_fields(kind):
+    """A default that is shown belongs to a field that exists."""
+    generated = json.loads(schema.generate()[f"{kind}.json"])
+    name = fields._KIND_OF_TYPE.get(kind, kind)
+    text = json.dumps(generated)
+    assert text.count('"default":') == len(fields.DEFAULTS.get(name, {}))
+
+
+def test_schemas_are_current():
+    """The files in `schemas/` are what the models say; `make generate` rewrites them."""
+    assert schema.stale(ROOT / "schemas") == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_accepts_the_example(kind):
+    """A valid document is valid for the schema of its kind and for the schema of any document."""
+    for name in (f"{kind}.json", "fleetform.json"):
+        loaded = json.loads((ROOT / "schemas" / name).read_text())
+        jsonschema.Draft202012Validator.check_schema(loaded)
+        validator = jsonschema.Draft202012Validator(loaded)
+        for value in documents(kind):
+            assert [error.message for error in validator.iter_errors(value)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_refuses_unknown_fields(kind):
+    """A field that does not exist is refused, at the top and in each part."""
+    loaded = json.loads((ROOT / "schemas" / "fleetform.json").read_text())
+    validator = jsonschema.Draft202012Validator(loaded)
+    (value, *_) = documents(kind)
+    assert not validator.is_valid({**value, "max_duraton": "2h"})
+    for name, inner in value.items():
+        # Names in these are the author's own.
+        if isinstance(inner, dict) and name not in {"tags", "env", "matrix"}:
+            assert not validator.is_valid({**value, name: {**inner, "no_such_field": 1}}), name
