@@ -17,7 +17,7 @@ def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
     if form == "json":
         from fleetform.views import plan_json
 
-        screen.json(plan_json.render(plan))
+        screen.json(plan_json.to_json(plan))
     elif form == "markdown":
         from fleetform.views import plan_markdown
 

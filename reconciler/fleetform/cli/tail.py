@@ -35,7 +35,7 @@ class Channel:
 
     def read(self, store: LogStore) -> bytes:
         """Take what is new, all of it."""
-        pieces = []
+        pieces: list[bytes] = []
         while True:
             data, after = store.read(
                 self.run_uid, self.attempt, self.rank, self.offset, _PIECE_BYTES

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
-
-# Stands for a value that only the tree may show.
-WITHHELD = "(withheld)"
+from fleetform.views.withheld import withhold_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +65,4 @@ def resource_row(resource: LiveResource) -> ResourceRow:
 
 
 def resource_detail(resource: LiveResource) -> ResourceDetail:
-    return ResourceDetail(resource_row(resource), without_values(json.loads(resource.document)))
-
-
-def without_values(document: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Withhold the values of `env`.
-
-    People put tokens there, whatever the manual says, and who may read the state need not be
-    who may read the tree.
-    """
-    env = document.get("env")
-    if not isinstance(env, Mapping):
-        return dict(document)
-    return {**document, "env": dict.fromkeys(env, WITHHELD)}
+    return ResourceDetail(resource_row(resource), withhold_document(json.loads(resource.document)))

@@ -12,6 +12,7 @@ from fleetform.api.sources import MaybeReader, SomeReader
 from fleetform.plan.file import load
 from fleetform.views import plan_json
 from fleetform.views.applies import ApplyRow, apply_rows
+from fleetform.views.withheld import withhold_plan
 
 router = APIRouter(tags=["plans"])
 
@@ -27,8 +28,12 @@ def list_plans(
 
 @router.get("/plans/{digest}")
 def show_plan(digest: str, reader: SomeReader) -> dict[str, Any]:
-    """Show a plan that was applied, as `fleetform plan --json` prints it."""
+    """
+    Show a plan that was applied, as `fleetform plan --json` prints it.
+
+    The values of `env` are withheld.
+    """
     body = reader.read_plan(digest)
     if body is None:
         raise not_found("plan", digest, "`/api/v1/plans` lists the plans that were applied")
-    return plan_json.render(load(body))
+    return plan_json.to_json(withhold_plan(load(body)))

@@ -48,3 +48,29 @@ def list_agents(path: str | None, as_json: bool) -> None:
         out.line("no agent bears this environment's uid on this machine", "dim")
         return
     out.table(agents_table(rows))
+
+
+@command.command("probe", examples=_EXAMPLES[1:])
+@json_option
+def probe(as_json: bool) -> None:
+    """
+    Show the hardware of this machine as an agent reports it.
+
+    This is what a fleet with `local: true` has; a fleet with several nodes divides it equally.
+    """
+    from fleetform.agents.host.probes import gpu, host
+    from fleetform.model.figures import cpus, size
+
+    report = host.report("/", (), gpu.detect())
+    out = screen()
+    if as_json:
+        out.json(report)
+        return
+    out.line(f"host    {report.hostname}, kernel {report.kernel}, Python {report.python}")
+    out.line(f"CPU     {cpus(report.cpu_millicores)}, load {report.load_1m_milli / 1000:.2f}")
+    out.line(f"memory  {size(report.memory_bytes)}, {size(report.memory_free_bytes)} free")
+    out.line(f"disk    {size(report.disk_bytes)}, {size(report.disk_free_bytes)} free")
+    for each in report.gpus:
+        out.line(f"GPU {each.index}   {each.name}, {size(each.memory_bytes)}, {each.uuid}")
+    if not report.gpus:
+        out.line("GPU     none", "dim")

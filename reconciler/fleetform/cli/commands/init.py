@@ -21,7 +21,7 @@ _EXAMPLES = (
 _NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
 _SCHEMA_FOLDER = ".fleetform/schemas"
 # The one schema that knows all kinds: editors take it by this name.
-_SCHEMA = "fleetform.schema.json"
+_SCHEMA = "fleetform.json"
 
 _ENVIRONMENT = """\
 {modeline}
@@ -109,14 +109,16 @@ def _modeline(depth: int) -> str:
 
 
 def _vscode() -> str:
-    settings = {"yaml.schemas": {f"{_SCHEMA_FOLDER}/{_SCHEMA}": ["*.yaml", "*.yml"]}}
-    return json.dumps(settings, indent=2) + "\n"
+    # Not every YAML of the folder: a workflow or a chart beside it has a language of its own.
+    patterns = [f"/{folder}/**/*.yaml" for folder in ("fleets", "volumes", "tasks")]
+    schemas = {f"{_SCHEMA_FOLDER}/{_SCHEMA}": ["/environment.yaml", *patterns]}
+    return json.dumps({"yaml.schemas": schemas}, indent=2) + "\n"
 
 
 def _schemas() -> dict[str, str]:
-    from fleetform.spec.schema import schema_files
+    from fleetform.spec.schema import generate
 
-    return dict(schema_files())
+    return generate()
 
 
 def _write_new(path: Path, text: str) -> bool:

@@ -18,7 +18,7 @@ _EXAMPLES = (
     ("fleetform schema --check", "Say whether the files in schemas/ are current"),
 )
 
-_ALL_KINDS = "fleetform.schema.json"
+_ALL_KINDS = "fleetform.json"
 _API = "openapi.json"
 
 
@@ -66,9 +66,9 @@ def command(write: bool, check: bool, into: str) -> int:
 
 
 def _files(*, with_api: bool) -> dict[str, str]:
-    from fleetform.spec.schema import schema_files
+    from fleetform.spec.schema import generate
 
-    files = dict(schema_files())
+    files = generate()
     if with_api and importlib.util.find_spec("fastapi") is not None:
         from fleetform.api.openapi import openapi_text
 

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+
+import httpx
+import pytest
+
+import applied
+from fleetform.api.app import create_app
+from fleetform.cli.main import main
+from fleetform.spec.desired import Environment
+from fleetform.wiring.workspace import Workspace
+
+TASKS = """\
+type: task
+name: train
+commands: [echo hi]
+env: {TOKEN: hunter2}
+---
+type: task
+name: bad
+commands: ["false"]
+---
+type: task
+name: big
+commands: [echo hi]
+resources: {cpu: 3}
+depends_on: [bad]
+---
+type: task
+name: sweep
+commands: ["echo ${{ matrix.lr }}"]
+matrix: {lr: [0.1, 0.2]}
+resources: {cpu: 1}
+"""
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    return applied.write_tree(tmp_path / "lab", applied.FLEET, TASKS)
+
+
+@pytest.fixture
+def lab(root):
+    applied.enter(root)
+    applied.run_all(root, exit_codes={"bad": 3})
+    return root
+
+
+def get(root, path, **params):
+    workspace = Workspace.open(str(root))
+    app = create_app(
+        workspace.reader, workspace.logs, environment=workspace.environment,
+        now_ms=lambda: applied.NOW_MS + 9000,
+    )  # fmt: skip
+
+    async def call():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get(f"/api/v1{path}", params=params)
+
+    return asyncio.run(call())
+
+
+def test_before_the_first_apply_lists_are_empty(root):
+    """Nothing applied is a state and not an error."""
+    assert get(root, "/environments").json()[0]["status"] == "empty"
+    for noun in ("resources", "runs", "events"):
+        assert get(root, f"/{noun}").json()["items"] == []
+    answer = get(root, "/runs/train")
+    assert answer.status_code == 404
+    assert "fleetform apply" in answer.json()["advice"]
+
+
+def test_the_environment_counts_what_it_holds(lab):
+    """One row says which environment this is and what is in it."""
+    row = get(lab, "/environments/lab").json()
+    assert (row["name"], row["uid"], row["status"]) == ("lab", applied.UID, "ready")
+    assert row["resources"] == {"fleet": 1, "run": 5}
+    assert get(lab, f"/environments/{applied.UID}").json() == row
+    assert get(lab, "/environments/other").status_code == 404
+
+
+def test_runs_are_what_ps_prints(lab, monkeypatch, capsys):
+    """CLI and API answer from the same rows, to the letter."""
+    monkeypatch.setattr(
+        "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
+    )
+    assert main(["ps", str(lab), "--json"]) == 0
+    assert get(lab, "/runs").json()["items"] == json.loads(capsys.readouterr().out)
+
+
+def test_runs_come_in_pages(lab):
+    """Following `next` gives every run once, in the order of submission."""
+    seen, cursor = [], None
+    while True:
+        body = get(lab, "/runs", limit=2, **({"cursor": cursor} if cursor else {})).json()
+        seen += [row["name"] for row in body["items"]]
+        cursor = body["next"]
+        if cursor is None:
+            break
+    assert sorted(seen) == ["bad", "big", "sweep[lr=0.1]", "sweep[lr=0.2]", "train"]
+    assert len(seen) == 5
+
+
+def test_runs_can_be_chosen_by_state_and_sweep(lab):
+    """A script asks for the failed ones, or for one sweep's."""
+    assert [row["name"] for row in get(lab, "/runs", state="failed").json()["items"]] == ["bad"]
+    elements = get(lab, "/runs", parent="sweep").json()["items"]
+    assert [row["element"] for row in elements] == ["lr=0.1", "lr=0.2"]
+    answer = get(lab, "/runs", state="nonsense")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+def test_one_run_is_shown_with_its_attempts(lab):
+    """An element's name with brackets is a path like any other."""
+    detail = get(lab, "/runs/sweep%5Blr=0.1%5D").json()
+    assert detail["row"]["state"] == "done"
+    assert detail["attempts"][0]["jobs"][0]["exit_code"] == 0
+    answer = get(lab, "/runs/nobody")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
+def test_why_gives_every_reason(lab):
+    """What a waiting run waits for is the scheduler's own answer."""
+    why = get(lab, "/runs/big/why").json()
+    assert why["name"] == "big"
+    assert why["summary"]
+
+
+def test_output_is_read_in_pieces(lab):
+    """Whoever follows `next` has the whole output, and is told when it is complete."""
+    text, offset = "", 0
+    while True:
+        piece = get(lab, "/runs/train/logs", offset=offset, limit=3).json()
+        text += piece["text"]
+        if piece["next"] == offset:
+            break
+        offset = piece["next"]
+    assert text == "one\ntwo\n"
+    assert piece["complete"] is True
+    assert get(lab, "/runs/train/logs", rank=7).status_code == 404
+    assert get(lab, "/runs/train/logs", attempt=7).status_code == 404
+
+
+def test_letters_are_not_cut_in_two(root):
+    """A letter of several bytes at a piece's end comes whole with the next one."""
+    applied.enter(root)
+    applied.run_all(root, exit_codes={}, output="aéß€😀z".encode())
+    text, offset = io.StringIO(), 0
+    while True:
+        piece = get(root, "/runs/train/logs", offset=offset, limit=4).json()
+        text.write(piece["text"])
+        if piece["next"] == offset:
+            break
+        offset = piece["next"]
+    assert text.getvalue() == "aéß€😀z"
+
+
+def test_secrets_in_env_are_withheld(lab):
+    """Whoever may read the state need not be one who may read the tree."""
+    answer = get(lab, "/resources/run/train")
+    assert answer.json()["document"]["env"] == {"TOKEN": "(withheld)"}
+    assert answer.json()["document"]["commands"] == ["echo hi"]
+    assert "hunter2" not in answer.text
+
+
+def test_no_answer_holds_a_secret(lab):
+    """Not in lists, events or plans either."""
+    digest = get(lab, "/plans").json()[0]["plan"]
+    for path in ("/resources", "/runs", "/events", "/plans", f"/plans/{digest}", "/runs/train"):
+        answer = get(lab, path)
+        assert answer.status_code == 200
+        assert "hunter2" not in answer.text, path
+
+
+def test_resources_are_listed_by_kind(lab):
+    """Every kind is in one list, in order of address."""
+    rows = get(lab, "/resources").json()["items"]
+    assert [row["address"] for row in rows] == sorted(row["address"] for row in rows)
+    fleets = get(lab, "/resources", kind="fleet").json()["items"]
+    assert [row["address"] for row in fleets] == ["fleet/local"]
+    assert get(lab, "/resources/fleet/other").status_code == 404
+
+
+def test_the_plan_that_was_applied_can_be_read(lab):
+    """Who applied what is kept with the plan itself."""
+    row = get(lab, "/plans").json()[0]
+    assert (row["who"], row["state"]) == ("ada@node1", "done")
+    assert get(lab, f"/plans/{row['plan']}").json()["environment"] == "lab"
+    assert get(lab, "/plans/none").status_code == 404
+
+
+def test_events_can_be_followed(lab):
+    """The last page's cursor asks for what comes later."""
+    body = get(lab, "/events", limit=1000).json()
+    assert [row["number"] for row in body["items"]] == sorted(
+        row["number"] for row in body["items"]
+    )
+    later = get(lab, "/events", cursor=body["next"]).json()
+    assert later == {"items": [], "next": body["next"]}
+    assert get(lab, "/events", cursor="rubbish!").status_code == 400
+
+
+def test_an_unknown_path_has_a_body(lab):
+    """A typing error is answered in the shape of every other error."""
+    answer = get(lab, "/nonsense")
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not-found"
+
+
+def test_an_environment_needs_no_ledger():
+    """The app is made from ports: it asks for nothing until it is asked."""
+    environment = Environment("lab", applied.UID)
+    assert create_app(lambda: None, lambda: None, environment=environment, now_ms=lambda: 0)
