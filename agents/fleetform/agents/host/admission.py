@@ -1,0 +1,86 @@
+"""
+Whom the agent obeys: the first check of protocols, section 1, at the start of a connection.
+
+An agent belongs to one environment for good, and to the newest epoch of its ledger. A ledger
+restored from a backup, or built anew, comes with a higher epoch; one that does not is a second
+one that must not act. Within an epoch the highest fence speaks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from fleetform.agents.host import memory
+from fleetform.agents.host.effects import Persist
+from fleetform.agents.host.memory import Entry, Memory
+from fleetform.agents.protocol.messages import PROTOCOL_VERSION, Hello, JobRecord, Rejected
+
+TOMBSTONES_IN_SNAPSHOT_MAX = 20_000
+"""About 6 MB of a frame's 16. The newest; the agent itself still refuses by all of them."""
+
+
+def objection(hello: Hello, known: Memory) -> Rejected | None:
+    """Say why the sender is not obeyed; None when it is."""
+    found = _objection(hello, known)
+    if found is None:
+        return None
+    code, message = found
+    return Rejected(code, message, known.owner, known.ledger_id, known.epoch)
+
+
+def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
+    if hello.protocol != PROTOCOL_VERSION:
+        return "protocol", (
+            f"the agent speaks protocol {PROTOCOL_VERSION} and was greeted in {hello.protocol}: "
+            "update whichever is older"
+        )
+    if known.owner is None:
+        return None
+    if hello.environment_uid != known.owner:
+        return "foreign_owner", (
+            f"this agent belongs to environment {known.owner}: release the host there first"
+        )
+    if hello.ledger_id != known.ledger_id:
+        if hello.epoch > known.epoch:
+            return None
+        return "foreign_ledger", (
+            f"this agent obeys ledger {known.ledger_id}, epoch {known.epoch}: another ledger of "
+            "the same environment has to be rebuilt first, which raises its epoch"
+        )
+    if hello.epoch < known.epoch:
+        return "old_epoch", (
+            f"this agent has seen epoch {known.epoch} of the ledger: what speaks here is older, "
+            "perhaps a backup"
+        )
+    if hello.epoch == known.epoch and hello.fence < known.fence:
+        return "old_fence", f"somebody with the newer fence {known.fence} has taken over"
+    return None
+
+
+def adopt(hello: Hello, known: Memory) -> list[Persist]:
+    """Take the sender's numbers; only what changed is written."""
+    effects = []
+    if (known.owner, known.ledger_id, known.epoch) != _identity(hello):
+        known.owner, known.ledger_id, known.epoch = _identity(hello)
+        # Fences count within an epoch.
+        known.fence = hello.fence
+        effects = [memory.of_identity(known), memory.of_fence(known)]
+    elif hello.fence > known.fence:
+        known.fence = hello.fence
+        effects = [memory.of_fence(known)]
+    return effects
+
+
+def records(entries: Iterable[Entry]) -> tuple[JobRecord, ...]:
+    """Return the snapshot for a welcome: every record, and the newest tombstones."""
+    live, buried = [], []
+    for entry in entries:
+        (buried if entry.record.tombstone else live).append(entry)
+    buried.sort(key=lambda entry: entry.buried_at_ms, reverse=True)
+    newest = itertools.islice(buried, TOMBSTONES_IN_SNAPSHOT_MAX)
+    return tuple(entry.record for entry in itertools.chain(live, newest))
+
+
+def _identity(hello: Hello) -> tuple[str, str, int]:
+    return hello.environment_uid, hello.ledger_id, hello.epoch

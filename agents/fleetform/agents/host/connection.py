@@ -1,0 +1,100 @@
+"""
+One connection on the agent's socket: bytes to messages, and who may speak at all.
+
+The socket's mode keeps others out; the kernel's word on who is at the other end is asked all
+the same, since a mode can be changed by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from typing import Protocol
+
+from fleetform.agents.host.outbox import Outbox
+from fleetform.agents.protocol.frames import Decoder, FrameError, Message
+
+_WRITE_BUFFER_BYTES = 1 << 20
+"""Beyond this, output waits on disk instead of in memory."""
+
+_log = logging.getLogger("fleetform.agent")
+
+
+class Listener(Protocol):
+    """Who takes in what connections bring."""
+
+    def connected(self, connection: Connection) -> None: ...
+    def received(self, connection: Connection, message: Message) -> None: ...
+    def writable(self, connection: Connection) -> None: ...
+    def disconnected(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """
+    Attributes:
+        outbox: What is to be said here.
+    """
+
+    outbox: Outbox
+
+    def __init__(self, listener: Listener, jobs: str) -> None:
+        self._listener = listener
+        self._jobs = jobs
+        self._decoder = Decoder()
+        self._transport: asyncio.Transport | None = None
+        self._closing = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
+        self.outbox = Outbox(transport.write, self._jobs)
+        peer = transport.get_extra_info("socket")
+        if not _is_allowed(peer):
+            _log.warning("connection.refused reason=uid")
+            self._closing = True
+            transport.abort()
+            return
+        self._listener.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            return
+        try:
+            messages = self._decoder.feed(data)
+        except FrameError as error:
+            _log.warning("connection.garbled error=%s", error)
+            self.close()
+            return
+        for message in messages:
+            if not self._closing:
+                self._listener.received(self, message)
+
+    def close(self) -> None:
+        """Send what has been said, then end; nothing more is taken in."""
+        self._closing = True
+        self.outbox.flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        self.outbox.paused = True
+
+    def resume_writing(self) -> None:
+        self.outbox.paused = False
+        self._listener.writable(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self._listener.disconnected(self)
+
+
+def _is_allowed(peer: socket.socket) -> bool:
+    # struct ucred: pid, uid, gid (unix(7)).
+    size = struct.calcsize("3i")
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    _, user, _ = struct.unpack("3i", credentials)
+    return user in {0, os.geteuid()}

@@ -1,0 +1,93 @@
+"""The daemon's end of the spawner: requests out in packets, reports in, never waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from typing import Protocol
+
+from fleetform.agents.host import spawner
+
+
+class Listener(Protocol):
+    """Who takes in the spawner's reports."""
+
+    def forked(self, job_uid: str) -> None: ...
+    def not_forked(self, job_uid: str, reason: str) -> None: ...
+    def exited(self, job_uid: str, status: int) -> None: ...
+    def spawner_gone(self) -> None: ...
+
+
+class Forks:
+    """Wraps the socket pair's end whose other the spawner holds."""
+
+    def __init__(self, channel: socket.socket, listener: Listener) -> None:
+        self._channel = channel
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[str] = []
+        self._blocked = False
+        channel.setblocking(False)
+        self._loop.add_reader(channel, self._take)
+
+    def request(self, job_uid: str) -> None:
+        """Ask for a supervisor; asked for at the next `flush`."""
+        self._waiting.append(job_uid)
+
+    def flush(self) -> None:
+        while self._waiting and not self._blocked:
+            packet = self._waiting[: spawner.UIDS_PER_PACKET]
+            try:
+                self._channel.send("\n".join(packet).encode())
+            except BlockingIOError:
+                self._blocked = True
+                self._loop.add_writer(self._channel, self._unblock)
+                return
+            except OSError:
+                return  # Gone; the reader hears of it.
+            del self._waiting[: len(packet)]
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._channel)
+        self._channel.close()
+
+    def _unblock(self) -> None:
+        self._loop.remove_writer(self._channel)
+        self._blocked = False
+        self.flush()
+
+    def _take(self) -> None:
+        try:
+            packet = self._channel.recv(spawner.PACKET_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            packet = b""
+        if not packet:
+            self._loop.remove_reader(self._channel)
+            self._listener.spawner_gone()
+            return
+        for line in packet.decode().splitlines():
+            self._report(*line.split(" "))
+
+    def _report(self, kind: str, job_uid: str, number: str) -> None:
+        if kind == "started":
+            self._listener.forked(job_uid)
+        elif kind == "ended":
+            self._listener.exited(job_uid, int(number))
+        else:
+            assert kind == "refused", kind
+            self._listener.not_forked(job_uid, os.strerror(int(number)))
+
+
+def describe_exit(status: int) -> str:
+    """Say how a supervisor ended that left no result; status as from waitpid(2)."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            return f"its supervisor was killed by {signal.Signals(number).name}"
+        except ValueError:
+            return f"its supervisor was killed by signal {number}"
+    return f"its supervisor failed with exit code {os.WEXITSTATUS(status)}, see agent.log"

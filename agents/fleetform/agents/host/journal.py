@@ -1,0 +1,470 @@
+"""
+The agent's mind: what it accepts, what it refuses and what it remembers. Values in, values out.
+
+Each message and each observation goes in here, and effects come out; the daemon carries them
+out and decides nothing. The simulation runs the same journal without a daemon. What is promised
+whatever is lost, doubled, late or out of order:
+
+- a job key is started at most once, and never after it has been stopped or forgotten;
+- units are given to one job at a time;
+- states move forward only, and an end, once said, stays what it is.
+
+A command is a copy of a row that has been committed, and `gen` tells how new that row is. The
+checks of protocols, section 1, stand in their order: ledger and epoch when a connection begins
+(`admission`), then the boot, then `gen`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Union
+
+from fleetform.agents.host import admission, memory
+from fleetform.agents.host.effects import (
+    Announce,
+    Effect,
+    KillLeftovers,
+    Persist,
+    RemoveJobDirectory,
+    Send,
+    SignalStop,
+    StartPreparing,
+    StartSupervisor,
+)
+from fleetform.agents.host.eventlog import EventLog
+from fleetform.agents.host.layout import is_job_uid
+from fleetform.agents.host.memory import Entry, Memory, StopOrder
+from fleetform.agents.host.result import Result
+from fleetform.agents.protocol.frames import job_digest
+from fleetform.agents.protocol.messages import (
+    Acknowledge,
+    Event,
+    Forget,
+    Hello,
+    JobRecord,
+    Prepare,
+    Rejected,
+    Reply,
+    Start,
+    StartJob,
+    Stop,
+    Welcome,
+)
+from fleetform.agents.protocol.states import MAY_RUN, Cause, JobState, moves_forward
+
+Command = Union[Prepare, Start, Stop, Forget, Acknowledge]
+
+_DAY_MS = 24 * 3600 * 1000
+
+_NOT_STARTED = frozenset({JobState.PREPARING, JobState.PREPARED})
+
+
+class Journal:
+    """
+    Holds `Memory` and the log of events; nothing else changes them.
+
+    Attributes:
+        log: Events not yet acknowledged.
+    """
+
+    def __init__(self, known: Memory, *, boot_id: str, log_id: str, version: str) -> None:
+        self._memory = known
+        self._boot_id = boot_id
+        self._version = version
+        self.log = EventLog(log_id)
+        self._keys = {entry.record.job_uid: key for key, entry in known.entries.items()}
+        self._gpus = {
+            gpu: key for key, entry in known.entries.items() if entry.live for gpu in entry.gpus
+        }
+
+    # -- what is known ----------------------------------------------------------------------
+
+    @property
+    def owner(self) -> str | None:
+        return self._memory.owner
+
+    @property
+    def memory(self) -> Memory:
+        """For writing a shorter store; not to be changed."""
+        return self._memory
+
+    def has_live_jobs(self) -> bool:
+        return any(entry.live for entry in self._memory.entries.values())
+
+    def find(self, job_uid: str) -> JobRecord | None:
+        key = self._keys.get(job_uid)
+        return None if key is None else self._memory.entries[key].record
+
+    # -- a connection begins ------------------------------------------------------------------
+
+    def hello(self, hello: Hello) -> tuple[Welcome | Rejected, list[Effect]]:
+        """Decide whether to obey, and whom from now on; the effects come before the answer."""
+        rejected = admission.objection(hello, self._memory)
+        if rejected is not None:
+            return rejected, []
+        effects = admission.adopt(hello, self._memory)
+        known = self._memory
+        covered = self.log.covers(hello.cursor)
+        welcome = Welcome(
+            owner=known.owner,
+            ledger_id=known.ledger_id,
+            epoch=known.epoch,
+            install_id=known.install_id,
+            boot_id=self._boot_id,
+            machine_id=known.machine_id,
+            log_id=self.log.log_id,
+            oldest=self.log.oldest,
+            newest=self.log.newest,
+            records=None if covered else admission.records(known.entries.values()),
+            version=self._version,
+        )
+        return welcome, effects
+
+    def news_for(self, hello: Hello) -> list[Event]:
+        """Return the events to be sent after the welcome; none where it carried all records."""
+        if hello.cursor is None or not self.log.covers(hello.cursor):
+            return []
+        return self.log.after(hello.cursor.number)
+
+    # -- commands -----------------------------------------------------------------------------
+
+    def handle(self, command: Command, now_ms: int) -> list[Effect]:
+        """Obey or refuse. `now_ms` is Unix time, for tombstones and display."""
+        if isinstance(command, Prepare):
+            return self._prepare(command)
+        if isinstance(command, Start):
+            return self._start(command)
+        if isinstance(command, Stop):
+            return self._stop(command, now_ms)
+        if isinstance(command, Forget):
+            return self._forget(command, now_ms)
+        self.log.acknowledge(command.cursor)
+        return []
+
+    def _prepare(self, command: Prepare) -> list[Effect]:
+        job, digest = command.job, job_digest(command.job)
+        entry = self._memory.entries.get(job.key)
+        if job.boot_id != self._boot_id:
+            return [_refuse_boot(command.id, job.boot_id, self._boot_id, entry)]
+        if entry is not None:
+            return self._prepare_again(command.id, job, digest, entry)
+        objection = self._objection(job)
+        if objection is not None:
+            return [_refuse(command.id, *objection)]
+        record = JobRecord(job.key, job.job_uid, job.gen, digest, JobState.PREPARING)
+        entry = Entry(record, self._boot_id, job, job.gpus, job.go)
+        return [self._keep(entry), _accept(command.id, entry), StartPreparing(job, digest)]
+
+    def _prepare_again(self, id_: int, job: StartJob, digest: str, entry: Entry) -> list[Effect]:
+        known = entry.record
+        same = job.gen == known.gen and digest == known.digest
+        if known.tombstone and not same:
+            return [_refuse(id_, "stale", "the job has been stopped or forgotten", entry)]
+        if job.gen < known.gen:
+            return [_refuse(id_, "stale", "a newer command is known", entry)]
+        if digest != known.digest:
+            message = "the same job has been prepared with other content"
+            return [_refuse(id_, "conflict", message, entry)]
+        effects = self._advance(entry, job.gen, go=job.go) if entry.live else []
+        return [*effects, _accept(id_, self._memory.entries[job.key])]
+
+    def _objection(self, job: StartJob) -> tuple[str, str] | None:
+        """Say why a job that is new here is not taken."""
+        if not is_job_uid(job.job_uid):
+            return "invalid", f"{job.job_uid!r} cannot name a directory"
+        if job.job_uid in self._keys:
+            return "conflict", f"{job.job_uid} is another job, {self._keys[job.job_uid]}"
+        if job.runtime != "process":
+            return "unsupported", f"this agent has no runtime {job.runtime!r}, only 'process'"
+        for gpu in job.gpus:
+            if gpu in self._gpus:
+                return "busy", f"GPU {gpu} is in use by job {self._gpus[gpu]}"
+        return None
+
+    def _start(self, command: Start) -> list[Effect]:
+        entry = self._memory.entries.get(command.key)
+        if command.boot_id != self._boot_id:
+            return [_refuse_boot(command.id, command.boot_id, self._boot_id, entry)]
+        if entry is None:
+            return [_refuse(command.id, "not_found", "the job has not been prepared here")]
+        known = entry.record
+        if command.gen < known.gen or (not entry.live and command.gen > known.gen):
+            return [_refuse(command.id, "stale", "the job is further than that", entry)]
+        effects = self._advance(entry, command.gen, go=True) if entry.live else []
+        return [*effects, _accept(command.id, self._memory.entries[command.key])]
+
+    def _advance(self, entry: Entry, gen: int, *, go: bool) -> list[Effect]:
+        """Take in a newer row of a live job, and start the job once that is committed."""
+        go = go or entry.go
+        if (gen, go) == (entry.record.gen, entry.go):
+            return []
+        newer = _with(dataclasses.replace(entry, go=go), gen=gen)
+        if go and newer.record.state is JobState.PREPARED:
+            return self._commit_start(newer)
+        return [self._keep(newer)]
+
+    def _commit_start(self, entry: Entry) -> list[Effect]:
+        # Kept before the spawner is asked: without its directory a job that may have started
+        # must not look like one that has not. From here the directory says what the job is.
+        starting = _with(dataclasses.replace(entry, job=None), state=JobState.STARTING)
+        return [self._keep(starting), StartSupervisor(entry.record.job_uid)]
+
+    def _stop(self, command: Stop, now_ms: int) -> list[Effect]:
+        entry = self._memory.entries.get(command.key)
+        if entry is None:
+            if command.job_uid in self._keys:
+                return [_refuse(command.id, "conflict", f"{command.job_uid} is another job")]
+            entry = self._never_seen(command)
+            return [*self._never_start(entry, now_ms), self._answer(command)]
+        if command.job_uid != entry.record.job_uid:
+            return [_refuse(command.id, "conflict", "the job has another uid here", entry)]
+        if command.gen < entry.record.gen:
+            return [_refuse(command.id, "stale", "a newer command is known", entry)]
+        return [*self._stop_known(command, entry, now_ms), self._answer(command)]
+
+    def _stop_known(self, command: Stop, entry: Entry, now_ms: int) -> list[Effect]:
+        newer = _with(entry, gen=command.gen)
+        if entry.record.state in _NOT_STARTED:
+            return self._never_start(newer, now_ms)
+        if not entry.live:
+            return [self._keep(newer)] if newer != entry else []
+        order = StopOrder(command.cause, command.grace_seconds)
+        if entry.stop == order and newer == entry:
+            return []
+        newer = dataclasses.replace(newer, stop=order)
+        return [self._keep(newer), _signal(newer)]
+
+    def _never_seen(self, command: Stop) -> Entry:
+        record = JobRecord(command.key, command.job_uid, command.gen, "", JobState.PREPARING)
+        return Entry(record, self._boot_id)
+
+    def _never_start(self, entry: Entry, now_ms: int) -> list[Effect]:
+        """Leave a tombstone, so that a start which is still under way finds it."""
+        ended = _with(
+            entry,
+            state=JobState.FINISHED,
+            cause=Cause.NEVER_STARTED,
+            finished_at_ms=now_ms,
+        )
+        buried = memory.bury(ended, now_ms)
+        removal = RemoveJobDirectory(entry.record.job_uid)
+        return [self._keep(buried), removal, self._announce(buried)]
+
+    def _forget(self, command: Forget, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        refused = []
+        for key in command.keys:
+            entry = self._memory.entries.get(key)
+            if entry is None or entry.record.tombstone:
+                continue
+            if entry.live:
+                refused.append(key)
+                continue
+            # Synced: a ledger restored from a backup asks for this job once more.
+            effects.append(self._keep(memory.bury(entry, now_ms), sync=True))
+            effects.append(RemoveJobDirectory(entry.record.job_uid))
+        if refused:
+            message = f"{len(refused)} of the jobs have not ended"
+            body: dict[str, Any] = {"refused": [list(key) for key in refused]}
+            return [*effects, Send(Reply(command.id, False, "busy", message, body))]
+        return [*effects, Send(Reply(command.id, True))]
+
+    def stop_all(self, now_ms: int) -> list[Effect]:
+        """End every job, for an agent that is to go; what has not started never will."""
+        effects: list[Effect] = []
+        for entry in self.entries():
+            if entry.record.state in _NOT_STARTED:
+                effects += self._never_start(entry, now_ms)
+            elif entry.live and entry.stop is None:
+                stopping = dataclasses.replace(entry, stop=StopOrder(Cause.STOPPED, None))
+                effects += [self._keep(stopping), _signal(stopping)]
+        return effects
+
+    # -- observations -----------------------------------------------------------------------
+
+    def prepared(self, job_uid: str) -> list[Effect]:
+        """The job's directory is complete."""
+        entry = self._entry(job_uid)
+        if entry is None or entry.record.state is not JobState.PREPARING:
+            # Stopped while it was being prepared: what has been made since then goes too.
+            buried = entry is None or entry.record.tombstone
+            return [RemoveJobDirectory(job_uid)] if buried else []
+        if entry.go:
+            return self._commit_start(entry)
+        prepared = _with(entry, state=JobState.PREPARED)
+        self._keep(prepared)
+        return [self._announce(prepared)]
+
+    def prepare_failed(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
+        """The host could not make the directory; nothing of the job has run."""
+        entry = self._entry(job_uid)
+        if entry is None or entry.record.state not in _NOT_STARTED:
+            return [RemoveJobDirectory(job_uid)]
+        return self._finish(
+            entry, cause=Cause.PREPARE_FAILED, message=message, finished_at_ms=now_ms
+        )
+
+    def supervisor_started(self, job_uid: str, now_ms: int) -> list[Effect]:
+        """The spawner has forked one, or one of an earlier agent's has been found."""
+        entry = self._entry(job_uid)
+        if entry is None or not moves_forward(entry.record.state, JobState.RUNNING):
+            return []
+        started_at_ms = entry.record.started_at_ms or now_ms
+        running = _with(
+            dataclasses.replace(entry, job=None),
+            state=JobState.RUNNING,
+            started_at_ms=started_at_ms,
+        )
+        self._keep(running)
+        return [self._announce(running)]
+
+    def supervisor_refused(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
+        """The spawner could not fork one: no process of the job has existed."""
+        entry = self._entry(job_uid)
+        if entry is None or entry.record.state is not JobState.STARTING:
+            return []
+        return self._finish(
+            entry, cause=Cause.PREPARE_FAILED, message=message, finished_at_ms=now_ms
+        )
+
+    def supervisor_cleaning(self, job_uid: str) -> list[Effect]:
+        """The command has ended, and processes that it left are being killed."""
+        entry = self._entry(job_uid)
+        if entry is None or not moves_forward(entry.record.state, JobState.CLEANING):
+            return []
+        cleaning = _with(entry, state=JobState.CLEANING)
+        self._keep(cleaning)
+        return [self._announce(cleaning)]
+
+    def supervisor_ended(self, result: Result) -> list[Effect]:
+        """A result has been found in the job's slot."""
+        entry = self._entry(result.job_uid)
+        if entry is None or not entry.live:
+            return []
+        return self._finish(
+            entry,
+            cause=Cause(result.cause),
+            exit_code=result.exit_code,
+            signal=result.signal,
+            message=result.message,
+            started_at_ms=result.started_at_ms,
+            finished_at_ms=result.finished_at_ms,
+            peak_memory_bytes=result.peak_memory_bytes,
+            cpu_time_ms=result.cpu_time_ms,
+            log_bytes=result.log_bytes,
+        )
+
+    def supervisor_vanished(self, job_uid: str) -> list[Effect]:
+        """No supervisor holds the job's lock, and no result is there. It may not run again."""
+        entry = self._entry(job_uid)
+        if entry is None or entry.record.state not in MAY_RUN:
+            return []
+        return [KillLeftovers(job_uid)]
+
+    def lost(self, job_uid: str, message: str, log_bytes: int, now_ms: int) -> list[Effect]:
+        """Nothing of the job runs any more, and nobody knows how it ended."""
+        entry = self._entry(job_uid)
+        if entry is None or not entry.live:
+            return []
+        return self._finish(
+            entry,
+            cause=Cause.LOST,
+            message=message,
+            finished_at_ms=now_ms,
+            log_bytes=log_bytes,
+        )
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Drop tombstones that no backup can need any more."""
+        limit_ms = now_ms - memory.TOMBSTONE_DAYS * _DAY_MS
+        entries = self._memory.entries
+        old = [
+            key
+            for key, entry in entries.items()
+            if entry.record.tombstone and entry.buried_at_ms < limit_ms
+        ]
+        for key in old:
+            del self._keys[entries.pop(key).record.job_uid]
+        return [memory.of_removal(old)] if old else []
+
+    # -- what recovery needs besides ----------------------------------------------------------
+
+    def found_prepared(self, job_uid: str) -> list[Effect]:
+        """The directory is complete and was never started; the start may be committed."""
+        entry = self._entry(job_uid)
+        if entry is not None and entry.record.state is JobState.STARTING:
+            return [StartSupervisor(job_uid)]
+        return self.prepared(job_uid)
+
+    def adopt(self, record: JobRecord) -> list[Effect]:
+        """Take in a job whose directory is here and whose record was lost."""
+        if record.key in self._memory.entries or record.job_uid in self._keys:
+            return []
+        return [self._keep(Entry(record, self._boot_id))]
+
+    def entries(self) -> list[Entry]:
+        return list(self._memory.entries.values())
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    def _entry(self, job_uid: str) -> Entry | None:
+        key = self._keys.get(job_uid)
+        return None if key is None else self._memory.entries[key]
+
+    def _keep(self, entry: Entry, *, sync: bool = False) -> Persist:
+        """
+        Take an entry in; the one place where entries change.
+
+        Steps that show in the job's directory need not be persisted; their callers drop what
+        this returns.
+        """
+        record = entry.record
+        known = self._memory.entries.get(record.key)
+        assert known is None or not moves_forward(record.state, known.record.state), record
+        assert known is None or record.gen >= known.record.gen, record
+        self._memory.entries[record.key] = entry
+        self._keys[record.job_uid] = record.key
+        if entry.live:
+            self._gpus.update(dict.fromkeys(entry.gpus, record.key))
+        elif known is not None:
+            for gpu in known.gpus:
+                # Somebody else may have it since the job's end.
+                if self._gpus.get(gpu) == record.key:
+                    del self._gpus[gpu]
+        return memory.of_job(entry, sync=sync)
+
+    def _finish(self, entry: Entry, **fields: Any) -> list[Effect]:
+        # Not synced: the result lies synced in its slot, and without one a reboot says `lost`.
+        ended = _with(entry, state=JobState.FINISHED, **fields)
+        ended = dataclasses.replace(ended, job=None, stop=None)
+        return [self._keep(ended), self._announce(ended)]
+
+    def _announce(self, entry: Entry) -> Announce:
+        return Announce(self.log.append(entry.record))
+
+    def _answer(self, command: Stop) -> Send:
+        return _accept(command.id, self._memory.entries[command.key])
+
+
+def _with(entry: Entry, **fields: Any) -> Entry:
+    """Return the entry with its record changed."""
+    return dataclasses.replace(entry, record=dataclasses.replace(entry.record, **fields))
+
+
+def _signal(entry: Entry) -> SignalStop:
+    assert entry.stop is not None
+    return SignalStop(entry.record.job_uid, entry.stop.cause, entry.stop.grace_seconds)
+
+
+def _accept(id_: int, entry: Entry) -> Send:
+    return Send(Reply(id_, True, body={"record": entry.record}))
+
+
+def _refuse(id_: int, code: str, message: str, entry: Entry | None = None) -> Send:
+    body: dict[str, Any] = {} if entry is None else {"record": entry.record}
+    return Send(Reply(id_, False, code, message, body))
+
+
+def _refuse_boot(id_: int, asked: str, current: str, entry: Entry | None) -> Send:
+    message = f"the host has been started anew since: boot {current}, not {asked}"
+    return _refuse(id_, "boot_changed", message, entry)

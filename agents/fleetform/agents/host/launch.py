@@ -1,0 +1,72 @@
+"""
+What a supervisor is to do: a `StartJob` after the host has decided everything it leaves open.
+
+It lies in the job's directory as JSON, so that the supervisor needs no message, no agent and
+no memory of one. A named tuple rather than a dataclass: `dataclasses` pulls in `inspect`, and
+every megabyte in the spawner is copied page table by page table into each supervisor.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+
+class Bind(NamedTuple):
+    """A directory of the host that the job sees at the absolute path `target`."""
+
+    source: str
+    target: str
+    read_only: bool
+
+
+class Launch(NamedTuple):
+    """
+    One job, ready to be executed.
+
+    The first four say whose result it is, in case the agent has lost its memory. `executable`
+    is the path of what `argv` calls. Durations are milliseconds.
+    """
+
+    job_uid: str
+    key: tuple[str, int, int]
+    gen: int
+    digest: str
+    executable: str
+    argv: list[str]
+    env: dict[str, str]
+    directory: str
+    """Where the command starts; relative ones lie in the job's directory."""
+    binds: list[Bind]
+    memory_bytes: int | None
+    memory_limit: str
+    """How `memory_bytes` is enforced: a name of `limits`."""
+    max_duration_ms: int | None
+    grace_ms: int
+    checkpoint_signal: int | None
+    checkpoint_lead_ms: int
+    log_head_bytes: int
+    log_tail_bytes: int
+
+
+def dump(launch: Launch) -> bytes:
+    """Return the first line of the file; the supervisor adds the second."""
+    return _encode(launch._asdict()).encode("ascii") + b"\n"
+
+
+def load(data: bytes) -> Launch:
+    """Read what `dump` wrote; raises ValueError, KeyError or TypeError for anything else."""
+    fields = json.loads(data.partition(b"\n")[0])
+    run_uid, attempt, rank = fields.pop("key")
+    binds = [Bind(*bind) for bind in fields.pop("binds")]
+    return Launch(key=(run_uid, attempt, rank), binds=binds, **fields)
+
+
+def load_pid(data: bytes) -> int | None:
+    """Read the supervisor's pid; None when it has not been written, as on a full disk."""
+    _, _, second = data.partition(b"\n")
+    pid, _, _ = second.partition(b" ")
+    return int(pid) if pid.isdigit() and second.endswith(b"\n") else None
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode

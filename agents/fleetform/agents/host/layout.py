@@ -1,0 +1,66 @@
+"""
+Where things lie below an agent's root, and in the directory of one job.
+
+A job's directory says all there is to know of it without any process being asked: that is
+what lets the agent end, crash and be replaced while jobs run. Names only; who writes each
+file, and when, stands beside it.
+"""
+
+from __future__ import annotations
+
+import re
+
+# -- below the root -----------------------------------------------------------------------
+
+AGENT_SOCKET = "agent.sock"
+NOTICE_SOCKET = "notice.sock"
+"""Datagrams from supervisors: a job has written output, or is being cleaned up."""
+
+AGENT_LOCK = "lock"
+"""Held by the one daemon of this root as long as it lives."""
+
+SPAWNER_LOCK = "spawner.lock"
+"""Held by the spawner, and by each supervisor until it holds the lock of its own job."""
+
+AGENT_PID = "agent.pid"
+AGENT_LOG = "agent.log"
+JOURNAL = "journal"
+JOBS = "jobs"
+BLOBS = "blobs"
+TRASH = "trash"
+
+# -- in a job's directory -----------------------------------------------------------------
+
+LAUNCH = "launch"
+"""
+What the supervisor is to do; written at prepare. The supervisor locks this file for as long as
+it lives and renames it to `started`, which only one can do.
+"""
+
+STARTED = "started"
+"""The same file, once the job has been started; its second line is the supervisor's pid."""
+
+RESULT = "result"
+"""A slot of fixed size, allocated at prepare: a full disk must not lose an outcome."""
+
+CONTROL = "control"
+"""A FIFO that takes requests to stop; made at prepare."""
+
+OUTPUT = "log"
+WORK = "work"
+TEMPORARY = "tmp"
+SCRIPT = "script"
+"""Only where the commands are too long for an argument."""
+
+NOTICE_FROM_JOB = f"../../{NOTICE_SOCKET}"
+"""Relative, since a socket's address holds 107 bytes and a root's path may be longer."""
+
+JOB_UID_VARIABLE = "FLEETFORM_JOB_UID"
+"""In the environment of every process of a job: how they are found when nobody watches them."""
+
+_JOB_UID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
+
+
+def is_job_uid(text: str) -> bool:
+    """Tell whether a job's uid can name its directory and nothing else."""
+    return _JOB_UID.match(text) is not None

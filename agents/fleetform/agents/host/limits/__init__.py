@@ -1,0 +1,75 @@
+"""
+How a job's memory is limited, best way first: cgroup 2, cgroup 1, counting.
+
+The names are those of `HostReport.limits`. A host offers what was tried and worked there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from fleetform.agents.host.limits import cgroup1, cgroup2, groups, poll
+
+KINDS = ("cgroup2", "cgroup1", "poll")
+
+
+class Limit(Protocol):
+    """
+    The limit on one job's memory.
+
+    `interval_ms` is how often `exceeded` wants to be asked; None: never.
+    """
+
+    interval_ms: int | None
+
+    def enter(self) -> None:
+        """Put this process under the limit, so that what it starts begins there."""
+
+    def leave(self) -> None:
+        """Take this process out again: it must outlive the job to say how it ended."""
+
+    def exceeded(self) -> bool:
+        """Tell whether the job has to be killed now."""
+
+    def killed(self) -> bool:
+        """Tell whether something of the job has been killed for its memory."""
+
+    def peak_bytes(self) -> int | None: ...
+
+    def close(self) -> None:
+        """Remove what was made; after the last process of the job is gone."""
+
+
+def available() -> tuple[str, ...]:
+    """Name the ways that work on this host, best first; made and removed once to see."""
+    found = []
+    if cgroup2.usable():
+        found.append("cgroup2")
+    if cgroup1.usable():
+        found.append("cgroup1")
+    return (*found, "poll")
+
+
+def impose(kind: str, job_uid: str, memory_bytes: int) -> Limit:
+    """
+    Make the limit of one job.
+
+    Raises:
+        OSError: The host has withdrawn what it offered.
+    """
+    if kind == "cgroup2":
+        return cgroup2.Group(job_uid, memory_bytes)
+    if kind == "cgroup1":
+        return cgroup1.Group(job_uid, memory_bytes)
+    assert kind == "poll", kind
+    return poll.Count(memory_bytes)
+
+
+def discard(job_uid: str) -> None:
+    """Kill what is left under a limit whose supervisor is dead, and remove what it had made."""
+    for kind, controller in (("cgroup2", ""), ("cgroup", "memory")):
+        place = groups.find(kind, controller)
+        if place is not None:
+            for parent in dict.fromkeys((place.path, os.path.dirname(place.path))):
+                groups.clear(f"{parent}/fleetform-{job_uid}")

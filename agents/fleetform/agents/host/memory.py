@@ -1,0 +1,167 @@
+"""
+What the agent keeps between two lives, and how each piece of it is written down.
+
+The store is a list of entries, each a small JSON object with a `kind`; the last one about
+anything wins. What cannot be read from a job's directory is here: whom the agent belongs to,
+the highest numbers it has seen, and the record of each job.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fleetform.agents.host.effects import Persist
+from fleetform.agents.protocol.frames import read_value
+from fleetform.agents.protocol.messages import JobKey, JobRecord, StartJob
+from fleetform.agents.protocol.states import Cause, JobState
+
+TOMBSTONE_DAYS = 30
+"""As long as backups of a ledger are kept: an older one must not start a job again."""
+
+
+class Store(Protocol):
+    """
+    Where entries lie, each without a newline in it.
+
+    After `commit` what was appended survives everything but a power cut, and that too where one
+    of the entries was to be synced. A turn's entries are committed together.
+    """
+
+    def load(self) -> list[bytes]: ...
+    def append(self, entry: bytes, *, sync: bool) -> None: ...
+    def commit(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class StopOrder:
+    """A stop that the supervisor has been or will be told of."""
+
+    cause: Cause
+    grace_seconds: int | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """
+    One job as the agent knows it.
+
+    `job` is there until the job has started; afterwards its directory says what it is. `go`:
+    the start is committed, also while it is still being prepared. `buried_at_ms` is when the
+    record became a tombstone.
+    """
+
+    record: JobRecord
+    boot_id: str
+    job: StartJob | None = None
+    gpus: tuple[str, ...] = ()
+    go: bool = False
+    stop: StopOrder | None = None
+    buried_at_ms: int = 0
+
+    @property
+    def live(self) -> bool:
+        """Tell whether the job may still need its directory, its units and this agent."""
+        return self.record.state is not JobState.FINISHED
+
+
+@dataclass
+class Memory:
+    """
+    All of it; changed by the journal only.
+
+    `install_id` is minted at the agent's first start, so a host that was installed anew shows.
+    `machine_id` is the machine's own: a copy of the disk in another machine shows.
+    """
+
+    install_id: str = ""
+    machine_id: str = ""
+    owner: str | None = None
+    ledger_id: str = ""
+    epoch: int = 0
+    fence: int = 0
+    entries: dict[JobKey, Entry] = field(default_factory=dict)
+
+
+def of_identity(memory: Memory) -> Persist:
+    """Synced: who owns this host decides what is refused after a power cut."""
+    names = ("install_id", "machine_id", "owner", "ledger_id", "epoch")
+    return Persist(_encode("identity", {n: getattr(memory, n) for n in names}), sync=True)
+
+
+def of_fence(memory: Memory) -> Persist:
+    return Persist(_encode("fence", {"fence": memory.fence}))
+
+
+def of_job(entry: Entry, *, sync: bool = False) -> Persist:
+    # Most fields of most entries say nothing; a file read by eye gains from leaving them out.
+    return Persist(_encode("job", {k: v for k, v in vars(entry).items() if v}), sync=sync)
+
+
+def of_removal(keys: Iterable[JobKey]) -> Persist:
+    return Persist(_encode("removed", {"keys": list(keys)}))
+
+
+def restore(entries: Iterable[bytes]) -> Memory:
+    """
+    Replay entries into what they say at their end.
+
+    Raises:
+        ValueError, KeyError or TypeError: One of them was not written by this agent.
+    """
+    memory = Memory()
+    for line in entries:
+        fields = json.loads(line)
+        kind = fields.pop("kind")
+        if kind == "job":
+            entry = _read_entry(fields)
+            memory.entries[entry.record.key] = entry
+        elif kind == "removed":
+            for run_uid, attempt, rank in fields["keys"]:
+                memory.entries.pop(JobKey(run_uid, attempt, rank), None)
+        elif kind in {"identity", "fence"}:
+            vars(memory).update(fields)
+        else:
+            raise ValueError(f"an entry is of the unknown kind {kind!r}")
+    return memory
+
+
+def snapshot(memory: Memory) -> Iterator[bytes]:
+    """Yield the fewest entries that restore the same."""
+    yield of_identity(memory).entry
+    yield of_fence(memory).entry
+    for entry in memory.entries.values():
+        yield of_job(entry).entry
+
+
+# Enums and keys are text and lists to `json`; the dataclasses it does not know have only fields.
+_to_json = json.JSONEncoder(separators=(",", ":"), default=vars).encode
+
+
+def _encode(kind: str, fields: Mapping[str, Any]) -> bytes:
+    return _to_json({"kind": kind, **fields}).encode("ascii")
+
+
+def _read_entry(fields: Mapping[str, Any]) -> Entry:
+    job, stop = fields.get("job"), fields.get("stop")
+    return Entry(
+        record=read_value(JobRecord, fields["record"]),
+        boot_id=fields.get("boot_id", ""),
+        job=None if job is None else read_value(StartJob, job),
+        gpus=tuple(fields.get("gpus", ())),
+        go=fields.get("go", False),
+        stop=None if stop is None else StopOrder(Cause(stop["cause"]), stop["grace_seconds"]),
+        buried_at_ms=fields.get("buried_at_ms", 0),
+    )
+
+
+def bury(entry: Entry, now_ms: int) -> Entry:
+    """Reduce a record to what keeps its job from being started again."""
+    return Entry(
+        record=dataclasses.replace(entry.record, tombstone=True, message=""),
+        boot_id=entry.boot_id,
+        buried_at_ms=now_ms,
+    )

@@ -1,0 +1,160 @@
+"""
+What is still to be said on one connection: answers and events at once, output as it fits.
+
+Two orders are kept. Frames leave in the order they were said; and a job's end is said after all
+of its output, so whoever hears of it has the whole log. While the other side does not read,
+output waits on disk where it lies, and answers still go out.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fleetform.agents.host import joblog, layout
+from fleetform.agents.protocol.frames import Message, encode
+from fleetform.agents.protocol.messages import LogData
+
+_PIECE_BYTES = 256 << 10
+"""A third more as base64; far below a frame's limit, and one job does not keep others waiting."""
+
+_PIECES_A_TURN = 4
+"""Then the loop gets to hear what has come in."""
+
+Then = Callable[[], None]
+
+
+class _End(NamedTuple):
+    log_bytes: int
+    then: Then | None
+
+
+class _Feed:
+    """One job's output on its way to one reader."""
+
+    def __init__(self, job_uid: str, path: str, offset: int) -> None:
+        self.job_uid = job_uid
+        self.offset = offset
+        self.end: _End | None = None
+        self._path = path
+        self._reader: joblog.Reader | None = None
+
+    def next_piece(self) -> joblog.Piece | None:
+        if self.end is not None and self.offset >= self.end.log_bytes:
+            return None
+        try:
+            if self._reader is None:
+                self._reader = joblog.Reader(self._path)
+            return self._reader.read(self.offset, _PIECE_BYTES)
+        except OSError:
+            return None  # Nothing written yet, or nothing left that could be read.
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+
+class Outbox:
+    """
+    Attributes:
+        paused: The other side does not keep up; output waits.
+    """
+
+    def __init__(self, write: Callable[[bytes], None], jobs: str) -> None:
+        """`write` takes bytes and never blocks; `jobs` is the folder of the jobs' directories."""
+        self.paused = False
+        self._write = write
+        self._jobs = jobs
+        self._frames: list[bytes] = []
+        self._feeds: dict[str, _Feed] = {}
+        # Ordered, so that a loud job comes again after the others.
+        self._touched: dict[str, None] = {}
+
+    def say(self, message: Message) -> None:
+        self._frames.append(encode(message))
+
+    def follow(self, job_uid: str, offset: int) -> None:
+        """Send this job's output from `offset` on, from now on."""
+        known = self._feeds.pop(job_uid, None)
+        feed = _Feed(job_uid, f"{self._jobs}/{job_uid}/{layout.OUTPUT}", offset)
+        if known is not None:
+            known.close()
+            feed.end = known.end
+        self._feeds[job_uid] = feed
+        self.touch(job_uid)
+
+    def follows(self, job_uid: str) -> bool:
+        return job_uid in self._feeds
+
+    def touch(self, job_uid: str) -> None:
+        """There may be more output of this job."""
+        if job_uid in self._feeds:
+            self._touched[job_uid] = None
+
+    def end(self, job_uid: str, log_bytes: int, then: Then | None) -> None:
+        """The job has written `log_bytes` in all; call `then` once the last piece is said."""
+        self._feeds[job_uid].end = _End(log_bytes, then)
+        self.touch(job_uid)
+
+    def cut(self, job_uid: str) -> None:
+        """Nothing of the job will ever be written: say so, if it is followed."""
+        feed = self._feeds.pop(job_uid, None)
+        if feed is not None:
+            feed.close()
+            self._touched.pop(job_uid, None)
+            self.say(_log_data(job_uid, feed.offset, b"", complete=True))
+
+    def pump(self) -> bool:
+        """Say what output there is, up to a turn's share; tell whether there may be more."""
+        pieces = 0
+        while self._touched and not self.paused and pieces < _PIECES_A_TURN:
+            job_uid = next(iter(self._touched))
+            del self._touched[job_uid]
+            pieces += self._advance(self._feeds[job_uid])
+        return bool(self._touched) and not self.paused
+
+    def flush(self) -> None:
+        if self._frames:
+            frames, self._frames = self._frames, []
+            self._write(b"".join(frames))
+
+    def close(self) -> list[Then]:
+        """Give up; returns what waited for output to be said, and waits no longer."""
+        waiting = []
+        for feed in self._feeds.values():
+            feed.close()
+            if feed.end is not None and feed.end.then is not None:
+                waiting.append(feed.end.then)
+        self._feeds.clear()
+        self._touched.clear()
+        self._frames.clear()
+        return waiting
+
+    def _advance(self, feed: _Feed) -> int:
+        """Say one piece; returns how many pieces were read."""
+        piece = feed.next_piece()
+        data = b""
+        if piece is not None:
+            feed.offset = piece.offset + len(piece.data)
+            data = piece.data
+        offset = feed.offset - len(data)
+        if feed.end is not None and (piece is None or feed.offset >= feed.end.log_bytes):
+            self._complete(feed, feed.end, offset, data)
+        elif piece is not None:
+            self.say(_log_data(feed.job_uid, offset, data))
+            self.touch(feed.job_uid)
+        return int(piece is not None)
+
+    def _complete(self, feed: _Feed, end: _End, offset: int, data: bytes) -> None:
+        # Where nothing more is kept, the offset tells how much there has been.
+        offset = offset if data else max(offset, end.log_bytes)
+        self.say(_log_data(feed.job_uid, offset, data, complete=True))
+        feed.close()
+        del self._feeds[feed.job_uid]
+        if end.then is not None:
+            end.then()
+
+
+def _log_data(job_uid: str, offset: int, data: bytes, *, complete: bool = False) -> LogData:
+    return LogData(job_uid, offset, base64.b64encode(data).decode("ascii"), complete)

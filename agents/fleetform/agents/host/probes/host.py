@@ -1,0 +1,36 @@
+"""The report of a host: all probes together."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+from fleetform.agents.host.probes import cpu, disk, memory, network
+from fleetform.agents.protocol.messages import GpuReport, HostReport
+
+
+def report(root: str, limits: Sequence[str], gpus: Sequence[GpuReport]) -> HostReport:
+    """
+    Measure now; takes a millisecond.
+
+    `limits` and `gpus` are given: trying the first changes the host for a moment, and asking for
+    the second may take seconds.
+    """
+    machine = os.uname()
+    ram = memory.measure()
+    room = disk.measure(root)
+    return HostReport(
+        hostname=machine.nodename,
+        cpu_millicores=cpu.millicores(),
+        memory_bytes=ram.total,
+        disk_bytes=room.total,
+        disk_free_bytes=room.free,
+        memory_free_bytes=ram.free,
+        load_1m_milli=cpu.load_1m_milli(),
+        gpus=tuple(gpus),
+        python=platform.python_version(),
+        kernel=machine.release,
+        addresses=network.addresses(),
+        limits=tuple(limits),
+    )

@@ -1,0 +1,93 @@
+"""
+Requests that concern no job: contents of files, volumes, and what the host has.
+
+They do not go through the journal, because what they change says by itself what it is: a
+content bears its digest, a volume its owner. What may take long runs in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fleetform.agents.host import layout, volumes
+from fleetform.agents.host.blobs import BlobError, BlobStore
+from fleetform.agents.host.probes import gpu, host
+from fleetform.agents.host.volumes import VolumeError
+from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.messages import (
+    GpuReport,
+    MakeVolume,
+    MissingBlobs,
+    Probe,
+    PutBlob,
+    RemoveVolume,
+    Reply,
+    to_json,
+)
+
+_GPUS_SECONDS = 60
+"""nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Requests:
+    def __init__(self, root: str, limits: Sequence[str]) -> None:
+        self._root = root
+        self._limits = limits
+        self._blobs = BlobStore(f"{root}/{layout.BLOBS}")
+        self._gpus: tuple[GpuReport, ...] = ()
+        self._gpus_until = 0.0
+
+    def knows(self, message: Message) -> bool:
+        return isinstance(message, (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe))
+
+    async def answer(self, message: Message, owner: str) -> Reply:
+        """Carry out one request for the environment `owner`; errors become refusals."""
+        assert isinstance(message, (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe))
+        try:
+            return Reply(message.id, True, body=await self._carry_out(message, owner))
+        except (BlobError, VolumeError) as error:
+            return Reply(message.id, False, error.code, str(error))
+        except OSError as error:
+            code = "no_space" if error.errno in _NO_SPACE else "io"
+            return Reply(message.id, False, code, str(error))
+
+    async def _carry_out(self, message: Message, owner: str) -> dict[str, Any]:
+        if isinstance(message, MissingBlobs):
+            return {"missing": self._blobs.missing(message.digests)}
+        if isinstance(message, PutBlob):
+            await self._put(message)
+        elif isinstance(message, MakeVolume):
+            volumes.make(message, owner)
+        elif isinstance(message, RemoveVolume):
+            await _aside(lambda: volumes.remove(message, owner))
+        else:
+            gpus = await self._detect_gpus()
+            return {"host": to_json(host.report(self._root, self._limits, gpus))}
+        return {}
+
+    async def _put(self, message: PutBlob) -> None:
+        def put() -> None:
+            self._blobs.put(message.sha256, message.offset, message.data, last=message.last)
+
+        if message.last and message.offset > 0:
+            # The whole of a large content is hashed now.
+            await _aside(put)
+        else:
+            put()
+
+    async def _detect_gpus(self) -> tuple[GpuReport, ...]:
+        if gpu.present() and time.monotonic() >= self._gpus_until:
+            self._gpus_until = time.monotonic() + _GPUS_SECONDS
+            loop = asyncio.get_running_loop()
+            self._gpus = await loop.run_in_executor(None, gpu.detect)
+        return self._gpus
+
+
+async def _aside(work: Callable[[], None]) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, work)

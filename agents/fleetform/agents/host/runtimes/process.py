@@ -1,0 +1,252 @@
+"""
+A job as plain processes of this host: from `StartJob` to a directory and a `Launch`.
+
+All that can fail without executing anything of the job fails here, while it is prepared: what
+is wrong is then said before any rank of a gang has begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetform.agents.host import blobs, launch, layout, result
+from fleetform.agents.host.launch import Bind, Launch
+from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
+
+_SCRIPT_ARGUMENT_BYTES_MAX = 100_000
+"""The kernel takes one argument of at most 131 072 bytes (MAX_ARG_STRLEN)."""
+
+_INHERITED = ("PATH", "HOME", "LANG", "USER")
+"""What a job takes over from the environment the agent was started with; nothing else leaks."""
+
+_DECLARED_GPU = "declared-"
+"""Prefix of the uuid of a GPU that is declared and not detected; an index follows."""
+
+
+class PrepareError(Exception):
+    """The job cannot be started on this host; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """
+    What preparing needs to know of the host.
+
+    `root` is absolute. `mounts_obstacle` says why there are no mount namespaces, or is empty.
+    `memory_limit` is how memory is limited.
+    """
+
+    root: str
+    mounts_obstacle: str
+    memory_limit: str
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def prepare(job: StartJob, digest: str, host: Host) -> None:
+    """
+    Make the job's directory; complete once `launch` lies in it.
+
+    Raises:
+        PrepareError: It cannot be made; the half of it stays until the job is forgotten.
+    """
+    path = f"{host.root}/{layout.JOBS}/{job.job_uid}"
+    try:
+        _make_directory(path)
+        directory = _working_directory(job.working_dir, path)
+        if job.files:
+            _place_files(job.files, directory, host.root)
+        _place_links(job.mounts, directory)
+        described = _describe(job, digest, host, path, directory)
+        # Last, in one write: its presence says that all else is there.
+        _write(f"{path}/{layout.LAUNCH}", launch.dump(described))
+    except OSError as error:
+        raise PrepareError(f"the host cannot prepare the job: {error}") from error
+
+
+def _make_directory(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        # An agent that died while preparing; nothing of the job has run.
+        shutil.rmtree(path)
+        os.mkdir(path, 0o700)
+    os.mkdir(f"{path}/{layout.WORK}", 0o700)
+    os.mkdir(f"{path}/{layout.TEMPORARY}", 0o700)
+    os.mkfifo(f"{path}/{layout.CONTROL}", 0o600)
+    result.allocate(f"{path}/{layout.RESULT}")
+
+
+def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str) -> Launch:
+    env = _environment(job, host, path)
+    executable = _find_shell(job.shell, env.get("PATH", os.defpath))
+    checkpoint = job.checkpoint_signal
+    limit = job.max_duration_seconds
+    return Launch(
+        job_uid=job.job_uid,
+        key=tuple(job.key),
+        gen=job.gen,
+        digest=digest,
+        executable=executable,
+        argv=_arguments(job, path),
+        env=env,
+        directory=directory,
+        binds=_binds(job.mounts, host),
+        memory_bytes=job.memory_bytes,
+        memory_limit=host.memory_limit,
+        max_duration_ms=None if limit is None else limit * 1000,
+        grace_ms=job.stop_grace_seconds * 1000,
+        checkpoint_signal=None if checkpoint is None else _signal_number(checkpoint),
+        checkpoint_lead_ms=job.checkpoint_lead_seconds * 1000,
+        log_head_bytes=job.log_head_bytes,
+        log_tail_bytes=job.log_tail_bytes,
+    )
+
+
+# -- the command ----------------------------------------------------------------------------
+
+
+def script(commands: Sequence[str]) -> str:
+    """
+    Join commands into one script that ends at the first failure, with its exit code.
+
+    `set -e` alone lets a command such as `test -f x && echo y` fail and goes on; so each
+    command's own status is looked at too.
+    """
+    return "set -e\n" + "".join(f"{command}\n{_CHECK}\n" for command in commands)
+
+
+# `exit` without a number takes the status of the last command, and `case` has none of its own.
+_CHECK = "case $? in 0) ;; *) exit ;; esac"
+
+
+def _arguments(job: StartJob, path: str) -> list[str]:
+    name = os.path.basename(job.shell)
+    # One command is its own check, and leaves a shell that may replace itself by it.
+    text = script(job.commands) if len(job.commands) != 1 else f"set -e\n{job.commands[0]}"
+    if len(os.fsencode(text)) <= _SCRIPT_ARGUMENT_BYTES_MAX:
+        return [name, "-c", text]
+    file = f"{path}/{layout.SCRIPT}"
+    _write(file, os.fsencode(text))
+    return [name, file]
+
+
+@functools.lru_cache(maxsize=64)
+def _find_shell(shell: str, path: str) -> str:
+    """Find it once for all jobs; one that is missing is reported by the job itself, as 127."""
+    return shutil.which(shell, path=path) or shell
+
+
+def _signal_number(name: str) -> int:
+    plain = name if name.startswith("SIG") else f"SIG{name}"
+    try:
+        return int(signal.Signals[plain])
+    except KeyError:
+        raise PrepareError(f"this host knows no signal {name!r}") from None
+
+
+# -- the environment --------------------------------------------------------------------------
+
+
+def _environment(job: StartJob, host: Host, path: str) -> dict[str, str]:
+    env = {name: host.environment[name] for name in _INHERITED if name in host.environment}
+    env["TMPDIR"] = f"{path}/{layout.TEMPORARY}"
+    env.update(job.env)
+    # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
+    env[layout.JOB_UID_VARIABLE] = job.job_uid
+    env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
+    for name, value in env.items():
+        if "\0" in name + value or "=" in name or not name:
+            raise PrepareError(f"{name!r} cannot be an environment variable with that value")
+    return env
+
+
+def visible_gpus(gpus: Sequence[str]) -> str:
+    """Return CUDA_VISIBLE_DEVICES: uuids, or indices of GPUs that are only declared."""
+    return ",".join(gpu.removeprefix(_DECLARED_GPU) for gpu in gpus)
+
+
+# -- files and directories --------------------------------------------------------------------
+
+
+def _working_directory(declared: str, path: str) -> str:
+    fresh = f"{path}/{layout.WORK}"
+    if not declared:
+        return fresh
+    if os.path.isabs(declared):
+        if not os.path.isdir(declared):
+            raise PrepareError(f"working_dir {declared} is no directory on this host")
+        return declared
+    directory = _below(fresh, declared)
+    os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def _place_files(files: Sequence[FileEntry], directory: str, root: str) -> None:
+    store = blobs.BlobStore(f"{root}/{layout.BLOBS}")
+    for file in files:
+        target = _below(directory, file.path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        try:
+            # A copy, since the job may change it, and the next one must get what was declared.
+            store.copy(file.sha256, target)
+        except FileNotFoundError:
+            raise PrepareError(
+                f"the content of {file.path} ({file.sha256}) has not been sent to this host"
+            ) from None
+        os.chmod(target, file.mode & 0o777)
+
+
+def _place_links(mounts: Sequence[Mount], directory: str) -> None:
+    for mount in mounts:
+        _check_source(mount)
+        if os.path.isabs(mount.path):
+            continue
+        link = _below(directory, mount.path)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        if os.path.islink(link) and os.readlink(link) == mount.source:
+            continue  # In a working directory that jobs share.
+        os.symlink(mount.source, link)
+
+
+def _binds(mounts: Sequence[Mount], host: Host) -> list[Bind]:
+    binds = [Bind(m.source, m.path, m.read_only) for m in mounts if os.path.isabs(m.path)]
+    if binds and host.mounts_obstacle:
+        raise PrepareError(host.mounts_obstacle)
+    for bind in binds:
+        try:
+            os.makedirs(bind.target, exist_ok=True)
+        except OSError as error:
+            raise PrepareError(
+                f"there is no directory {bind.target} to mount at, and it cannot be made "
+                f"({error.strerror}): make it on the host, or mount at a relative path"
+            ) from error
+    return binds
+
+
+def _check_source(mount: Mount) -> None:
+    if not os.path.isdir(mount.source):
+        raise PrepareError(f"volume {mount.name} has no directory {mount.source} on this host")
+
+
+def _below(directory: str, path: str) -> str:
+    """Join, and refuse what would lead out: the job's own tree is all that we write to."""
+    joined = os.path.normpath(f"{directory}/{path}")
+    if os.path.isabs(path) or not joined.startswith(f"{directory}/"):
+        raise PrepareError(f"{shlex.quote(path)} leads out of the working directory")
+    return joined
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        written = os.write(descriptor, data)
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,143 @@
+"""
+A small process that forks one supervisor for each job it is asked for.
+
+Forked before the agent imports anything large, since a fork costs what the parent has mapped.
+It knows no more than directories: a request is a packet of job uids, a report a packet of
+lines. When the agent is gone it ends, and its supervisors go on without it.
+
+    started UID PID      a supervisor has been forked
+    refused UID ERRNO    it could not be
+    ended UID STATUS     it is gone; status as from waitpid(2)
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import traceback
+from typing import NoReturn
+
+from fleetform.agents.host import launch, layout, limits, mounts, supervisor
+from fleetform.agents.host.launch import Launch
+
+PACKET_BYTES = 1 << 16
+"""Fits the default of net.core.wmem_default (212 992), which bounds a packet."""
+
+UIDS_PER_PACKET = 256
+"""So that the reports of one packet fit a packet: 64 characters of uid and 30 more each."""
+
+
+def run(channel: socket.socket, close: tuple[int, ...] = ()) -> NoReturn:
+    """
+    Serve requests from `channel` until its other end is gone, and exit.
+
+    The root is the current directory. First of all it reports `ready`, then what it tried out:
+    the obstacle to mounts, if any, and the ways to limit memory.
+    """
+    for descriptor in close:
+        os.close(descriptor)
+    status = 1
+    try:
+        _Spawner(channel).serve()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+class _Spawner:
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._uids: dict[int, str] = {}
+        self._reports: list[str] = []
+        # Waits until the spawner of an agent that was killed has ended, and with it every
+        # supervisor that has not yet taken its own lock: afterwards each directory tells the truth.
+        self._lock = os.open(layout.SPAWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._wakeup, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def serve(self) -> None:
+        self._say_ready()
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        # Also what keeps a signal from ending the spawner: it ends when the agent does.
+        supervisor.inherit_signals()
+        # A collection would touch, and so copy, every page that parent and children share.
+        gc.disable()
+        gc.freeze()
+        poller = select.poll()
+        poller.register(self._channel, select.POLLIN)
+        poller.register(self._wakeup, select.POLLIN)
+        while True:
+            for descriptor, _ in poller.poll():
+                if descriptor == self._wakeup:
+                    os.read(self._wakeup, 4096)
+                elif not self._take_request():
+                    return
+            self._reap()
+            self._send_reports()
+
+    def _say_ready(self) -> None:
+        self._channel.send("\n".join(["ready", mounts.obstacle(), *limits.available()]).encode())
+
+    def _take_request(self) -> bool:
+        packet = self._channel.recv(PACKET_BYTES)
+        for uid in packet.decode().split():
+            self._fork(uid)
+        return bool(packet)
+
+    def _fork(self, uid: str) -> None:
+        try:
+            job, descriptor = _open_launch(uid)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            # Started before, perhaps; whoever asked looks at the directory and sees.
+            self._reports.append(f"refused {uid} {getattr(error, 'errno', None) or errno.EINVAL}")
+            return
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_supervisor(uid, job, descriptor)
+            self._uids[pid] = uid
+            self._reports.append(f"started {uid} {pid}")
+        except OSError as error:
+            self._reports.append(f"refused {uid} {error.errno}")
+        finally:
+            os.close(descriptor)
+
+    def _become_supervisor(self, uid: str, job: Launch, descriptor: int) -> NoReturn:
+        try:
+            inherited = (self._lock, self._wakeup, self._wakeup_write, self._channel.fileno())
+            supervisor.run(f"{layout.JOBS}/{uid}", job, descriptor, inherited)
+        except BaseException:  # noqa: BLE001  # Whatever it is must not go on as a second spawner.
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            uid = self._uids.pop(pid, None)
+            if uid is not None:
+                self._reports.append(f"ended {uid} {status}")
+
+    def _send_reports(self) -> None:
+        for begin in range(0, len(self._reports), UIDS_PER_PACKET):
+            self._channel.send("\n".join(self._reports[begin : begin + UIDS_PER_PACKET]).encode())
+        self._reports.clear()
+
+
+def _open_launch(uid: str) -> tuple[Launch, int]:
+    descriptor = os.open(f"{layout.JOBS}/{uid}/{layout.LAUNCH}", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        return launch.load(os.read(descriptor, os.fstat(descriptor).st_size)), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise

@@ -1,0 +1,452 @@
+"""
+One job's life on a host: one process that starts it, keeps its output, ends it and says how.
+
+A supervisor belongs to nobody. It outlives the agent that asked for it and needs none: what it
+has to know lies in the job's directory, and so does what it leaves there. Two things make that
+safe. The lock is held for as long as it lives, and `started` can be made only once, so a second
+supervisor of the same job gives up before it has done anything.
+
+It is the subreaper of all that the job starts. A process of the job can leave its session, its
+group and its parent, and is still found here when the command ends: nothing stays behind, and
+when there is no child left, that is known without looking at any other process.
+
+Everything is imported before the spawner forks; nothing is imported here.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fleetform.agents.host import joblog, kernel, layout, limits, mounts, processes, result
+from fleetform.agents.host.ending import Ending, Step
+from fleetform.agents.host.launch import Launch
+from fleetform.agents.host.limits import Limit
+from fleetform.agents.host.result import Result
+from fleetform.agents.protocol.states import Cause
+
+EXIT_DONE = 0
+EXIT_SECOND = 3
+"""Somebody else supervises or has supervised this job; nothing has been touched."""
+
+_READ_BYTES = 1 << 16
+"""What a pipe holds."""
+
+_NOTICE_MS = 15
+"""Between two notices of output: lines still show at once, and a flood costs 66 wake-ups/s."""
+
+_WAIT_MS_MAX = 10_000
+"""poll(2) counts no suspend, so a deadline is looked at again after this at the latest."""
+
+_CLEANING_MS = 10
+"""Between two rounds of killing what is left."""
+
+# Python ignores the first two and this process the others; ignored, they would stay so in the job.
+_RESET_SIGNALS = (int(signal.SIGPIPE), int(signal.SIGXFSZ), int(signal.SIGINT), int(signal.SIGHUP))
+
+_EXIT_NOT_FOUND = 127
+_EXIT_NOT_EXECUTABLE = 126
+
+
+def run(job_dir: str, job: Launch, descriptor: int, inherited: Sequence[int] = ()) -> NoReturn:
+    """
+    Supervise one job, and exit.
+
+    Args:
+        job_dir: The job's directory.
+        job: What lies there as `launch`, read by the caller: before it forks, where reading
+            costs a tenth.
+        descriptor: That file, open for reading and writing and by nobody else.
+        inherited: Descriptors to be closed once the job's lock is held. The spawner's lock is
+            among them, so whoever gets that one knows that each supervisor holds its own or is
+            gone.
+    """
+    os.chdir(job_dir)
+    if not (_lock(descriptor) and _claim()):
+        os._exit(EXIT_SECOND)
+    for other in inherited:
+        os.close(other)
+    started_at_ms = _wall_ms()
+    _leave_pid(descriptor, started_at_ms)
+    os.setsid()
+    result.write(layout.RESULT, Supervisor(job, started_at_ms).supervise())
+    # Without Python's own exit: no buffers, no threads, and two milliseconds less.
+    os._exit(EXIT_DONE)
+
+
+def inherit_signals() -> None:
+    """
+    Take the signals as a supervisor needs them.
+
+    For the spawner, before it forks: the table is inherited, and setting it once for all saves
+    each supervisor the wrappers of `signal`, which are slow when their pages are first touched.
+    """
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, _note)
+    # A terminal's interrupt and its end are for whoever started the agent.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _lock(descriptor: int) -> bool:
+    # An agent that has just started tests the lock by holding it for an instant.
+    for _ in range(20):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def _claim() -> bool:
+    """Make the start a fact. Renaming is exclusive, and needs no space on a full disk."""
+    try:
+        os.rename(layout.LAUNCH, layout.STARTED)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _leave_pid(descriptor: int, started_at_ms: int) -> None:
+    try:
+        os.lseek(descriptor, 0, os.SEEK_END)
+        os.write(descriptor, b"%d %d\n" % (os.getpid(), started_at_ms))
+    except OSError:
+        pass  # A full disk: who needs the pid then looks at the lock instead.
+
+
+class _CannotStart(Exception):
+    """The host could not do its part; the job has executed nothing."""
+
+
+class Supervisor:
+    """The state of one job while it runs. Expects the job's directory as the current one."""
+
+    def __init__(self, job: Launch, started_at_ms: int) -> None:
+        self._job = job
+        self._started_at_ms = started_at_ms
+        self._main_pid = 0
+        self._main_status: int | None = None
+        self._limit: Limit | None = None
+        self._log = joblog.Writer(
+            layout.OUTPUT, head_bytes=job.log_head_bytes, tail_bytes=job.log_tail_bytes
+        )
+        self._notices = _Notices(job.job_uid)
+        self._output = -1
+        self._control = -1
+        self._control_text = b""
+        self._ending = Ending(
+            started_ms=_boot_ms(),
+            max_duration_ms=job.max_duration_ms,
+            grace_ms=job.grace_ms,
+            checkpoint_lead_ms=None if job.checkpoint_signal is None else job.checkpoint_lead_ms,
+        )
+
+    def supervise(self) -> Result:
+        """Run the job to its end; returns when no process of it is left."""
+        kernel.become_subreaper()
+        try:
+            wakeup = self._prepare()
+            self._start()
+        except _CannotStart as error:
+            return self._result(Cause.PREPARE_FAILED, message=str(error))
+        if self._main_status is None:
+            self._watch(wakeup)
+        self._clean()
+        self._drain()
+        return self._outcome()
+
+    # -- start ------------------------------------------------------------------------------
+
+    def _prepare(self) -> int:
+        """Open all that may fail before the command runs; returns the wake-up descriptor."""
+        try:
+            # For writing too: else it would be at its end whenever nobody else has it open.
+            self._control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            if self._job.memory_bytes is not None:
+                self._limit = limits.impose(
+                    self._job.memory_limit, self._job.job_uid, self._job.memory_bytes
+                )
+            if self._job.binds:
+                mounts.enter(self._job.binds)
+        except OSError as error:
+            raise _CannotStart(f"the host cannot set the job up: {error}") from error
+        return _wake_on_signals()
+
+    def _start(self) -> None:
+        self._output, write_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._output, False)
+        home = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.chdir(self._job.directory)
+            if self._limit is not None:
+                self._limit.enter()
+            self._main_pid = self._spawn(write_end)
+        except OSError as error:
+            raise _CannotStart(f"the host cannot start the job: {error}") from error
+        finally:
+            if self._limit is not None:
+                self._limit.leave()
+            os.fchdir(home)
+            os.close(home)
+            os.close(write_end)
+
+    def _spawn(self, write_end: int) -> int:
+        """Start the command, or do what a shell does when there is none: say so, and 127."""
+        try:
+            # vfork(2) inside: the page tables of this process are not copied once more. A group
+            # of its own keeps `kill 0` in a command from hitting this process.
+            return os.posix_spawn(
+                self._job.executable,
+                self._job.argv,
+                self._job.env,
+                file_actions=[(os.POSIX_SPAWN_DUP2, write_end, 1), (os.POSIX_SPAWN_DUP2, write_end, 2)],
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=_RESET_SIGNALS,
+            )  # fmt: skip
+        except OSError as error:
+            if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.E2BIG}:
+                raise
+            self._log.write(f"{self._job.executable}: {error.strerror}\n".encode())
+            missing = error.errno == errno.ENOENT
+            self._main_status = (_EXIT_NOT_FOUND if missing else _EXIT_NOT_EXECUTABLE) << 8
+            return 0
+
+    # -- while it runs ----------------------------------------------------------------------
+
+    def _watch(self, wakeup: int) -> None:
+        poller = select.poll()
+        for descriptor in (self._output, self._control, wakeup):
+            poller.register(descriptor, select.POLLIN)
+        look_at_ms = _boot_ms()
+        while self._main_status is None:
+            now_ms = _boot_ms()
+            if self._limit is not None and self._limit.interval_ms and now_ms >= look_at_ms:
+                look_at_ms = now_ms + self._limit.interval_ms
+                if self._limit.exceeded():
+                    self._signal_all(signal.SIGKILL)
+            self._take_due_steps(now_ms)
+            for descriptor, _ in poller.poll(self._wait_ms(now_ms, look_at_ms)):
+                if descriptor == wakeup:
+                    self._take_signals(wakeup)
+                elif descriptor == self._control:
+                    self._take_requests()
+                elif not self._take_output():
+                    poller.unregister(self._output)
+            self._notices.send_due()
+
+    def _wait_ms(self, now_ms: int, look_at_ms: int) -> int | None:
+        waits = [self._ending.wait_ms(now_ms), self._notices.wait_ms()]
+        if self._limit is not None and self._limit.interval_ms:
+            waits.append(max(look_at_ms - now_ms, 0))
+        known = [wait for wait in waits if wait is not None]
+        return min(*known, _WAIT_MS_MAX) if known else None
+
+    def _take_signals(self, wakeup: int) -> None:
+        if signal.SIGTERM in os.read(wakeup, 512):
+            # The host is shutting down, most likely; the job then says how far it got.
+            self._ending.ask(Cause.SIGNAL, None, _boot_ms())
+        self._reap()
+
+    def _reap(self) -> bool:
+        """Collect all that has ended; False when there is nobody left to wait for."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._main_pid:
+                self._main_status = status
+
+    def _take_output(self) -> bool:
+        """Keep what has come; False at its end."""
+        try:
+            data = os.read(self._output, _READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._log.write(data)
+        if data:
+            self._notices.output()
+        return bool(data)
+
+    def _take_requests(self) -> None:
+        """Read lines of the control FIFO: `stop CAUSE GRACE_MS`, the grace `-` for the job's own."""
+        self._control_text += os.read(self._control, select.PIPE_BUF)
+        *lines, self._control_text = self._control_text.split(b"\n")
+        for line in lines:
+            try:
+                _, cause, grace = line.decode().split(" ")
+                request = Cause(cause), None if grace == "-" else int(grace)
+            except ValueError:
+                continue  # Written by hand, perhaps; the job need not suffer for it.
+            self._ending.ask(*request, _boot_ms())
+
+    def _take_due_steps(self, now_ms: int) -> None:
+        step = self._ending.due(now_ms)
+        while step is not None:
+            if step is Step.CHECKPOINT:
+                self._send_checkpoint(now_ms)
+            else:
+                self._signal_all(signal.SIGTERM if step is Step.TERM else signal.SIGKILL)
+            step = self._ending.due(now_ms)
+
+    def _send_checkpoint(self, now_ms: int) -> None:
+        assert self._job.checkpoint_signal is not None
+        pids = processes.descendants(os.getpid())
+        willing = processes.catching(pids, self._job.checkpoint_signal)
+        processes.send(willing, self._job.checkpoint_signal)
+        if not willing:
+            self._ending.nobody_catches(now_ms)
+
+    def _signal_all(self, number: int) -> None:
+        pids = processes.descendants(os.getpid())
+        processes.send(pids, number)
+        if number == signal.SIGTERM:
+            # A stopped process does not see it before it goes on.
+            processes.send(pids, signal.SIGCONT)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _clean(self) -> None:
+        """Kill until none is left. All that the job started is below this process by now."""
+        if not self._reap():
+            return
+        self._notices.cleaning()
+        while True:
+            self._signal_all(signal.SIGKILL)
+            if not self._reap():
+                return
+            # What the dying still wrote is taken in, or a full pipe would hold them.
+            while self._output_waits() and self._take_output():
+                pass
+            time.sleep(_CLEANING_MS / 1000)
+
+    def _output_waits(self) -> bool:
+        return bool(select.select([self._output], [], [], 0)[0])
+
+    def _drain(self) -> None:
+        """Take in what the pipe still holds. Nobody of the job is left to write more."""
+        while self._output_waits() and self._take_output():
+            pass
+        self._log.close()
+
+    def _outcome(self) -> Result:
+        status = self._main_status
+        assert status is not None, "a job ended without its command"
+        exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        cause = self._cause(exit_code)
+        return self._result(
+            cause,
+            exit_code=exit_code if cause is Cause.EXITED else None,
+            signal=number if cause is Cause.SIGNAL else None,
+            message=self._explain(cause, exit_code, number),
+        )
+
+    def _cause(self, exit_code: int | None) -> Cause:
+        # A job that lost one process to its limit and succeeded all the same has succeeded.
+        if self._limit is not None and exit_code != 0 and self._limit.killed():
+            return Cause.OOM
+        if self._ending.cause is not None and self._ending.cause is not Cause.SIGNAL:
+            return self._ending.cause
+        return Cause.SIGNAL if exit_code is None else Cause.EXITED
+
+    def _explain(self, cause: Cause, exit_code: int | None, number: int | None) -> str:
+        if cause is Cause.OOM:
+            return f"the job needed more than its {self._job.memory_bytes} bytes of memory"
+        if cause is Cause.MAX_DURATION:
+            return f"the job ran longer than its {(self._job.max_duration_ms or 0) // 1000} s"
+        if cause is Cause.EXITED or cause is Cause.SIGNAL:
+            return ""
+        return f"exit code {exit_code}" if number is None else f"ended by signal {number}"
+
+    def _result(self, cause: Cause, **fields: Any) -> Result:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # Of the largest process, in KiB, where nothing counts the job as a whole.
+        peak = usage.ru_maxrss * 1024 or None
+        if self._limit is not None:
+            peak = self._limit.peak_bytes() or peak
+            self._limit.close()
+        job = self._job
+        values: dict[str, Any] = {"exit_code": None, "signal": None, "message": "", **fields}
+        return Result(
+            job_uid=job.job_uid,
+            key=job.key,
+            gen=job.gen,
+            digest=job.digest,
+            cause=cause.value,
+            started_at_ms=self._started_at_ms,
+            finished_at_ms=_wall_ms(),
+            peak_memory_bytes=peak,
+            cpu_time_ms=int((usage.ru_utime + usage.ru_stime) * 1000),
+            log_bytes=self._log.total_bytes,
+            **values,
+        )
+
+
+class _Notices:
+    """Tells the agent, if there is one, that it should look; never waits for it."""
+
+    def __init__(self, job_uid: str) -> None:
+        self._job_uid = job_uid.encode()
+        self._socket: socket.socket | None = None
+        self._waiting = False
+        self._next_ms = 0
+
+    def output(self) -> None:
+        self._waiting = True
+
+    def cleaning(self) -> None:
+        self._send(b"cleaning")
+
+    def wait_ms(self) -> int | None:
+        return max(self._next_ms - _boot_ms(), 0) if self._waiting else None
+
+    def send_due(self) -> None:
+        if self._waiting and _boot_ms() >= self._next_ms:
+            self._next_ms = _boot_ms() + _NOTICE_MS
+            # Tried again in a while when the agent's queue was full, which holds 10 by default.
+            self._waiting = not self._send(b"output")
+
+    def _send(self, kind: bytes) -> bool:
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        try:
+            self._socket.sendto(kind + b" " + self._job_uid, layout.NOTICE_FROM_JOB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # No agent is there; the next one reads the file.
+        return True
+
+
+def _wake_on_signals() -> int:
+    """Have the end of a child and a request to terminate show as bytes of a pipe."""
+    read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    return read_end
+
+
+def _note(_number: int, _frame: Any) -> None:
+    """Nothing to do here: the byte in the pipe tells."""
+
+
+def _boot_ms() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
