@@ -1,9 +1,9 @@
 """
 The agent's process on this machine: started from its archive, reached by its socket.
 
-It is nobody's child in spirit: it has a session of its own, an environment that does not
-depend on who started it, and goes on when we end. That no two agents serve one folder is the
-agent's own promise, so that two of us may start it at once: one of the two ends by itself.
+The command that starts it returns once it listens, and leaves behind an agent that is nobody's
+child: it goes on when we end. That no two agents serve one folder is the agent's own promise, so
+two of us may start it at once, and both find the same one listening.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +19,8 @@ from pathlib import Path
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.local.folder import Folder
 
-_START_SECONDS = 20.0
+_START_SECONDS = 30.0
 """A start takes 0.2 s; a machine that is swapping takes far longer and is not broken."""
-
-_LAST_WORDS_SECONDS = 2.0
-"""How long after our agent has ended another one, started beside it, may take to listen."""
-
-_POLL_SECONDS = 0.01
 
 # What jobs get of the surroundings of whoever happened to start the agent.
 _KEPT = ("PATH", "HOME", "LANG", "USER")
@@ -40,23 +33,16 @@ async def start(folder: Folder, archive: Path, *, idle_exit_seconds: int) -> Non
     See to it that an agent serves the folder.
 
     Raises:
-        TemporaryError: It has not begun to listen; says what it complained of.
+        TemporaryError: It does not begin to listen; says what it complained of.
     """
     if await answers(folder):
         return
-    process = _spawn(folder, archive, idle_exit_seconds)
-    patience = time.monotonic() + _START_SECONDS
-    while not await answers(folder):
-        now = time.monotonic()
-        if process.returncode is not None:
-            patience = min(patience, now + _LAST_WORDS_SECONDS)
-        if now > patience:
-            raise TemporaryError(
-                f"the agent of {folder.path.name} does not start: "
-                f"{folder.last_complaint() or 'it says nothing'}",
-                delay_seconds=5.0,
-            )
-        await asyncio.sleep(_POLL_SECONDS)
+    complaint = await asyncio.to_thread(_run, _command(folder, archive, idle_exit_seconds))
+    if complaint:
+        raise TemporaryError(
+            f"the agent of instance {folder.path.name} does not start: {complaint}",
+            delay_seconds=5.0,
+        )
 
 
 async def answers(folder: Folder) -> bool:
@@ -85,24 +71,35 @@ def _short_path(socket: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _spawn(folder: Folder, archive: Path, idle_exit_seconds: int) -> subprocess.Popen[bytes]:
-    command = [
+def _command(folder: Folder, archive: Path, idle_exit_seconds: int) -> list[str]:
+    return [
         *(sys.executable, "-I", "-S", str(archive), "daemon"),
         *("--root", str(folder.path), "--idle-exit", str(idle_exit_seconds)),
     ]
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    # Opened anew each time: it holds the last start only, and so cannot grow without end.
-    with folder.complaints.open("wb") as complaints:
-        process = subprocess.Popen(
+
+
+def _run(command: list[str]) -> str:
+    """Run the command that leaves an agent behind; returns its complaint, or nothing."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    try:
+        done = subprocess.run(
             command,
             cwd="/",
-            env={"PATH": os.defpath, **environment},
+            env={"PATH": os.defpath, **kept},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=complaints,
+            stderr=subprocess.PIPE,
+            # Ctrl-C at our terminal is not meant for it.
             start_new_session=True,
+            timeout=_START_SECONDS,
+            check=False,
         )
-    # It outlives us as a rule. Where it does not, as under `serve`, somebody has to take in
-    # its exit status, or it stays a zombie.
-    threading.Thread(target=process.wait, name="reap-agent", daemon=True).start()
-    return process
+    except subprocess.TimeoutExpired:
+        return f"it has not come up within {_START_SECONDS:.0f} s"
+    except OSError as error:
+        return f"{command[0]} cannot be run: {error.strerror}"
+    if done.returncode == 0:
+        return ""
+    # The last line of a traceback says what it is about.
+    lines = done.stderr.decode("utf-8", "replace").strip().split("\n")
+    return lines[-1] or f"it ended with {done.returncode} and said nothing"

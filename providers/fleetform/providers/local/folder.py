@@ -1,12 +1,12 @@
 """
 The folder of one local instance, and what of it is known without its agent.
 
-    instance.json   who it is: uid, name, fleet, environment; written here, before all else
-    owner.json      whom its agent obeys: ledger and epoch; written by the agent
+    instance.json   who it is: uid, name, fleet, environment; before anything else is there
+    owner.json      whom its agent obeys: ledger and epoch; as soon as it has welcomed one
     agent.sock      where the agent listens
-    agent.err       what the agent's last starts complained of
 
-This is how a lost ledger is told from a new one: the folder outlives it.
+Both files are written here; the rest is the agent's. This is how a lost ledger is told from a
+new one: the folder outlives it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ from typing import Any
 from fleetform.providers.contract.errors import PermanentError
 
 _RELEASED = ".released-"
+
+# An agent has closed its connections a few milliseconds before its process ends.
+_REMOVALS_MAX = 20
+_REMOVAL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,6 @@ class Folder:
         return self.path / "agent.sock"
 
     @property
-    def complaints(self) -> Path:
-        return self.path / "agent.err"
-
-    @property
     def exists(self) -> bool:
         return self.path.is_dir()
 
@@ -59,6 +60,12 @@ class Folder:
     def owner(self) -> Owner:
         kept = _read_json(self.path / "owner.json")
         return Owner(str(kept.get("ledger_id", "")), int(kept.get("epoch", 0)))
+
+    def note_owner(self, owner: Owner) -> None:
+        """Remember whom the agent obeys; costs a read where that has not changed."""
+        if self.owner() != owner:
+            kept = {"ledger_id": owner.ledger_id, "epoch": owner.epoch}
+            _write_json(self.path / "owner.json", {**self.identity(), **kept})
 
     def claim(self, *, uid: str, name: str, fleet: str, environment_uid: str) -> None:
         """
@@ -82,23 +89,15 @@ class Folder:
 
     def remove(self) -> None:
         """
-        Remove the folder with everything in it.
+        Remove the folder with everything in it; nothing when it has gone.
 
         It leaves its name first: half a folder would otherwise pass for an instance.
         """
         leaving = self.path.with_name(_RELEASED + self.path.name)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(leaving)
+        _remove_tree(leaving)
         with contextlib.suppress(FileNotFoundError):
             self.path.replace(leaving)
-            shutil.rmtree(leaving)
-
-    def last_complaint(self) -> str:
-        """Return the last line the agent wrote to its standard error, or nothing."""
-        with contextlib.suppress(OSError):
-            lines = self.complaints.read_text("utf-8", "replace").split("\n")
-            return next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return ""
+            _remove_tree(leaving)
 
 
 def folders_of(environment: Path) -> Iterator[Folder]:
@@ -121,6 +120,17 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise PermanentError(f"{path} holds no object", advice="restore it")
     return value
+
+
+def _remove_tree(path: Path) -> None:
+    """Remove a tree in which somebody who is just ending may still remove and write."""
+    for _ in range(_REMOVALS_MAX):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(_REMOVAL_SECONDS)
+    # Once more, for the reason why it cannot be removed.
+    shutil.rmtree(path)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -8,20 +8,22 @@ somebody killed it, is started again and finds its jobs in there.
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from fleetform.agents.client.bundle import make_bundle
-from fleetform.agents.client.session import REPLY_TIMEOUT_SECONDS, Session, open_session
+from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
-from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.errors import OwnedElsewhere, TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen
 from fleetform.providers.local import daemon
 from fleetform.providers.local.capacity import instance_report
-from fleetform.providers.local.folder import Folder, folders_of
-from fleetform.providers.local.host import LocalHost, translated
+from fleetform.providers.local.folder import Folder, Owner, folders_of
+from fleetform.providers.session import SessionHost, translated
 
 IDLE_EXIT_SECONDS = 600
 """An agent without jobs and without a controller ends after this; the next ensure starts it."""
@@ -63,16 +65,20 @@ class LocalHosts:
         hello = Hello(
             identity.environment_uid, identity.ledger_id, identity.epoch, identity.fence, cursor
         )
-        session = await self._open(self._folder(request.name), hello)
-        return LocalHost(request.name, session, _seen(request, session, cursor))
+        folder = self._folder(request.name)
+        session = await self._open(folder, hello)
+        # Before any job is given to it: a lost ledger is recognised by this.
+        folder.note_owner(Owner(identity.ledger_id, identity.epoch))
+        return SessionHost(request.name, session, _seen(request, session, cursor))
 
     async def release(self, request: InstanceRequest) -> None:
         folder = self._folder(request.name)
         if folder.exists:
             if folder.identity().get("uid") != request.uid:
                 return  # Another's, of the same name: ours is gone already.
+            await self._start(folder)
             await self._end_jobs(folder)
-        folder.remove()
+        await asyncio.to_thread(folder.remove)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return [
@@ -99,39 +105,58 @@ class LocalHosts:
         archive = make_bundle(self._state_home / "agent")
         await daemon.start(folder, archive, idle_exit_seconds=self._idle_exit_seconds)
 
-    async def _open(
-        self, folder: Folder, hello: Hello, timeout_seconds: float = REPLY_TIMEOUT_SECONDS
-    ) -> Session:
+    async def _open(self, folder: Folder, hello: Hello) -> Session:
         name = folder.path.name
         try:
             reader, writer = await daemon.dial(folder)
         except OSError as error:
             raise TemporaryError(f"instance {name}: no agent listens: {error}") from error
         with translated(name):
-            return await open_session(reader, writer, hello, timeout_seconds=timeout_seconds)
+            return await open_session(reader, writer, hello)
 
     async def _end_jobs(self, folder: Folder) -> None:
         """
         End the agent and what it runs, and return when it is gone.
 
-        An agent that does not run is started for it: jobs outlive their agent, and only an
-        agent knows how to find and end them.
+        An agent that did not run has been started for it: jobs outlive their agent, and only
+        an agent knows how to find and end them.
         """
-        await self._start(folder)
-        name, owner = folder.path.name, folder.owner()
-        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, _LAST_FENCE)
-        session = await self._open(folder, hello, _RELEASE_SECONDS)
+        name = folder.path.name
+        session = await self._command(folder)
         try:
             with translated(name):
                 reply = await session.shutdown(force=True)
             if not reply.ok:
                 raise TemporaryError(f"instance {name} does not end: {reply.message}")
-            async for _ in session.news():
-                pass  # It says how its jobs end, and then nothing more.
+            await _silence(name, session)
         finally:
             await session.close()
-        if await daemon.answers(folder):
-            raise TemporaryError(f"instance {name} has been told to end and still answers")
+
+    async def _command(self, folder: Folder) -> Session:
+        """Open a session that has the last word, whichever ledger the agent obeys."""
+        owner = folder.owner()
+        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, _LAST_FENCE)
+        try:
+            return await self._open(folder, hello)
+        except OwnedElsewhere as refusal:
+            if refusal.owner != self._environment_uid:
+                raise
+            # Our note is older than what the agent knows: we died between the two.
+            hello = dataclasses.replace(hello, ledger_id=refusal.ledger_id, epoch=refusal.epoch)
+            return await self._open(folder, hello)
+
+
+async def _silence(name: str, session: Session) -> None:
+    """Wait until the agent has said how its jobs ended, and then nothing more."""
+    try:
+        async with asyncio.timeout(_RELEASE_SECONDS):
+            async for _ in session.news():
+                pass
+    except TimeoutError:
+        raise TemporaryError(
+            f"instance {name}: its jobs have not ended within {_RELEASE_SECONDS:.0f} s",
+            delay_seconds=10.0,
+        ) from None
 
 
 def _seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> HostSeen:

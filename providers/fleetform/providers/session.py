@@ -1,4 +1,8 @@
-"""An open session with a local agent, in the words of the contract."""
+"""
+An open session with an agent, in the words of the contract.
+
+Whatever carried the bytes, what a session raises becomes an error that says what to do next.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from fleetform.providers.contract.errors import (
 from fleetform.providers.contract.observed import HostSeen
 
 
-class LocalHost:
+class SessionHost:
     """Fills `contract.hosts.Host` with a session; every error of it is translated."""
 
     def __init__(self, name: str, session: Session, seen: HostSeen) -> None:
