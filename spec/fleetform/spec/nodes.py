@@ -3,12 +3,12 @@ What a YAML document says and where it says it, as values.
 
 `documents` builds these nodes from bytes; the kinds and checks read them to turn a field path
 into a line and a column. A node knows its position but not its file: ten thousand documents
-share one file name, and a node is kept small. An alias is the anchored node itself, so a node
-can be reached by several paths and a tree of nodes is never copied.
+share one file name, and a node is kept small. An alias of a collection is the anchored node
+itself, so a node can be reached by several paths, and nothing is copied however often.
 
 Nodes are named tuples and not dataclasses: a tree of ten thousand documents has some hundred
-thousand of them, and a frozen dataclass takes five times as long to make (measured: 1.05 µs
-against 0.19 µs).
+thousand of them, and a frozen dataclass takes more than twice as long to make (measured: 0.75 µs
+against 0.29 µs).
 """
 
 from __future__ import annotations

@@ -131,9 +131,11 @@ def test_places_count_characters_from_one():
 WRONG = [
     ("a: 1\nb: 2\na: 3\n", "duplicate-key", 3, 1, "on line 1"),
     ("a: {b: 1, b: 2}", "duplicate-key", 1, 11, "`b`"),
+    ("a: &k x\n*k : 1\n*k : 2\n", "duplicate-key", 3, 1, "on line 2"),
     ("1: a\n'1': b\n", "duplicate-key", 2, 1, "on line 1"),
     ("a:\n\tb: 1\n", "tab-indentation", 2, 1, "spaces only"),
     ("a:\n  b: 1\n\tc: 2\n", "tab-indentation", 3, 1, "spaces only"),
+    ("? \t{a: 1}", "tab-indentation", 1, 3, "spaces only"),
     ('a: "x\nb: 1\n', "yaml-syntax", 1, 4, "never closed"),
     ("a: [1, 2\nb: 3\n", "yaml-syntax", 1, 4, "`]` is missing"),
     ("a: {b: 1", "yaml-syntax", 1, 4, "`}` is missing"),
@@ -193,6 +195,16 @@ def test_what_is_wrong_is_said_where_it_is(
     assert said in finding.detail
     assert finding.advice.endswith((".", "x.yaml"))
     assert finding.level is (Level.WARNING if code == "leading-zero" else Level.ERROR)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: *{}", "a: &{0} [*{0}]", "a: !{} b", "x{0}: 1\nx{0}: 2", "a: 00{}"]
+)
+def test_a_message_is_short(text: str):
+    """However long what it is about is, a message can be read."""
+    finding = only_finding(text.format("1" * 300))
+    assert len(finding.detail) < 400
+    assert len(finding.advice) < 400
 
 
 def test_a_summary_is_constant_for_its_code():

@@ -235,7 +235,8 @@ class Builder:
 
     def _take_alias(self, event: AliasEvent) -> None:
         place = self._span(event)
-        name, shown = event.anchor, _shown(event.anchor)
+        name = event.anchor or ""
+        shown = _shown(name)
         if name not in self._anchors:
             self.report(
                 "unknown-anchor",
@@ -262,7 +263,8 @@ class Builder:
         if len(self._frames) + height > self._limits.depth_max:
             self._report_depth(place)
         self._count(size - 1, place)
-        self._attach(node, height)
+        # A scalar is small: it is better shown where it is used.
+        self._attach(node._replace(place=place) if isinstance(node, ScalarNode) else node, height)
 
     def _attach(self, node: Node, height: int) -> None:
         """Put a finished node where it belongs: `height` is that of the collections in it."""
@@ -423,17 +425,13 @@ class Builder:
         )
 
     def _warn_leading_zero(self, raw: str, digits: str, value: int, place: Span) -> None:
-        is_octal = not set(digits) & {"8", "9"}
-        eight = f" Older readers of YAML take it for {int(digits, 8)}." if is_octal else ""
+        detail = f"`{_shown(raw)}` is the number {value} here."
+        advice = f'Write {value}, or "{_shown(raw)}" if the zero matters.'
+        if digits.strip("0") and not set(digits) & {"8", "9"}:
+            detail += f" Older readers of YAML take it for {int(digits, 8)}."
+            advice += f" If it counts in eights, as a file's mode, write 0o{digits.lstrip('0')}."
         self.report(
-            "leading-zero",
-            "A number begins with a zero",
-            place,
-            f"`{_shown(raw)}` is the number {value} here.{eight}",
-            f'Write {value}, or "{raw}" if the zero matters, or 0o{digits.lstrip("0")} if it counts in eights.'
-            if is_octal and digits.strip("0")
-            else f'Write {value}, or "{raw}" if the zero matters.',
-            Level.WARNING,
+            "leading-zero", "A number begins with a zero", place, detail, advice, Level.WARNING
         )
 
 
