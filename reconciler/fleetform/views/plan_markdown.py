@@ -28,10 +28,10 @@ SIZE_MAX = 60_000
 LIST_MAX = 50
 
 # What CommonMark and GitHub give a meaning to within a line.
-_SPECIAL = re.compile(r"[\\`*_{}\[\]()<>#+!|~@&$:^=]")
+_SPECIAL = re.compile(r"[\\`*_\[\]<>#!|~@&$^]")
 
-# The references of `@`, `#` and `:` as `_SPECIAL` writes them, and the dot of `www.`.
-_LINKING = re.compile(r"&#64;|&#35;|&#58;(?=/)|(?<=www)\.", re.IGNORECASE)
+# The references of `@` and `#` as `_SPECIAL` writes them, the colon of `://`, the dot of `www.`.
+_LINKING = re.compile(r"&#64;|&#35;|:(?=/)|(?<=www)\.", re.IGNORECASE)
 
 
 def render(plan: Plan) -> str:

@@ -1,0 +1,323 @@
+"""What a changed run leads to, by what changed and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleetform.checker import check
+from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
+from fleetform.model.run import RunState
+from unit.plan.trees import ledger, planned, row, task, tree
+
+WAITING = RunState.SUBMITTED
+RUNNING = RunState.RUNNING
+DONE = RunState.DONE
+
+
+def plan_of(declared: Any, live_row: Any, **permissions: Any) -> Plan:
+    """Plan one run against one row, and let the second reader agree."""
+    desired, live = tree(declared), ledger(live_row)
+    made = planned(desired, live, **permissions)
+    assert check(made, desired, live, Permissions(**permissions)) == ()
+    return made
+
+
+def only(plan: Plan) -> Change:
+    assert plan.held == ()
+    (change,) = plan.changes
+    return change
+
+
+def verbs(change: Change) -> list[str]:
+    return [step.verb for step in change.steps]
+
+
+def claims(plan: Plan) -> set[str]:
+    return {one.claim for one in plan.predicates}
+
+
+OLD = task("train", env={"LR": "0.1"})
+NEW = task("train", env={"LR": "0.2"})
+
+
+def test_the_same_document_is_no_change() -> None:
+    """A run whose digest is the one last applied is left alone, in any state."""
+    for state in RunState:
+        assert plan_of(OLD, row(OLD, state)).is_empty
+
+
+def test_a_new_run_is_submitted() -> None:
+    """What is not there is submitted once, with its document and digests."""
+    plan = planned(tree(OLD), ledger())
+    change = only(plan)
+    assert (change.action, change.reasons) == (Action.CREATE, (Reason.ABSENT,))
+    (step,) = change.steps
+    assert step.key == "run.submit:run/train"
+    assert step.arguments["document"] == OLD.document
+    assert claims(plan) == {"ledger", "absent"}
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_control_changes_in_place_in_any_state(state: RunState) -> None:
+    """A priority changes in place, whatever the run does, and runs nothing again."""
+    change = only(plan_of(task("train", priority=50), row(task("train"), state)))
+    assert change.action is Action.UPDATE
+    assert change.reasons == (Reason.CONTROL_CHANGED,)
+    assert verbs(change) == ["run.update"]
+    assert not change.destructive
+
+
+def test_cosmetic_changes_the_record() -> None:
+    """A description is a change of its own class."""
+    change = only(plan_of(task("train", description="x"), row(task("train"))))
+    assert change.reasons == (Reason.COSMETIC_CHANGED,)
+    assert verbs(change) == ["run.update"]
+
+
+@pytest.mark.parametrize("state", [RunState.PENDING, RunState.SUBMITTED])
+def test_execution_of_a_waiting_run_changes_in_place(state: RunState) -> None:
+    """A run that waits gets the new document, as long as it has not started."""
+    plan = plan_of(NEW, row(OLD, state))
+    change = only(plan)
+    assert verbs(change) == ["run.update"]
+    assert not any(one.forces for one in change.fields)
+    assert claims(plan) == {"ledger", "generation", "run-not-started"}
+
+
+ACTIVE = [
+    RunState.PROVISIONING,
+    RunState.PREPARING,
+    RunState.RUNNING,
+    RunState.FINISHING,
+    RunState.UNKNOWN,
+]
+
+
+@pytest.mark.parametrize("state", ACTIVE)
+def test_execution_of_a_running_run_is_held(state: RunState) -> None:
+    """Nothing that is at work is ended because its document changed."""
+    plan = plan_of(NEW, row(OLD, state, gpus=8))
+    assert plan.is_empty
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+
+
+def test_a_held_restart_says_what_would_be_lost() -> None:
+    """The plan names the work at stake and what would release the change."""
+    (held,) = plan_of(NEW, row(OLD, RUNNING, gpus=8, attempt=2)).held
+    assert "attempt 2 (running) on 8 GPUs" in held.detail
+    assert "--allow-restart" in held.cure
+
+
+def test_allow_restart_stops_and_starts_anew() -> None:
+    """With the permission it is stopped first, and the new one waits for its end."""
+    change = only(plan_of(NEW, row(OLD, RUNNING), allow_restart=True))
+    assert change.action is Action.REPLACE
+    assert change.destructive
+    stop, submit = change.steps
+    assert (stop.verb, submit.verb) == ("run.stop", "run.submit")
+    assert submit.needs == (stop.key,)
+    assert submit.arguments["after_uid"] == change.uid != ""
+
+
+def test_on_change_restart_is_a_permission_of_the_run() -> None:
+    """`on_change: restart` in the new document allows what the flag would."""
+    declared = task("train", env={"LR": "0.2"}, on_change="restart")
+    assert verbs(only(plan_of(declared, row(OLD, RUNNING)))) == ["run.stop", "run.submit"]
+
+
+def test_after_finish_ends_nothing() -> None:
+    """`on_change: after-finish` submits a successor and destroys nothing."""
+    declared = task("train", env={"LR": "0.2"}, on_change="after-finish")
+    change = only(plan_of(declared, row(OLD, RUNNING)))
+    assert verbs(change) == ["run.submit"]
+    assert change.steps[0].arguments["after_uid"] == change.uid
+    assert not change.destructive
+
+
+def test_nothing_starts_beside_a_run_that_nobody_can_see() -> None:
+    """A silent host's run is not restarted even with permission."""
+    plan = plan_of(NEW, row(OLD, RunState.UNKNOWN), allow_restart=True, allow_destroy=True)
+    assert plan.is_empty
+    assert "silent" in plan.held[0].detail
+
+
+@pytest.mark.parametrize(
+    "state", [RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED]
+)
+def test_a_finished_run_runs_again_when_its_own_document_changed(state: RunState) -> None:
+    """Another execution of its own is a replacement."""
+    change = only(plan_of(NEW, row(OLD, state)))
+    assert (change.action, change.reasons) == (Action.REPLACE, (Reason.EXECUTION_CHANGED,))
+    assert verbs(change) == ["run.submit"]
+    assert [one.path for one in change.fields if one.forces] == ["env.LR"]
+
+
+def test_what_is_inherited_makes_a_result_stale_and_runs_nothing() -> None:
+    """A changed base marks the result; the run's own document did not change."""
+    own = {"name": "train"}
+    old = task("train", own=own, env={"LR": "0.1"})
+    new = task("train", own=own, env={"LR": "0.2"})
+    change = only(plan_of(new, row(old)))
+    assert (change.action, change.reasons) == (Action.UPDATE, (Reason.INHERITED_CHANGED,))
+    assert verbs(change) == ["run.update"]
+    assert change.steps[0].arguments["stale"] is True
+
+
+def test_stale_stays_stale_through_other_changes() -> None:
+    """A control change of a stale run does not make its result fresh."""
+    change = only(plan_of(task("train", priority=9), row(task("train"), stale=True)))
+    assert change.steps[0].arguments["stale"] is True
+
+
+def test_an_equal_document_under_another_digest_reruns_nothing() -> None:
+    """A digest of another version of the form is no change."""
+    old = row(OLD)
+    foreign = type(old)(
+        key=old.key,
+        uid=old.uid,
+        generation=1,
+        digest="v0",
+        execution_digest="v0",
+        own_digest="v0",
+        document=old.document,
+        type="task",
+        run=old.run,
+    )
+    assert planned(tree(OLD), ledger(foreign)).is_empty
+
+
+# -- rerun -----------------------------------------------------------------------------------
+
+
+def test_rerun_above_its_mark_runs_again() -> None:
+    """Raising `rerun` executes a finished run once more."""
+    change = only(plan_of(task("train", rerun=1), row(task("train"))))
+    assert change.action is Action.REPLACE
+    assert Reason.RERUN_ASKED in change.reasons
+
+
+@pytest.mark.parametrize("value", [0, 1, 2])
+def test_rerun_at_or_below_its_mark_does_nothing(value: int) -> None:
+    """Reverting a commit lowers the number and runs nothing."""
+    live_row = row(task("train", rerun=2), rerun_mark=2)
+    plan = plan_of(task("train", rerun=value), live_row)
+    assert all(verbs(change) == ["run.update"] for change in plan.changes)
+
+
+def test_the_mark_outlives_the_document() -> None:
+    """After 2 was lowered to 1, raising it to 2 again is no news."""
+    live_row = row(task("train", rerun=1), rerun_mark=2)
+    assert verbs(only(plan_of(task("train", rerun=2), live_row))) == ["run.update"]
+
+
+def test_rerun_of_a_running_run_is_held() -> None:
+    """Asking again for what is just being done waits."""
+    plan = plan_of(task("train", rerun=1), row(task("train"), RUNNING))
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+
+
+# -- state -----------------------------------------------------------------------------------
+
+STOPPED = task("train", state="stopped")
+
+
+def test_stopping_a_running_run_needs_permission() -> None:
+    """`state: stopped` is what was asked, and it ends running work."""
+    plan = plan_of(STOPPED, row(task("train"), RUNNING))
+    assert plan.is_empty
+    assert [one.by for one in plan.held] == [HeldBy.DESTRUCTIVE]
+    change = only(plan_of(STOPPED, row(task("train"), RUNNING), allow_destroy=True))
+    assert verbs(change) == ["run.update", "run.stop"]
+    assert change.reasons[0] is Reason.STATE_WANTED
+
+
+def test_stopping_a_waiting_run_only_tells_it() -> None:
+    """A run that waits goes on waiting, and nothing is destroyed."""
+    change = only(plan_of(STOPPED, row(task("train"), WAITING)))
+    assert verbs(change) == ["run.update"]
+
+
+def test_taking_the_stop_back_resumes() -> None:
+    """A run that was stopped before its end is submitted again."""
+    change = only(plan_of(task("train"), row(STOPPED, RunState.TERMINATED)))
+    assert verbs(change) == ["run.submit"]
+    assert change.reasons[0] is Reason.RESUMED
+
+
+def test_taking_the_stop_back_from_a_finished_run_runs_nothing() -> None:
+    """A run that had come to its own end has nothing to resume."""
+    assert verbs(only(plan_of(task("train"), row(STOPPED, DONE)))) == ["run.update"]
+
+
+def test_taking_the_stop_back_waits_for_the_end() -> None:
+    """While it is still being stopped, nothing is started beside it."""
+    plan = plan_of(task("train"), row(STOPPED, RunState.FINISHING))
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+
+
+# -- leaving and coming back --------------------------------------------------------------------
+
+
+def gone(live_row: Any, **permissions: Any) -> Plan:
+    desired, live = tree(), ledger(live_row)
+    made = planned(desired, live, **permissions)
+    assert check(made, desired, live, Permissions(**permissions)) == ()
+    return made
+
+
+def test_removing_a_finished_run_archives_it() -> None:
+    """Its result is kept, and nobody has to allow that."""
+    change = only(gone(row(OLD)))
+    assert (change.action, change.reasons) == (Action.ARCHIVE, (Reason.REMOVED_FINISHED,))
+    assert verbs(change) == ["run.archive"]
+    assert not change.destructive
+
+
+def test_removing_a_running_run_is_destructive() -> None:
+    """It is held until somebody allows it, then stopped and archived."""
+    assert [one.by for one in gone(row(OLD, RUNNING)).held] == [HeldBy.DESTRUCTIVE]
+    change = only(gone(row(OLD, RUNNING), allow_destroy=True))
+    assert change.action is Action.DELETE
+    assert [(step.verb, step.needs) for step in change.steps] == [
+        ("run.stop", ()),
+        ("run.archive", ("run.stop:run/train",)),
+    ]
+
+
+def test_removing_a_waiting_run_destroys_nothing() -> None:
+    """What has not begun may go, as long as it has not begun."""
+    plan = gone(row(OLD, WAITING))
+    change = only(plan)
+    assert change.action is Action.DELETE
+    assert not change.destructive
+    assert "run-not-started" in claims(plan)
+
+
+def test_the_same_document_finds_its_result_again() -> None:
+    """Putting a removed run back runs nothing."""
+    change = only(plan_of(OLD, row(OLD, archived=True)))
+    assert (change.action, change.reasons) == (Action.CREATE, (Reason.RETURNED,))
+    assert verbs(change) == ["run.restore"]
+
+
+def test_another_document_of_that_name_runs() -> None:
+    """A run that returns as another execution is executed."""
+    change = only(plan_of(NEW, row(OLD, archived=True)))
+    assert change.reasons == (Reason.RETURNED, Reason.EXECUTION_CHANGED)
+    assert verbs(change) == ["run.submit"]
+
+
+def test_a_run_that_was_cut_short_runs_when_it_returns() -> None:
+    """Removed while it ran, it has no result to find again."""
+    change = only(plan_of(OLD, row(OLD, RunState.TERMINATED, archived=True)))
+    assert change.reasons == (Reason.RETURNED, Reason.RESUMED)
+    assert verbs(change) == ["run.submit"]
+
+
+def test_a_run_that_returns_while_it_is_stopped_waits() -> None:
+    """Nothing starts beside what is still ending."""
+    plan = plan_of(OLD, row(OLD, RUNNING, archived=True))
+    assert plan.is_empty
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]

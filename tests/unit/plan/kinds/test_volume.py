@@ -1,0 +1,71 @@
+"""What a changed volume leads to, and what becomes of its data."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetform.model.plan import Action, HeldBy
+from fleetform.model.run import RunState
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+
+LOCAL = fleet("local")
+
+
+def test_it_is_forgotten_by_default() -> None:
+    """Removing a volume leaves its data where it is, and destroys nothing."""
+    (change,) = planned(tree(LOCAL), ledger(row(LOCAL), row(volume("data")))).changes
+    assert change.action is Action.FORGET
+    assert not change.destructive
+    (step,) = change.steps
+    assert (step.verb, step.arguments) == (
+        "volume.forget",
+        {"name": "data", "fleet": "local", "path": "/data"},
+    )
+
+
+def test_its_data_goes_where_the_policy_last_applied_says_so() -> None:
+    """`deletion_policy: delete` removes the data, with permission."""
+    live = ledger(row(LOCAL), row(volume("data", deletion_policy="delete")))
+    assert [one.by for one in planned(tree(LOCAL), live).held] == [HeldBy.DESTRUCTIVE]
+    (change,) = planned(tree(LOCAL), live, allow_destroy=True).changes
+    assert [step.verb for step in change.steps] == ["volume.remove"]
+
+
+def test_the_policy_changes_in_place() -> None:
+    """What shall become of the data later is no reason to touch it now."""
+    live = ledger(row(LOCAL), row(volume("data")))
+    plan = planned(tree(LOCAL, volume("data", deletion_policy="delete")), live)
+    assert [step.verb for step in plan.steps] == ["volume.update"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verb"),
+    [
+        ("retain", "retain", "volume.forget"),
+        ("retain", "delete", "volume.forget"),
+        ("delete", "retain", "volume.forget"),
+        ("delete", "delete", "volume.remove"),
+    ],
+)
+def test_moving_it_is_a_replacement(before: str, after: str, verb: str) -> None:
+    """The old data is removed only where both the old and the new policy say so."""
+    old = volume("data", deletion_policy=before)
+    new = volume("data", path="/new", deletion_policy=after)
+    live = ledger(row(LOCAL), row(old))
+    assert [one.by for one in planned(tree(LOCAL, new), live).held] == [HeldBy.DESTRUCTIVE]
+    (change,) = planned(tree(LOCAL, new), live, allow_destroy=True).changes
+    drop, make = change.steps
+    assert (drop.verb, make.verb) == (verb, "volume.make")
+    assert make.needs == (drop.key,)
+    assert drop.arguments["path"] == "/data"
+
+
+def test_it_stays_while_a_run_has_it_mounted() -> None:
+    """Running work keeps its volume, whatever is permitted."""
+    user = task("train", volumes=[{"name": "data", "path": "/in"}])
+    live = ledger(row(LOCAL), row(volume("data")), row(user, RunState.RUNNING))
+    plan = planned(tree(LOCAL, user, volume("data", path="/new")), live, allow_destroy=True)
+    assert plan.is_empty
+    assert [(one.by, one.detail) for one in plan.held] == [
+        (HeldBy.RUNNING_WORK, "train has it mounted")
+    ]

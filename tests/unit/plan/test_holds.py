@@ -1,0 +1,228 @@
+"""What keeps a change from being carried out, and what would release it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.checker import check
+from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.plan import HeldBy, Permissions, Plan
+from fleetform.model.run import RunState
+from fleetform.spec.desired import Desired, ResourceKey, Rules
+from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
+
+LOCAL = fleet("local")
+
+
+def checked(desired: Desired, live: Live, **permissions: bool | int) -> Plan:
+    plan = planned(desired, live, **permissions)
+    assert check(plan, desired, live, Permissions(**permissions)) == ()  # type: ignore[arg-type] # Flags by name.
+    return plan
+
+
+def held(plan: Plan) -> dict[str, HeldBy]:
+    return {str(one.change.key): one.by for one in plan.held}
+
+
+def changed(plan: Plan) -> set[str]:
+    return {str(change.key) for change in plan.changes}
+
+
+# -- recovering ------------------------------------------------------------------------------
+
+
+def test_a_recovering_ledger_changes_nothing() -> None:
+    """Every change is held, with what the ledger says about itself."""
+    live = ledger(row(task("old")), status=LedgerStatus.RECOVERING, notes=("host a knows epoch 3",))
+    plan = checked(tree(LOCAL, task("new")), live, allow_destroy=True)
+    assert plan.is_empty
+    assert set(held(plan).values()) == {HeldBy.RECOVERING}
+    assert len(plan.held) == 3
+    assert plan.held[0].detail == "host a knows epoch 3"
+
+
+# -- broken documents ------------------------------------------------------------------------
+
+
+def test_a_broken_document_leaves_its_resource_alone() -> None:
+    """What cannot be read is neither changed nor taken for removed."""
+    live = ledger(row(task("train"), RunState.RUNNING), row(task("other")))
+    plan = checked(
+        tree(task("other"), broken=[ResourceKey("run", "train")]), live, allow_destroy=True
+    )
+    assert plan.is_empty
+    assert held(plan) == {"run/train": HeldBy.BROKEN_DOCUMENT}
+
+
+def test_a_broken_sweep_keeps_its_elements() -> None:
+    """The elements of a sweep are declared by its document."""
+    live = ledger(*(row(element("sweep", lr=lr)) for lr in (1, 2, 3)))
+    plan = checked(tree(broken=[ResourceKey("run", "sweep")]), live, allow_destroy=True)
+    assert plan.is_empty
+    assert held(plan) == {"run/sweep": HeldBy.BROKEN_DOCUMENT}
+
+
+def test_what_refers_to_a_broken_document_waits() -> None:
+    """So do runs that depend on a run of it, and what depends on those in turn."""
+    desired = tree(
+        task("uses", fleets=["local"]),
+        task("after", upstream=["sweep[lr=1]"]),
+        task("later", upstream=["after"]),
+        task("free"),
+        broken=[ResourceKey("fleet", "local"), ResourceKey("run", "sweep")],
+    )
+    plan = checked(desired, ledger())
+    assert changed(plan) == {"run/free"}
+    assert held(plan) == {
+        "fleet/local": HeldBy.BROKEN_DOCUMENT,
+        "run/sweep": HeldBy.BROKEN_DOCUMENT,
+        "run/uses": HeldBy.BROKEN_DOCUMENT,
+        "run/after": HeldBy.BROKEN_DOCUMENT,
+        "run/later": HeldBy.DEPENDENCY,
+    }
+
+
+def test_a_fleet_stays_under_a_broken_volume() -> None:
+    """What a broken document's last good version refers to is not removed."""
+    live = ledger(row(LOCAL), row(volume("data")))
+    plan = checked(tree(broken=[ResourceKey("volume", "data")]), live, allow_destroy=True)
+    assert held(plan) == {
+        "fleet/local": HeldBy.DEPENDENCY,
+        "volume/data": HeldBy.BROKEN_DOCUMENT,
+    }
+
+
+def test_destroy_does_not_read_the_tree() -> None:
+    """Errors in documents keep nobody from leaving."""
+    live = ledger(row(LOCAL), row(task("train")))
+    plan = checked(
+        tree(broken=[ResourceKey("run", "train")]), live, allow_destroy=True, destroy=True
+    )
+    assert changed(plan) == {"fleet/local", "run/train"}
+
+
+# -- protection ------------------------------------------------------------------------------
+
+
+def test_protection_lies_in_the_ledger() -> None:
+    """Lifting it and removing the resource at once is held."""
+    protected = task("train", protect=True)
+    for desired in (tree(), tree(task("train", commands=["other"]))):
+        plan = checked(desired, ledger(row(protected)), allow_destroy=True)
+        assert held(plan) == {"run/train": HeldBy.PROTECTION}
+    lifted = checked(tree(task("train")), ledger(row(protected)))
+    assert [step.verb for step in lifted.steps] == ["run.update"]
+
+
+def test_protection_outlasts_destroy() -> None:
+    """Everything goes but what is protected, and what that stands on."""
+    live = ledger(row(LOCAL), row(volume("data", protect=True)), row(task("train")))
+    plan = checked(tree(), live, destroy=True, allow_destroy=True)
+    assert changed(plan) == {"run/train"}
+    assert held(plan) == {"fleet/local": HeldBy.DEPENDENCY, "volume/data": HeldBy.PROTECTION}
+
+
+def test_a_protected_element_does_not_keep_its_successor() -> None:
+    """It is held by itself; the new element runs."""
+    protected = replace(row(element("sweep", lr=1)), protected=True)
+    plan = checked(tree(element("sweep", lr=2)), ledger(protected))
+    assert changed(plan) == {"run/sweep[lr=2]"}
+    assert held(plan) == {"run/sweep[lr=1]": HeldBy.PROTECTION}
+
+
+# -- permission ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("applied", "declared", "flag", "released"),
+    [
+        (None, False, False, False),
+        (False, False, True, True),
+        (True, False, False, True),
+        (True, True, False, True),
+        (None, True, False, False),
+        (False, True, False, False),
+    ],
+)
+def test_rules_last_applied_judge(
+    applied: bool | None, declared: bool, flag: bool, released: bool
+) -> None:
+    """A rule that the commit brings along helps the next plan, never itself."""
+    rules = None if applied is None else Rules(allow_destroy=applied)
+    live = ledger(row(LOCAL), rules=rules)
+    plan = checked(tree(rules=Rules(allow_destroy=declared)), live, allow_destroy=flag)
+    assert ("fleet/local" in changed(plan)) is released
+    assert ("environment/lab" in changed(plan)) is (bool(applied) != declared)
+
+
+def test_default_rules_are_no_change_before_the_first_apply() -> None:
+    """An environment that says nothing about rules has nothing to record."""
+    assert checked(tree(), ledger(rules=None)).is_empty
+
+
+# -- budget ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("total", "doomed", "allowed"), [(10, 6, 5), (100, 20, 10), (3, 3, 3), (59, 9, 5)]
+)
+def test_no_more_than_the_budget_goes(total: int, doomed: int, allowed: int) -> None:
+    """The larger of a share of the kind and a number; the first by name go."""
+    tasks = [task(f"t{number:03}") for number in range(total)]
+    live = ledger(*(row(one, RunState.RUNNING) for one in tasks))
+    plan = checked(tree(*tasks[doomed:]), live, allow_destroy=True)
+    assert changed(plan) == {str(one.key) for one in tasks[:allowed]}
+    assert set(held(plan).values()) <= {HeldBy.BUDGET}
+    assert len(plan.held) == doomed - allowed
+    for one in plan.held:
+        assert one.cure == f"needs --allow-deletes {doomed}"
+
+
+def test_the_number_it_asks_for_releases_everything() -> None:
+    """One flag is enough for all kinds."""
+    tasks = [task(f"t{number}") for number in range(7)]
+    fleets = [fleet(f"f{number}") for number in range(6)]
+    rows = [*(row(one, RunState.RUNNING) for one in tasks), *map(row, fleets)]
+    first = checked(tree(), ledger(*rows), allow_destroy=True)
+    assert {one.cure for one in first.held if one.by is HeldBy.BUDGET} == {
+        "needs --allow-deletes 7"
+    }
+    second = checked(tree(), ledger(*rows), allow_destroy=True, allow_deletes=7)
+    assert second.held == ()
+
+
+def test_what_is_over_or_never_began_is_not_counted() -> None:
+    """A hundred finished and waiting runs leave without a permission."""
+    rows = [
+        *(row(task(f"done{number}")) for number in range(50)),
+        *(row(task(f"waits{number}"), RunState.PENDING) for number in range(50)),
+    ]
+    assert len(checked(tree(), ledger(*rows)).changes) == 100
+
+
+def test_destroy_has_no_budget() -> None:
+    """Who asks for the removal of everything has said how much."""
+    rows = [row(task(f"t{number}"), RunState.RUNNING) for number in range(50)]
+    plan = checked(tree(), ledger(*rows), destroy=True, allow_destroy=True)
+    assert len(plan.changes) == 50
+
+
+# -- dependency ------------------------------------------------------------------------------
+
+
+def test_a_fleet_stays_under_a_run_that_may_be_at_work_there() -> None:
+    """A run held by the budget may be on any fleet, so none is removed."""
+    tasks = [task(f"t{number}") for number in range(6)]
+    live = ledger(row(LOCAL), *(row(one, RunState.RUNNING) for one in tasks))
+    plan = checked(tree(), live, allow_destroy=True)
+    assert held(plan) == {"run/t5": HeldBy.BUDGET, "fleet/local": HeldBy.DEPENDENCY}
+
+
+def test_an_unfinished_operation_comes_first() -> None:
+    """A resource that an earlier apply has not finished with is held and in progress."""
+    live = ledger(replace(row(LOCAL), operation="op-1"))
+    plan = checked(tree(fleet("local", nodes=3)), live)
+    assert held(plan) == {"fleet/local": HeldBy.DEPENDENCY}
+    assert plan.progressing == (ResourceKey("fleet", "local"),)

@@ -1,0 +1,48 @@
+"""Which steps wait for which."""
+
+from __future__ import annotations
+
+from fleetform.model.run import RunState
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+
+LOCAL = fleet("local")
+DATA = volume("data")
+USER = task("train", fleets=["local"], volumes=[{"name": "data", "path": "/in"}])
+
+
+def test_what_is_made_comes_after_what_it_refers_to() -> None:
+    """Fleets, then volumes, then runs."""
+    needs = {step.key: step.needs for step in planned(tree(LOCAL, DATA, USER), ledger()).steps}
+    assert needs == {
+        "fleet.make:fleet/local": (),
+        "volume.make:volume/data": ("fleet.make:fleet/local",),
+        "run.submit:run/train": ("fleet.make:fleet/local", "volume.make:volume/data"),
+    }
+
+
+def test_what_is_there_is_not_waited_for() -> None:
+    """A need is a step of this plan."""
+    plan = planned(tree(LOCAL, DATA, USER), ledger(row(LOCAL), row(DATA)))
+    assert [step.needs for step in plan.steps] == [()]
+
+
+def test_what_goes_goes_the_other_way() -> None:
+    """Runs stop, volumes are dropped, fleets are removed."""
+    live = ledger(row(LOCAL), row(DATA), row(USER, RunState.RUNNING))
+    plan = planned(tree(), live, allow_destroy=True)
+    needs = {step.key: step.needs for step in plan.steps}
+    stop = "run.stop:run/train"
+    assert needs == {
+        "fleet.remove:fleet/local": (stop, "volume.forget:volume/data"),
+        "run.archive:run/train": (stop,),
+        stop: (),
+        "volume.forget:volume/data": (stop,),
+    }
+
+
+def test_a_fleet_outlasts_runs_that_may_be_anywhere() -> None:
+    """A run that names no fleet may be on any of those that go."""
+    live = ledger(row(LOCAL), row(task("free"), RunState.RUNNING))
+    plan = planned(tree(), live, allow_destroy=True)
+    needs = {step.key: step.needs for step in plan.steps}
+    assert needs["fleet.remove:fleet/local"] == ("run.stop:run/free",)
