@@ -74,7 +74,7 @@ class Problem:
             document as a whole.
         at_key: The key itself is wrong, not its value.
         word: What below `path` to point at, where a list may be spelled in several ways:
-            `("depends_on",)` and `train` find `train` in each of them.
+            `("depends_on",)` and `train` find `train` in each of them. Of a text, the part of it.
     """
 
     code: str

@@ -129,7 +129,8 @@ def problems(
     for at, (namespace, key) in references(compiled, path):
         detail, advice = _judge(namespace, key, known)
         if detail:
-            yield Problem("unknown-expression", at, detail, advice)
+            word = f"{namespace}.{key}" if namespace else key
+            yield Problem("unknown-expression", at, detail, advice, word=word)
 
 
 def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tuple[str, str]:

@@ -213,14 +213,15 @@ def _tidy(schema: Any) -> Any:
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
+        name = {"ge": "minimum", "le": "maximum"}.get(key, key)
         if key == "default" and value is None:
             continue
         if key in {"properties", "$defs"}:
-            tidy[key] = {name: _tidy(inner) for name, inner in value.items()}
+            tidy[key] = {inner: _tidy(value[inner]) for inner in value}
         elif key in {"examples", "default", "enum", "const"}:
             tidy[key] = value
         else:
-            tidy[{"ge": "minimum", "le": "maximum"}.get(key, key)] = _tidy(value)
+            tidy[name] = _tidy(value)
     if "anyOf" in tidy:
         kept = [one for one in tidy["anyOf"] if one != {"type": "null"}]
         if len(kept) == 1:

@@ -47,15 +47,12 @@ class Model(BaseModel):
     def to_canonical(self) -> dict[str, Any]:
         """JSON values of what is set; a null is not set."""
         canonical = {}
-        for name in self.model_fields_set:
-            value = getattr(self, name)
-            if value is not None and name not in self.left_out:
+        said = self.model_fields_set
+        # In the order of the model, not of that set: the order of a document shows in plans.
+        for name, value in self.__dict__.items():
+            if value is not None and name in said and name not in self.left_out:
                 canonical[name] = value if type(value) in _SCALARS else canonical_value(value)
         return canonical
-
-    def empty_fields(self) -> Iterator[str]:
-        """Fields that are written down without a value."""
-        return (name for name in self.model_fields_set if getattr(self, name) is None)
 
 
 def canonical_value(value: Any) -> Any:

@@ -74,7 +74,7 @@ def _read_plain(value: Mapping[str, Any], marked: Mapping[str, Any], kind: Kind)
     if model is None:
         return Reading(problems)
     document = model.to_canonical()
-    problems.extend(_own_problems(model))
+    problems.extend(_own_problems(model, value))
     return Reading(problems, model, document, [(Element(model.name), {})], [document])
 
 
@@ -98,9 +98,11 @@ def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]
     return {name: item for name, item in value.items() if name not in names}
 
 
-def _own_problems(model: Document) -> Iterator[Problem]:
+def _own_problems(model: Document, value: Mapping[str, Any]) -> Iterator[Problem]:
     yield from model.problems()
-    for name in model.empty_fields():
+    for name in model.model_fields_set:
+        if value.get(name) is not None:
+            continue
         yield Problem(
             "empty-field",
             (name,),
@@ -141,7 +143,7 @@ class _TaskReader:
             self._value = {name: item for name, item in self._value.items() if name in kept}
         elements, expansion = expand(model)
         problems.extend(expansion)
-        problems.extend(_own_problems(model))
+        problems.extend(_own_problems(model, self._value))
         shared = self._with_files(model, problems)
         texts = {
             name: interpolate.compile_value(shared[name])

@@ -4,9 +4,11 @@ Problems to findings: from a field's path to line and column.
 
 from __future__ import annotations
 
+import re
+
 from fleetform.spec.findings import Finding, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, child, lookup
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, child, lookup
 
 
 def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
@@ -32,17 +34,29 @@ def _place(problem: Problem, node: Node, file: str) -> Place:
         for step in problem.path:
             following = child(below, step)
             below = following[1] if following else below
-        found = _find_word(below, problem.word)
+        found = _find_word(below, problem.word) or _find_part(below, problem.word)
         if found is not None:
-            return found.place.in_file(file)
+            return found.in_file(file)
     return lookup(node, problem.path, file=file, of="key" if problem.at_key else "value")
 
 
-def _find_word(node: Node, word: str) -> ScalarNode | None:
+def _find_part(node: Node, word: str) -> Span | None:
+    """The expression in a text, where what is written is what is meant, on one line."""
+    if not isinstance(node, ScalarNode):
+        return None
+    quotes = 1 if node.style in {"'", '"'} and node.style else 0
+    match = re.search(r"\$\{\{\s*" + re.escape(word) + r"\s*\}\}", node.raw)
+    if match is None or node.place.length != len(node.raw) + 2 * quotes:
+        return None
+    line, column, _ = node.place
+    return Span(line, column + quotes + match.start(), match.end() - match.start())
+
+
+def _find_word(node: Node, word: str) -> Span | None:
     """The first scalar that is the word, or begins with it and a colon: `data:/mnt`."""
     if isinstance(node, ScalarNode):
         is_it = node.raw == word or node.raw.startswith(f"{word}:")
-        return node if is_it else None
+        return node.place if is_it else None
     inner = node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
     return next((found for item in inner if (found := _find_word(item, word))), None)
 
