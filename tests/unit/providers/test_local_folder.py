@@ -47,11 +47,17 @@ def test_a_renamed_fleet_is_noted(folder) -> None:
 
 
 def test_nobody_owns_an_agent_that_was_never_greeted(folder) -> None:
-    """Owner and epoch come from the agent's own file."""
+    """Whom it obeys is noted with the first welcome, beside who it is."""
     folder.claim(**CLAIM)
     assert folder.owner() == Owner("", 0)
-    (folder.path / "owner.json").write_text(json.dumps({"ledger_id": "l", "epoch": 4}))
+    for _ in range(2):
+        folder.note_owner(Owner("l", 4))
     assert folder.owner() == Owner("l", 4)
+    assert json.loads((folder.path / "owner.json").read_text()) == {
+        **CLAIM,
+        "ledger_id": "l",
+        "epoch": 4,
+    }
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\udcff"])
@@ -81,11 +87,3 @@ def test_folders_are_listed_by_name(tmp_path) -> None:
     (tmp_path / "e" / "file").touch()
     assert [folder.path.name for folder in folders_of(tmp_path / "e")] == ["a", "b"]
     assert list(folders_of(tmp_path / "f")) == []
-
-
-def test_the_last_complaint_is_its_last_line(folder) -> None:
-    """A traceback ends with what went wrong."""
-    assert folder.last_complaint() == ""
-    folder.claim(**CLAIM)
-    folder.complaints.write_text("Traceback\n  File\nOSError: no\n\n")
-    assert folder.last_complaint() == "OSError: no"

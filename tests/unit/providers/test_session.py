@@ -13,7 +13,7 @@ from fleetform.providers.contract.errors import (
     ProviderError,
     TemporaryError,
 )
-from fleetform.providers.local.host import _TABLE, translated
+from fleetform.providers.session import _TABLE, translated
 
 
 def refused(code: str) -> errors.RequestRefused:
