@@ -99,7 +99,7 @@ def run_all(root: Path, *, exit_codes: dict[str, int], output: bytes = b"one\ntw
                     now_ms=NOW_MS + 3000,
                 )  # fmt: skip
                 end = (
-                    Finish("failed", "error", f"exited with code {code}")
+                    Finish("failed", "exited", f"exited with code {code}")
                     if code
                     else Finish("done", "exited", "")
                 )

@@ -18,33 +18,26 @@ _NAMES_SHOWN_MAX = 5
 
 def one_run(reader: Reader, name: str) -> RunHistory:
     """Find the run `name`, current before archived; refuse with advice if there is none."""
-    found = sorted(reader.read_runs([name]), key=lambda history: history.archived)
+    found = reader.read_runs([name])
+    named = [history for history in found if history.run.name == name]
+    if named:
+        return min(named, key=lambda history: history.archived)
     if found:
-        return found[0]
-    everything = reader.read_runs()
-    elements = [each.run.name for each in everything if each.run.template.parent == name]
-    if elements:
+        elements = [history.run.name for history in found]
         raise Refused(
-            f"`{name}` has {len(elements)} elements",
-            advice=f"name one of them: {some(elements)}",
+            f"`{name}` has {len(elements)} elements", advice=f"name one of them: {some(elements)}"
         )
-    raise unknown("run", name, [each.run.name for each in everything])
+    raise unknown("run", name, [history.run.name for history in reader.read_runs()])
 
 
 def with_elements(reader: Reader, names: Sequence[str]) -> tuple[str, ...]:
     """Expand the names of sweeps and arrays to those of all their elements."""
-    everything = reader.read_runs()
-    known = {each.run.name for each in everything if not each.archived}
     expanded: dict[str, None] = {}
     for name in names:
-        if name in known:
-            expanded[name] = None
-            continue
-        elements = [each.run.name for each in everything
-                    if each.run.template.parent == name and not each.archived]  # fmt: skip
-        if not elements:
-            raise unknown("run", name, known)
-        expanded.update(dict.fromkeys(elements))
+        found = [history.run.name for history in reader.read_runs([name]) if not history.archived]
+        if not found:
+            raise unknown("run", name, [history.run.name for history in reader.read_runs()])
+        expanded.update(dict.fromkeys(found))
     return tuple(expanded)
 
 

@@ -120,6 +120,7 @@ def test_one_run_is_shown_with_its_attempts(lab):
     detail = get(lab, "/runs/sweep%5Blr=0.1%5D").json()
     assert detail["row"]["state"] == "done"
     assert detail["attempts"][0]["jobs"][0]["exit_code"] == 0
+    assert "parent=sweep" in get(lab, "/runs/sweep").json()["advice"]
     answer = get(lab, "/runs/nobody")
     assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
 

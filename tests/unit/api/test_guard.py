@@ -26,7 +26,7 @@ def ask(method, host, *, listen="127.0.0.1"):
         ("127.0.0.1", "127.0.0.1"),
         ("[::1]:8433", "::1"),
         ("[::1]", "::1"),
-        ("LocalHost", "localhost"),
+        ("LOCALHOST", "localhost"),
         ("", ""),
     ],
 )

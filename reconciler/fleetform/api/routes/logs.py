@@ -65,10 +65,16 @@ def read_logs(
 
 
 def current_run(found: tuple[RunHistory, ...], name: str) -> RunHistory:
-    """Choose the run of the tree before one that has left it."""
-    if not found:
-        raise not_found("run", name, "`/api/v1/runs` lists the runs")
-    return min(found, key=lambda history: history.archived)
+    """
+    Choose the run of the tree before one that has left it.
+
+    `found` is what the ledger has under the name; for a sweep's that is all of its elements.
+    """
+    named = [history for history in found if history.run.name == name]
+    if not named:
+        advice = f"/api/v1/runs?parent={name} lists its elements" if found else ""
+        raise not_found("run", name, advice or "/api/v1/runs lists the runs")
+    return min(named, key=lambda history: history.archived)
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+
+def test_fleets_are_listed_with_their_use(asked, typed, lab):
+    """Capacity and what is used of it."""
+    (row,) = asked("fleet", "list")
+    assert (row["name"], row["instances"], row["ready"]) == ("local", 1, 1)
+    assert row["capacity"]["cpu_millicores"] == 4000
+    assert "local" in typed("fleet", "list")[1]
+
+
+def test_one_fleet_is_shown_with_its_instances(asked, typed, lab):
+    """The hosts, each with its state."""
+    shown = asked("fleet", "show", "local")
+    assert [host["state"] for host in shown["instances"]] == ["ready"]
+    assert "local-0" in typed("fleet", "show", "local")[1]
+    assert typed("fleet", "show", "locl")[2].endswith("did you mean `local`?\n")
