@@ -34,6 +34,8 @@ MODELS: Mapping[str, type[Model]] = {
 
 # Where an expression may stand for a value of another type than text, and where not.
 _EXPRESSION = {"type": "string", "pattern": r"\$\{\{"}
+# What pydantic calls the bounds that stand behind a validator of our own.
+_BOUNDS = {"ge": "minimum", "le": "maximum"}
 _FIXED = frozenset({"type", "name", "array", "matrix", "key"})
 _DIGITS = {"type": "string", "pattern": r"^\s*[0-9]+\s*$"}
 
@@ -213,7 +215,6 @@ def _tidy(schema: Any) -> Any:
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
-        name = {"ge": "minimum", "le": "maximum"}.get(key, key)
         if key == "default" and value is None:
             continue
         if key in {"properties", "$defs"}:
@@ -221,7 +222,7 @@ def _tidy(schema: Any) -> Any:
         elif key in {"examples", "default", "enum", "const"}:
             tidy[key] = value
         else:
-            tidy[name] = _tidy(value)
+            tidy[_BOUNDS.get(str(key), str(key))] = _tidy(value)
     if "anyOf" in tidy:
         kept = [one for one in tidy["anyOf"] if one != {"type": "null"}]
         if len(kept) == 1:

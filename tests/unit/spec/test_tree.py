@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.fields import EXECUTION_FIELDS
-from fleetform.spec.findings import Level
+from fleetform.spec.findings import Finding, Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.spec.tree import load_tree
+from fleetform.spec.tree.walk import read_file
 from unit.spec.trees import codes, good, load, write
 
 MISTAKES = Path(__file__).parents[2] / "data" / "mistakes"
@@ -330,6 +331,13 @@ def test_environment_inside_an_environment(tmp_path):
         tmp_path, TASK, inner__environment="type: environment\n", inner__x="type: nonsense\n"
     )
     assert codes(loaded) == ["environment-elsewhere"]
+
+
+def test_vanished_file_is_a_finding(tmp_path):
+    """A file that goes away between listing and reading is told, and not taken for removed."""
+    found = read_file(tmp_path, "gone.yaml")
+    assert isinstance(found, Finding)
+    assert found.code == "file-changed"
 
 
 def test_files_follow_content(tmp_path):

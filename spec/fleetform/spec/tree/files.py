@@ -62,6 +62,7 @@ class Files:
     contents: dict[str, str] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
     _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    _expanded: dict[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     _real_root: str = ""
 
     def __post_init__(self) -> None:
@@ -79,14 +80,24 @@ class Files:
         problems = []
         for number, entry in enumerate(entries):
             try:
-                for item in self._expand(entry, folder):
+                for item in self._expand_once(entry, folder):
                     _claim(found, item)
-                _check_total(found)
             except _Refusal as refusal:
                 problems.append(
                     Problem(refusal.code, ("files", number), refusal.detail, refusal.advice)
                 )
+        total = sum(item["size"] for item in found.values())
+        if total > BYTES_MAX:
+            excess = _too_large(total)
+            problems.append(Problem(excess.code, ("files",), excess.detail, excess.advice))
         return sorted(found.values(), key=lambda item: item["path"]), problems
+
+    def _expand_once(self, entry: FileEntry, folder: str) -> list[dict[str, Any]]:
+        # Ten thousand runs of one script name it ten thousand times.
+        key = (entry.local_path, entry.destination, folder)
+        if key not in self._expanded:
+            self._expanded[key] = list(self._expand(entry, folder))
+        return self._expanded[key]
 
     def _expand(self, entry: FileEntry, folder: str) -> Iterator[dict[str, Any]]:
         path = self._inside(entry.local_path, folder)
@@ -196,12 +207,6 @@ def _claim(found: dict[str, dict[str, Any]], item: dict[str, Any]) -> None:
             f"Two different files would lie at {shown(item['path'])} in the working directory.",
             "Give one of them another path: `./file:elsewhere/file`.",
         )
-
-
-def _check_total(found: dict[str, dict[str, Any]]) -> None:
-    total = sum(item["size"] for item in found.values())
-    if total > BYTES_MAX:
-        raise _too_large(total)
 
 
 def _too_large(size: int) -> _Refusal:
