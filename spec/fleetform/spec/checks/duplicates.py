@@ -21,10 +21,9 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
 
 
 def _problem(entry: Entry, other: Entry) -> Problem:
-    kind = {"run": "run"}.get(entry.key.kind, entry.type)
     return Problem(
         "duplicate-name",
         ("name",),
-        f"The {kind} `{entry.key.name}` is also declared in {other.place.file}:{other.place.line}.",
+        f"The {entry.key.kind} `{entry.key.name}` is also declared in {other.place.file}:{other.place.line}.",
         "Rename one of the two, or remove it.",
     )
