@@ -45,7 +45,7 @@ def run_key(name: str) -> ResourceKey:
     return ResourceKey("run", name)
 
 
-def step(verb: str, name: str, **arguments: object) -> Step:
+def step(verb: str, name: str, /, **arguments: object) -> Step:
     kind = verb.partition(".")[0]
     key = ResourceKey("environment" if kind == "rules" else kind, name)
     return Step(f"{verb}:{key}", verb, key, (), {"name": name, **arguments})

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -259,8 +259,3 @@ def translated() -> Iterator[None]:
             raise
         error_type, message, advice = kind
         raise error_type(f"{message} ({error})", advice=advice) from error
-
-
-def placeholders(values: Iterable[Any]) -> str:
-    """Return `?, ?, …`, one a value."""
-    return ", ".join("?" for _ in values)

@@ -21,7 +21,7 @@ from fleetform.store.ledger import SqliteLedger
 from fleetform.store.schema import VERSION, create_schema, upgrade_schema
 from fleetform.store.soundness import require_known, require_owner, require_sound
 
-__all__ = ["is_new", "open_ledger"]
+__all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 
 
 def is_new(path: Path) -> bool:
@@ -79,16 +79,30 @@ def _write_draft(draft: Path, environment_uid: str, ledger_id: str, now_ms: int)
             # No journal: a draft that did not come to its end is thrown away. Leaving it in WAL
             # mode would leave its log beside it under the wrong name.
             connection.execute("PRAGMA journal_mode = OFF")
-            create_schema(connection)
-            connection.execute(
-                "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
-                " VALUES (1, ?, ?, ?, ?)",
-                (environment_uid, ledger_id, LedgerStatus.EMPTY, now_ms),
-            )
+            _fill(connection, environment_uid, ledger_id, now_ms)
         finally:
             connection.close()
     with draft.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _fill(
+    connection: sqlite3.Connection, environment_uid: str, ledger_id: str, now_ms: int
+) -> None:
+    create_schema(connection)
+    connection.execute(
+        "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
+        " VALUES (1, ?, ?, ?, ?)",
+        (environment_uid, ledger_id, LedgerStatus.EMPTY, now_ms),
+    )
+
+
+def ledger_in_memory(environment_uid: str, ids: Ids, *, now_ms: int) -> SqliteLedger:
+    """Make a ledger that ends with its connection: same schema, same statements, no file."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys = ON")
+    _fill(connection, environment_uid, ids.uid(), now_ms)
+    return SqliteLedger(Database(connection), ids)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -153,7 +153,8 @@ def _failures(
     environment_uid, ledger_id, epoch, status, note = meta
     if plan.environment_uid != environment_uid:
         return [f"the plan is for environment {plan.environment_uid}, this is {environment_uid}"]
-    if (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
+    # A plan made before there was a ledger names none; that its resources are absent says all.
+    if plan.ledger_id and (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
         made = f"the plan was made with ledger {plan.ledger_id} of epoch {plan.epoch}"
         return [f"{made}, this is {ledger_id} of epoch {epoch}"]
     if status == LedgerStatus.RECOVERING:

@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.live import LedgerStatus
-from fleetform.model.run import AttemptState, RunState
+from fleetform.model.run import RunState
 from fleetform.store.database import Transaction
+from fleetform.store.progress import refresh_runs
 
 __all__ = ["adopt_records", "begin_recovery", "end_recovery", "raise_epoch"]
+
+_NO_DOCUMENT = "{}"
+"""What a run has whose submission this ledger has never seen."""
 
 
 def begin_recovery(transaction: Transaction, note: str) -> None:
@@ -45,68 +49,79 @@ def adopt_records(
     now_ms: int,
 ) -> tuple[JobKey, ...]:
     """
-    Insert the jobs that a host remembers and this ledger does not.
+    Take over the jobs that a host remembers and this ledger does not, or only as waiting.
 
-    A run whose last attempt ended by itself is over; any other is `unknown`, and is not placed
-    again by anybody. Units are not known, so none are held: nothing is placed while the ledger is
-    recovering, and the host verifies what is free before it prepares anything.
+    A run that had no row gets one without a document: over if its latest attempt ended, else
+    `unknown`. A run that had one goes on from what the host knows, and `lifecycle` judges it. In
+    neither case does an attempt that may have run wait for a place again. Units are not known, so
+    none are held: nothing is placed while the ledger is recovering, and the host itself verifies
+    what is free before it prepares anything.
 
     `names` has run uid to name, as far as anything tells; other runs are called `recovered-` and
-    the beginning of their uid.
-
-    Returns:
-        Keys of what was inserted.
+    the beginning of their uid. Returns the keys of what was taken over.
     """
-    adopted = tuple(
-        record
-        for record in sorted(records, key=lambda record: record.key)
-        if _insert_run(transaction, record, names, now_ms)
-        and _insert_job(transaction, instance_uid, record, now_ms)
-    )
-    for uid in dict.fromkeys(record.key.run_uid for record in adopted):
+    adopted: list[JobKey] = []
+    for record in sorted(records, key=lambda record: record.key):
+        _put_run(transaction, record, names, now_ms)
+        if _put_job(transaction, instance_uid, record, now_ms):
+            adopted.append(record.key)
+    for uid in dict.fromkeys(key.run_uid for key in adopted):
+        _put_latest_attempt(transaction, uid, now_ms)
         _judge(transaction, uid, now_ms)
-    return tuple(record.key for record in adopted)
+    return tuple(adopted)
 
 
-def _insert_run(
+def _put_run(
     transaction: Transaction, record: JobRecord, names: Mapping[str, str], now_ms: int
-) -> bool:
-    """Make sure that the record's run and attempt have rows; a run that we know keeps its own."""
+) -> None:
+    """Make sure that the record's run has a row, and its attempt one that does not wait."""
     uid, attempt, _ = record.key
     name = names.get(uid, f"recovered-{uid[:12]}")
     submitted = record.started_at_ms if record.started_at_ms is not None else now_ms
     inserted = transaction.execute(
-        "INSERT INTO runs (number, uid, name, type, state, listed, document, submitted_at_ms)"
+        "INSERT INTO runs (number, uid, name, type, state, listed, document, attempt, submitted_at_ms)"
         " VALUES ((SELECT coalesce(max(number), 0) + 1 FROM runs), ?, ?, 'task', 'unknown', 1,"
-        " '{}', ?) ON CONFLICT (uid) DO NOTHING",
-        (uid, name, submitted),
+        " ?, ?, ?) ON CONFLICT (uid) DO NOTHING",
+        (uid, name, _NO_DOCUMENT, attempt, submitted),
     )
     if inserted.rowcount:
         transaction.log("run.adopted", now_ms, f"run {name} was found on a host", ("run", name))
     transaction.execute(
         "INSERT INTO attempts (run_uid, number, state, submitted_at_ms, started_at_ms)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (uid, attempt, AttemptState.RUNNING, submitted, record.started_at_ms),
+        " VALUES (?, ?, 'running', ?, ?) ON CONFLICT DO UPDATE SET state = 'running'"
+        " WHERE attempts.state IN ('waiting', 'reserved')",
+        (uid, attempt, submitted, record.started_at_ms),
     )
-    return True
 
 
-def _insert_job(
-    transaction: Transaction, instance_uid: str, record: JobRecord, now_ms: int
-) -> bool:
+_PUT_JOB = (
+    "INSERT INTO jobs (run_uid, attempt, rank, uid, state, gen, instance_uid, boot_id, cause,"
+    " exit_code, signal, message, started_at_ms, finished_at_ms, forgotten, peak_memory_bytes,"
+    " cpu_time_ms, log_bytes)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"
+    " coalesce((SELECT boot_id FROM instances WHERE uid = ?7), ''), ?8, ?9, ?10, ?11, ?12, ?13,"
+    " ?14, ?15, ?16, ?17)"
+    # A row that waits is of a ledger older than the host: what happened since is the host's to say.
+    " ON CONFLICT DO UPDATE SET uid = excluded.uid, state = excluded.state,"
+    " gen = max(gen, excluded.gen), instance_uid = excluded.instance_uid,"
+    " boot_id = excluded.boot_id, cause = excluded.cause, exit_code = excluded.exit_code,"
+    " signal = excluded.signal, message = excluded.message,"
+    " started_at_ms = excluded.started_at_ms, finished_at_ms = excluded.finished_at_ms,"
+    " forgotten = excluded.forgotten, peak_memory_bytes = excluded.peak_memory_bytes,"
+    " cpu_time_ms = excluded.cpu_time_ms, log_bytes = excluded.log_bytes"
+    " WHERE jobs.state = 'waiting'"
+)
+
+
+def _put_job(transaction: Transaction, instance_uid: str, record: JobRecord, now_ms: int) -> bool:
     finished = record.finished_at_ms if record.finished_at_ms is not None else now_ms
-    inserted = transaction.execute(
-        "INSERT INTO jobs (run_uid, attempt, rank, uid, state, gen, instance_uid, boot_id, cause,"
-        " exit_code, signal, message, started_at_ms, finished_at_ms, forgotten,"
-        " peak_memory_bytes, cpu_time_ms, log_bytes)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, coalesce((SELECT boot_id FROM instances WHERE uid = ?), ''),"
-        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    put = transaction.execute(
+        _PUT_JOB,
         (
             *record.key,
             record.job_uid,
             record.state.value,
             record.gen,
-            instance_uid,
             instance_uid,
             record.cause.value if record.cause is not None else "",
             record.exit_code,
@@ -121,38 +136,64 @@ def _insert_job(
             record.log_bytes,
         ),
     )
-    return bool(inserted.rowcount)
+    return bool(put.rowcount)
+
+
+def _put_latest_attempt(transaction: Transaction, uid: str, now_ms: int) -> None:
+    """Let a run that is not over go on from its latest attempt; none before it is placed again."""
+    row = transaction.one("SELECT max(number) FROM attempts WHERE run_uid = ?", (uid,))
+    assert row is not None
+    (latest,) = row
+    transaction.execute(
+        "UPDATE runs SET attempt = ?, generation = generation + 1 WHERE uid = ? AND final = 0",
+        (latest, uid),
+    )
+    transaction.execute(
+        "UPDATE jobs SET state = 'finished', cause = 'never_started', forgotten = 1,"
+        " finished_at_ms = ? WHERE run_uid = ? AND attempt < ? AND state = 'waiting'",
+        (now_ms, uid, latest),
+    )
+    transaction.execute(
+        "UPDATE attempts SET state = 'finished', finished_at_ms = ?"
+        " WHERE run_uid = ? AND number < ? AND state <> 'finished'",
+        (now_ms, uid, latest),
+    )
 
 
 def _judge(transaction: Transaction, uid: str, now_ms: int) -> None:
-    """Say of an adopted run what its latest attempt proves."""
-    run = transaction.one("SELECT final, state FROM runs WHERE uid = ?", (uid,))
-    latest = transaction.one("SELECT max(number) FROM attempts WHERE run_uid = ?", (uid,))
+    """Say of a run without a document what its latest attempt proves; of others, where they are."""
+    run = transaction.one("SELECT final, document, attempt FROM runs WHERE uid = ?", (uid,))
     assert run is not None
-    assert latest is not None
-    if run[0] or run[1] != RunState.UNKNOWN:
+    final, document, attempt = run
+    if final:
+        return
+    if document != _NO_DOCUMENT:
+        refresh_runs(transaction, (uid,), now_ms=now_ms)
         return
     jobs = transaction.execute(
-        "SELECT state, cause, exit_code, started_at_ms, finished_at_ms FROM jobs"
+        "SELECT state, cause, exit_code, finished_at_ms FROM jobs"
         " WHERE run_uid = ? AND attempt = ?",
-        (uid, latest[0]),
+        (uid, attempt),
     ).fetchall()
     transaction.execute(
-        "UPDATE runs SET attempt = ?, nodes = ?, started_at_ms ="
-        " (SELECT min(started_at_ms) FROM jobs WHERE run_uid = ?) WHERE uid = ?",
-        (latest[0], len(jobs), uid, uid),
+        "UPDATE runs SET nodes = ?1, started_at_ms = (SELECT min(started_at_ms) FROM jobs"
+        " WHERE run_uid = ?2) WHERE uid = ?2",
+        (len(jobs), uid),
     )
-    if not all(state == "finished" for state, *_ in jobs):
+    if any(state != "finished" for state, *_ in jobs):
         return
-    by_itself = all(cause == Cause.EXITED for _, cause, *_ in jobs)
-    succeeded = by_itself and all(exit_code == 0 for _, _, exit_code, *_ in jobs)
-    state = RunState.DONE if succeeded else RunState.FAILED
+    succeeded = all((cause, code) == (Cause.EXITED.value, 0) for _, cause, code, _ in jobs)
     transaction.execute(
         "UPDATE runs SET state = ?, final = 1, cause = ?, finished_at_ms = ?,"
         " message = 'found on its host when the ledger was rebuilt' WHERE uid = ?",
-        (state, jobs[0][1], max(finished or now_ms for *_, finished in jobs), uid),
+        (
+            RunState.DONE if succeeded else RunState.FAILED,
+            jobs[0][1],
+            max(finished for *_, finished in jobs),
+            uid,
+        ),
     )
     transaction.execute(
         "UPDATE attempts SET state = 'finished', finished_at_ms = ? WHERE run_uid = ? AND number = ?",
-        (now_ms, uid, latest[0]),
+        (now_ms, uid, attempt),
     )

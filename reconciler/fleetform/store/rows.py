@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fleetform.agents.protocol.messages import Cursor, JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
-from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid
+from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid, Template
 from fleetform.model.template import from_document
 
 __all__ = ["ALLOCATION", "ATTEMPT", "INSTANCE", "JOB", "JOB_STATES", "RUN", "RUN_STATES",
@@ -60,8 +61,16 @@ def prefixed(table: str, columns: Sequence[str]) -> str:
 
 def run_of(row: Sequence[Any]) -> Run:
     uid, name, state, number, *rest, parent, document = row
-    template = from_document(name, json.loads(document), parent=parent)
-    return Run(RunUid(uid), name, template, RUN_STATES[state], number, *rest)
+    return Run(
+        RunUid(uid), name, _template(name, document, parent), RUN_STATES[state], number, *rest
+    )
+
+
+# The manager reads a run again with each step that it takes, and its document hardly ever
+# changes. Two thousand bytes each: at most 16 MiB for all that are remembered.
+@lru_cache(maxsize=8192)
+def _template(name: str, document: str, parent: str) -> Template:
+    return from_document(name, json.loads(document), parent=parent)
 
 
 def attempt_of(row: Sequence[Any], jobs: Sequence[Job]) -> Attempt:

@@ -1,0 +1,222 @@
+"""
+Rates of the ledger, printed as a table; `python tests/bench/bench_ledger.py`.
+
+The hot path is a thousand runs of one job each on 256 places, in the batches in which the manager
+hands them in: one placement, one batch of records and one of verdicts a round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from contract.ledgers import (
+    ENVIRONMENT,
+    CountingIds,
+    Desk,
+    StillClock,
+    carry_out,
+    enter,
+    plan_of,
+    submit_step,
+)
+from fleetform.agents.protocol.messages import JobRecord
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.decision import Finish, Placement, Share
+from fleetform.model.ports import StepOutcome
+from fleetform.model.run import RunState
+from fleetform.store.gate import WriterGate
+from fleetform.store.ledger import SqliteLedger
+from fleetform.store.opening import open_ledger
+from fleetform.store.snapshot import open_snapshot
+
+
+class Table:
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, int, float]] = []
+
+    @contextmanager
+    def row(self, name: str, number: int) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.add(name, number, time.perf_counter() - started)
+
+    def add(self, name: str, number: int, seconds: float) -> None:
+        self._rows.append((name, number, seconds))
+
+    def show(self) -> None:
+        print(f"{'what':<48}{'n':>8}{'ms':>10}{'per second':>14}")
+        for name, number, seconds in self._rows:
+            print(f"{name:<48}{number:>8}{seconds * 1000:>10.1f}{number / seconds:>14,.0f}")
+
+
+def best_of(times: int, call: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def open_new(folder: Path) -> SqliteLedger:
+    return open_ledger(folder / "ledger.db", ENVIRONMENT, CountingIds(), StillClock())
+
+
+def measure_opening(table: Table, folder: Path) -> None:
+    with table.row("make a new ledger", 1):
+        ledger = open_new(folder)
+    ledger.close()
+    with table.row("open it again", 1):
+        ledger = open_new(folder)
+    ledger.close()
+
+
+def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 256) -> None:
+    """Submit, place, run and finish, as the manager does it; every phase has its own row."""
+    ledger = open_new(folder)
+    desk = Desk.of(ledger, cpus=slots)
+    steps = [submit_step(f"a[{n}]", parent="a", element=str(n), index=n) for n in range(number)]
+    with table.row("submit runs (accept, finish_steps)", number):
+        carry_out(ledger, steps)
+    with table.row("read_book of all", number):
+        book = ledger.read_book()
+    (instance,) = book.instances
+    spent = dict.fromkeys(
+        ("placements", "records", "verdicts", "forgotten", "read_book(only)"), 0.0
+    )
+    calls = 0
+
+    def timed(what: str, call: Callable[[], object]) -> object:
+        nonlocal calls
+        calls += 1
+        started = time.perf_counter()
+        result = call()
+        spent[what] += time.perf_counter() - started
+        return result
+
+    waiting = list(book.runs.values())
+    while waiting:
+        batch, waiting = waiting[:slots], waiting[slots:]
+        uids = [run.uid for run in batch]
+        share = Share(
+            0, instance.uid, instance.generation, instance.boot_id, 1000, 1 << 20, False, 0
+        )
+        placements = [Placement(run.uid, run.generation, run.attempt, (share,)) for run in batch]
+        held = timed(
+            "placements",
+            lambda: ledger.commit_placements(placements, fence=desk.fence, now_ms=2),  # noqa: B023 -- called at once
+        )
+        assert all(held)
+        for state in (JobState.RUNNING, JobState.FINISHED):
+            part = timed("read_book(only)", lambda: ledger.read_book(uids))  # noqa: B023 -- called at once
+            records = [
+                JobRecord(job.key, job.uid, job.gen, "d", state, Cause.EXITED, 0, started_at_ms=2)
+                for attempt in part.attempts.values()
+                for job in attempt.jobs
+            ]
+            # A host's news comes in pieces.
+            for begin in range(0, len(records), 32):
+                piece = records[begin : begin + 32]
+                timed(
+                    "records",
+                    lambda: ledger.commit_records(
+                        instance.uid,
+                        piece,
+                        None,
+                        snapshot=False,
+                        fence=desk.fence,
+                        now_ms=3,  # noqa: B023
+                    ),
+                )
+        verdicts = [(uid, Finish(RunState.DONE, "exited", "")) for uid in uids]
+        for begin in range(0, len(verdicts), 32):
+            piece = verdicts[begin : begin + 32]
+            timed(
+                "verdicts",
+                lambda: ledger.commit_verdicts(piece, fence=desk.fence, now_ms=4),  # noqa: B023 -- called at once
+            )
+        timed("forgotten", lambda: ledger.mark_forgotten([record.key for record in records]))  # noqa: B023
+    for name, seconds in spent.items():
+        table.add(f"  {name}", number, seconds)
+    table.add(f"all of a run's life, {calls} calls", number, sum(spent.values()))
+    ledger.close()
+
+
+def measure_reading(table: Table, folder: Path, number: int = 10_000) -> None:
+    ledger = open_new(folder)
+    steps = [
+        submit_step(
+            f"s[lr={n}]", parent="s", element=f"lr={n}", env={"A": "1"}, matrix={"lr": n},
+            description="one of many that are alike in all but their number",
+        )
+        for n in range(number)
+    ]  # fmt: skip
+    plan = plan_of(ledger, steps)
+    with table.row("accept a plan", number):
+        accepted = enter(ledger, plan)
+    with table.row("finish_steps of it", number):
+        ledger.finish_steps(
+            accepted.apply_uid, steps, [StepOutcome(one.key) for one in steps], now_ms=1
+        )
+    with table.row("finish_apply", number):
+        ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+    ledger.close()
+    snapshot = open_snapshot(folder / "ledger.db", ENVIRONMENT)
+    table.add("read_live (snapshot)", number, best_of(5, snapshot.read_live))
+    table.add("read_book (snapshot)", number, best_of(3, snapshot.read_book))
+    table.add("read_runs (snapshot)", number, best_of(3, snapshot.read_runs))
+    table.add("serial", 1, best_of(100, snapshot.serial))
+    snapshot.close()
+
+
+def measure_gate(table: Table, folder: Path, tasks: int = 256, each: int = 8) -> None:
+    """Many tasks, each with commits of its own through one gate."""
+    ledger = open_new(folder)
+    desk = Desk.of(ledger)
+    gate = WriterGate()
+
+    async def work(number: int) -> None:
+        for turn in range(each):
+            await gate(
+                lambda: ledger.mark_instance(
+                    desk.instances[0],
+                    state="ready",
+                    message=f"{number} {turn}",
+                    now_ms=turn,  # noqa: B023
+                )
+            )
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(work(number) for number in range(tasks)))
+
+    with table.row("commits through the gate", tasks * each):
+        asyncio.run(all_of_them())
+    gate.close()
+    with table.row("the same without a gate", tasks * each):
+        for turn in range(tasks * each):
+            ledger.mark_instance(desk.instances[0], state="ready", message=str(turn), now_ms=turn)
+    with table.row("the same in one transaction", tasks * each):
+        with ledger._database.write() as transaction:
+            for turn in range(tasks * each):
+                transaction.execute("UPDATE instances SET message = ?", (str(turn),))
+    ledger.close()
+
+
+def main() -> None:
+    table = Table()
+    for measure in (measure_opening, measure_runs, measure_reading, measure_gate):
+        with tempfile.TemporaryDirectory() as folder:
+            measure(table, Path(folder))
+    table.show()
+
+
+if __name__ == "__main__":
+    main()
