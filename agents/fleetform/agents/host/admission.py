@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable
 
 from fleetform.agents.host import memory
-from fleetform.agents.host.effects import Persist
+from fleetform.agents.host.effects import Effect
 from fleetform.agents.host.memory import Entry, Memory
 from fleetform.agents.protocol.messages import PROTOCOL_VERSION, Hello, JobRecord, Rejected
 
@@ -58,9 +58,9 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
     return None
 
 
-def adopt(hello: Hello, known: Memory) -> list[Persist]:
+def adopt(hello: Hello, known: Memory) -> list[Effect]:
     """Take the sender's numbers; only what changed is written."""
-    effects = []
+    effects: list[Effect] = []
     if (known.owner, known.ledger_id, known.epoch) != _identity(hello):
         known.owner, known.ledger_id, known.epoch = _identity(hello)
         # Fences count within an epoch.
@@ -74,7 +74,8 @@ def adopt(hello: Hello, known: Memory) -> list[Persist]:
 
 def records(entries: Iterable[Entry]) -> tuple[JobRecord, ...]:
     """Return the snapshot for a welcome: every record, and the newest tombstones."""
-    live, buried = [], []
+    live: list[Entry] = []
+    buried: list[Entry] = []
     for entry in entries:
         (buried if entry.record.tombstone else live).append(entry)
     buried.sort(key=lambda entry: entry.buried_at_ms, reverse=True)

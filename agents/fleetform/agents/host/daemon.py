@@ -50,6 +50,7 @@ from fleetform.agents.host.recovery import Condition
 from fleetform.agents.host.requests import Requests
 from fleetform.agents.host.result import Result
 from fleetform.agents.host.runtimes import process
+from fleetform.agents.host.skeletons import Skeletons
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.frames import Message
@@ -102,8 +103,11 @@ class Daemon:
         self._journal = journal
         self._store = store
         self._forks = Forks(channel, self)
-        self._sweeper = Sweeper()
-        self._host = process.Host(settings.root, settings.mounts_obstacle, settings.limits[0])
+        skeletons = Skeletons(settings.root)
+        self._sweeper = Sweeper(skeletons)
+        self._host = process.Host(
+            settings.root, skeletons, settings.mounts_obstacle, settings.limits[0]
+        )
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -387,7 +391,7 @@ class Daemon:
 
     def _look_after(self, job_uid: str) -> None:
         """A supervisor has ended: find out what became of its job."""
-        ended = result.read(f"{self._path(job_uid)}/{layout.RESULT}")
+        ended = result.read(f"{self._path(job_uid)}/{layout.RESULT}", job_uid)
         if ended is not None:
             self._exits.pop(job_uid, None)
             self._ended_as(job_uid, ended.log_bytes, lambda: self._take_result(ended))

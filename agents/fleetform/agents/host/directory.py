@@ -23,14 +23,14 @@ def inspect(path: str) -> Found:
     """Say how far the job got."""
     if not os.path.isdir(path):
         return ABSENT
-    ended = result.read(f"{path}/{layout.RESULT}")
+    ended = result.read(f"{path}/{layout.RESULT}", os.path.basename(path))
     started = _read(f"{path}/{layout.STARTED}")
     job = _parse(started or _read(f"{path}/{layout.LAUNCH}"))
     if started is not None and is_locked(path):
         return Found(Condition.RUNNING, job)
     if ended is None:
         # Written between the first look and the lock's end, perhaps.
-        ended = result.read(f"{path}/{layout.RESULT}")
+        ended = result.read(f"{path}/{layout.RESULT}", os.path.basename(path))
     if ended is not None:
         return Found(Condition.ENDED, job, ended)
     if started is not None:

@@ -24,12 +24,14 @@ class Launch(NamedTuple):
     """
     One job, ready to be executed.
 
-    The first four say whose result it is, in case the agent has lost its memory. `executable`
+    The first six say whose result it is, in case the agent has lost its memory. `executable`
     is the path of what `argv` calls. Durations are milliseconds.
     """
 
     job_uid: str
-    key: tuple[str, int, int]
+    run_uid: str
+    attempt: int
+    rank: int
     gen: int
     digest: str
     executable: str
@@ -57,9 +59,8 @@ def dump(launch: Launch) -> bytes:
 def load(data: bytes) -> Launch:
     """Read what `dump` wrote; raises ValueError, KeyError or TypeError for anything else."""
     fields = json.loads(data.partition(b"\n")[0])
-    run_uid, attempt, rank = fields.pop("key")
     binds = [Bind(*bind) for bind in fields.pop("binds")]
-    return Launch(key=(run_uid, attempt, rank), binds=binds, **fields)
+    return Launch(binds=binds, **fields)
 
 
 def load_pid(data: bytes) -> int | None:

@@ -27,6 +27,7 @@ AGENT_LOG = "agent.log"
 JOURNAL = "journal"
 JOBS = "jobs"
 BLOBS = "blobs"
+SPARE = "spare"
 TRASH = "trash"
 
 # -- in a job's directory -----------------------------------------------------------------

@@ -7,15 +7,19 @@ supervisor has mapped too.
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import os
 import socket
 import sys
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fleetform.agents.host import VERSION, background, layout, relay, spawner
+
+if TYPE_CHECKING:
+    # Imported after the spawner, whose objects then lie together: fewer pages for a supervisor.
+    import argparse
 
 _IDLE_EXIT_SECONDS = 600
 """A local environment nobody works on leaves no process behind; starting anew takes 0.2 s."""
@@ -40,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(prog="fleetform-agent", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     daemon = commands.add_parser("daemon", help="run the agent of a root folder")

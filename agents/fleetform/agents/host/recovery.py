@@ -113,7 +113,7 @@ def _take_in(journal: Journal, job_uid: str, seen: Found, now_ms: int) -> list[E
     source = seen.result or seen.launch
     if source is None or seen.condition in {Condition.PREPARED, Condition.INCOMPLETE}:
         return [RemoveJobDirectory(job_uid)]
-    key = JobKey(*source.key)
+    key = JobKey(source.run_uid, source.attempt, source.rank)
     record = JobRecord(key, job_uid, source.gen, source.digest, JobState.STARTING)
     effects = journal.adopt(record)
     if not effects:

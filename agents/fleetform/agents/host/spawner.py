@@ -23,7 +23,7 @@ import traceback
 from typing import NoReturn
 
 from fleetform.agents.host import launch, layout, limits, mounts, supervisor
-from fleetform.agents.host.launch import Launch
+from fleetform.agents.host.supervisor import Supervisor
 
 PACKET_BYTES = 1 << 16
 """Fits the default of net.core.wmem_default (212 992), which bounds a packet."""
@@ -91,7 +91,7 @@ class _Spawner:
 
     def _fork(self, uid: str) -> None:
         try:
-            job, descriptor = _open_launch(uid)
+            life, descriptor = _open_launch(uid)
         except (OSError, ValueError, KeyError, TypeError) as error:
             # Started before, perhaps; whoever asked looks at the directory and sees.
             self._reports.append(f"refused {uid} {getattr(error, 'errno', None) or errno.EINVAL}")
@@ -99,7 +99,7 @@ class _Spawner:
         try:
             pid = os.fork()
             if pid == 0:
-                self._become_supervisor(uid, job, descriptor)
+                self._become_supervisor(uid, life, descriptor)
             self._uids[pid] = uid
             self._reports.append(f"started {uid} {pid}")
         except OSError as error:
@@ -107,10 +107,10 @@ class _Spawner:
         finally:
             os.close(descriptor)
 
-    def _become_supervisor(self, uid: str, job: Launch, descriptor: int) -> NoReturn:
+    def _become_supervisor(self, uid: str, life: Supervisor, descriptor: int) -> NoReturn:
         try:
             inherited = (self._lock, self._wakeup, self._wakeup_write, self._channel.fileno())
-            supervisor.run(f"{layout.JOBS}/{uid}", job, descriptor, inherited)
+            supervisor.run(f"{layout.JOBS}/{uid}", life, descriptor, inherited)
         except BaseException:  # noqa: BLE001  # Whatever it is must not go on as a second spawner.
             traceback.print_exc()
         finally:
@@ -134,10 +134,11 @@ class _Spawner:
         self._reports.clear()
 
 
-def _open_launch(uid: str) -> tuple[Launch, int]:
+def _open_launch(uid: str) -> tuple[Supervisor, int]:
     descriptor = os.open(f"{layout.JOBS}/{uid}/{layout.LAUNCH}", os.O_RDWR | os.O_CLOEXEC)
     try:
-        return launch.load(os.read(descriptor, os.fstat(descriptor).st_size)), descriptor
+        job = launch.load(os.read(descriptor, os.fstat(descriptor).st_size))
+        return Supervisor(job), descriptor
     except BaseException:
         os.close(descriptor)
         raise

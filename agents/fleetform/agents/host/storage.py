@@ -107,7 +107,7 @@ def _parse(data: bytes) -> tuple[list[bytes], int]:
 
 
 def _read_all(descriptor: int) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     while True:
         piece = os.read(descriptor, 1 << 20)
         if not piece:

@@ -56,14 +56,16 @@ _EXIT_NOT_FOUND = 127
 _EXIT_NOT_EXECUTABLE = 126
 
 
-def run(job_dir: str, job: Launch, descriptor: int, inherited: Sequence[int] = ()) -> NoReturn:
+def run(
+    job_dir: str, supervisor: Supervisor, descriptor: int, inherited: Sequence[int] = ()
+) -> NoReturn:
     """
     Supervise one job, and exit.
 
     Args:
         job_dir: The job's directory.
-        job: What lies there as `launch`, read by the caller: before it forks, where reading
-            costs a tenth.
+        supervisor: Made from what lies there as `launch`, by the caller before it forks: all
+            that is done there costs a tenth, since no page has to be copied for it.
         descriptor: That file, open for reading and writing and by nobody else.
         inherited: Descriptors to be closed once the job's lock is held. The spawner's lock is
             among them, so whoever gets that one knows that each supervisor holds its own or is
@@ -74,10 +76,9 @@ def run(job_dir: str, job: Launch, descriptor: int, inherited: Sequence[int] = (
         os._exit(EXIT_SECOND)
     for other in inherited:
         os.close(other)
-    started_at_ms = _wall_ms()
-    _leave_pid(descriptor, started_at_ms)
+    _leave_pid(descriptor)
     os.setsid()
-    result.write(layout.RESULT, Supervisor(job, started_at_ms).supervise())
+    result.write(layout.RESULT, supervisor.supervise())
     # Without Python's own exit: no buffers, no threads, and two milliseconds less.
     os._exit(EXIT_DONE)
 
@@ -117,10 +118,10 @@ def _claim() -> bool:
     return True
 
 
-def _leave_pid(descriptor: int, started_at_ms: int) -> None:
+def _leave_pid(descriptor: int) -> None:
     try:
         os.lseek(descriptor, 0, os.SEEK_END)
-        os.write(descriptor, b"%d %d\n" % (os.getpid(), started_at_ms))
+        os.write(descriptor, b"%d\n" % os.getpid())
     except OSError:
         pass  # A full disk: who needs the pid then looks at the lock instead.
 
@@ -130,11 +131,14 @@ class _CannotStart(Exception):
 
 
 class Supervisor:
-    """The state of one job while it runs. Expects the job's directory as the current one."""
+    """
+    One job while it runs. Made before the fork and used after it; the job's clocks start when
+    it is made. Expects the job's directory as the current one.
+    """
 
-    def __init__(self, job: Launch, started_at_ms: int) -> None:
+    def __init__(self, job: Launch) -> None:
         self._job = job
-        self._started_at_ms = started_at_ms
+        self._started_at_ms = _wall_ms()
         self._main_pid = 0
         self._main_status: int | None = None
         self._limit: Limit | None = None
@@ -159,7 +163,7 @@ class Supervisor:
             wakeup = self._prepare()
             self._start()
         except _CannotStart as error:
-            return self._result(Cause.PREPARE_FAILED, message=str(error))
+            return self._result(Cause.PREPARE_FAILED, None, None, str(error))
         if self._main_status is None:
             self._watch(wakeup)
         self._clean()
@@ -349,51 +353,50 @@ class Supervisor:
         exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         cause = self._cause(exit_code)
-        return self._result(
-            cause,
-            exit_code=exit_code if cause is Cause.EXITED else None,
-            signal=number if cause is Cause.SIGNAL else None,
-            message=self._explain(cause, exit_code, number),
-        )
+        if cause is Cause.EXITED:
+            return self._result(cause, exit_code, None)
+        if cause is Cause.SIGNAL:
+            return self._result(cause, None, number)
+        return self._result(cause, None, None, self._explain(cause, exit_code, number))
 
     def _cause(self, exit_code: int | None) -> Cause:
         # A job that lost one process to its limit and succeeded all the same has succeeded.
         if self._limit is not None and exit_code != 0 and self._limit.killed():
             return Cause.OOM
-        if self._ending.cause is not None and self._ending.cause is not Cause.SIGNAL:
-            return self._ending.cause
+        asked = self._ending.cause
+        if asked is not None and asked is not Cause.SIGNAL:
+            return asked
         return Cause.SIGNAL if exit_code is None else Cause.EXITED
 
     def _explain(self, cause: Cause, exit_code: int | None, number: int | None) -> str:
         if cause is Cause.OOM:
             return f"the job needed more than its {self._job.memory_bytes} bytes of memory"
+        end = f"exit code {exit_code}" if number is None else f"signal {number}"
         if cause is Cause.MAX_DURATION:
-            return f"the job ran longer than its {(self._job.max_duration_ms or 0) // 1000} s"
-        if cause is Cause.EXITED or cause is Cause.SIGNAL:
-            return ""
-        return f"exit code {exit_code}" if number is None else f"ended by signal {number}"
+            seconds = (self._job.max_duration_ms or 0) // 1000
+            return f"the job ran longer than its {seconds} s and ended with {end}"
+        return f"the job was stopped and ended with {end}"
 
-    def _result(self, cause: Cause, **fields: Any) -> Result:
+    def _result(
+        self, cause: Cause, exit_code: int | None, number: int | None, message: str = ""
+    ) -> Result:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         # Of the largest process, in KiB, where nothing counts the job as a whole.
         peak = usage.ru_maxrss * 1024 or None
         if self._limit is not None:
             peak = self._limit.peak_bytes() or peak
             self._limit.close()
-        job = self._job
-        values: dict[str, Any] = {"exit_code": None, "signal": None, "message": "", **fields}
         return Result(
-            job_uid=job.job_uid,
-            key=job.key,
-            gen=job.gen,
-            digest=job.digest,
-            cause=cause.value,
-            started_at_ms=self._started_at_ms,
-            finished_at_ms=_wall_ms(),
-            peak_memory_bytes=peak,
-            cpu_time_ms=int((usage.ru_utime + usage.ru_stime) * 1000),
-            log_bytes=self._log.total_bytes,
-            **values,
+            *self._job[:6],
+            cause.value,
+            exit_code,
+            number,
+            self._started_at_ms,
+            _wall_ms(),
+            peak,
+            int((usage.ru_utime + usage.ru_stime) * 1000),
+            self._log.total_bytes,
+            message,
         )
 
 

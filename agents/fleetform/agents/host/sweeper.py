@@ -1,9 +1,9 @@
 """
 Directories of forgotten jobs: out of the way at once, deleted when nothing else is to do.
 
-Deleting is the slow half of forgetting, and some file systems look at each recently deleted
-inode when a new one is made (ext4 without a journal does for five seconds). So what is to go is
-renamed, and removed by a thread once the agent has been quiet.
+What a job left clean becomes a spare. Deleting the rest is the slow half of forgetting, and
+may take minutes for a tree of checkpoints: it is renamed at once, and removed by a thread when
+the agent has been quiet for a while.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import os
 
 from fleetform.agents.host import directory, layout
+from fleetform.agents.host.skeletons import Skeletons
 
 _QUIET_SECONDS = 2.0
 
@@ -22,7 +23,8 @@ _POSTPONED_SECONDS_MAX = 60.0
 class Sweeper:
     """Expects the agent's root as current directory; its `trash` is emptied from the start."""
 
-    def __init__(self) -> None:
+    def __init__(self, skeletons: Skeletons) -> None:
+        self._skeletons = skeletons
         self._loop = asyncio.get_running_loop()
         self._taken = 0
         self._last_taken = self._first_taken = self._loop.time()
@@ -32,6 +34,8 @@ class Sweeper:
 
     def take(self, job_uid: str) -> None:
         """Make the job's directory vanish; nothing where it has none."""
+        if self._skeletons.take_back(job_uid):
+            return
         self._taken += 1
         try:
             # Numbered, since an agent of before may have left one of that name here.

@@ -18,27 +18,23 @@ class Limit(Protocol):
     """
     The limit on one job's memory.
 
-    `interval_ms` is how often `exceeded` wants to be asked; None: never.
+    Attributes:
+        interval_ms: How often `exceeded` wants to be asked; None: never.
+
+    `enter` puts this process under the limit, so that what it starts begins there; `leave` takes
+    it out again, since it must outlive the job. `exceeded` tells whether the job has to be killed
+    now, `killed` whether something of it has been. `close` removes what was made, after the last
+    process of the job is gone.
     """
 
     interval_ms: int | None
 
-    def enter(self) -> None:
-        """Put this process under the limit, so that what it starts begins there."""
-
-    def leave(self) -> None:
-        """Take this process out again: it must outlive the job to say how it ended."""
-
-    def exceeded(self) -> bool:
-        """Tell whether the job has to be killed now."""
-
-    def killed(self) -> bool:
-        """Tell whether something of the job has been killed for its memory."""
-
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def exceeded(self) -> bool: ...
+    def killed(self) -> bool: ...
     def peak_bytes(self) -> int | None: ...
-
-    def close(self) -> None:
-        """Remove what was made; after the last process of the job is gone."""
+    def close(self) -> None: ...
 
 
 def available() -> tuple[str, ...]:

@@ -15,8 +15,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.agents.host import blobs, launch, layout, result
+from fleetform.agents.host import launch, layout
+from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.launch import Bind, Launch
+from fleetform.agents.host.skeletons import Skeletons
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
 _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
@@ -43,6 +45,7 @@ class Host:
     """
 
     root: str
+    skeletons: Skeletons
     mounts_obstacle: str
     memory_limit: str
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -50,50 +53,49 @@ class Host:
 
 def prepare(job: StartJob, digest: str, host: Host) -> None:
     """
-    Make the job's directory; complete once `launch` lies in it.
+    Make the job's directory; it appears complete or not at all.
 
     Raises:
-        PrepareError: It cannot be made; the half of it stays until the job is forgotten.
+        PrepareError: It cannot be made.
     """
-    path = f"{host.root}/{layout.JOBS}/{job.job_uid}"
     try:
-        _make_directory(path)
-        directory = _working_directory(job.working_dir, path)
-        if job.files:
-            _place_files(job.files, directory, host.root)
-        _place_links(job.mounts, directory)
-        described = _describe(job, digest, host, path, directory)
-        # Last, in one write: its presence says that all else is there.
-        _write(f"{path}/{layout.LAUNCH}", launch.dump(described))
+        path = host.skeletons.take()
+        try:
+            _fill(job, digest, host, path)
+            host.skeletons.place(path, job.job_uid)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
     except OSError as error:
         raise PrepareError(f"the host cannot prepare the job: {error}") from error
 
 
-def _make_directory(path: str) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        # An agent that died while preparing; nothing of the job has run.
-        shutil.rmtree(path)
-        os.mkdir(path, 0o700)
-    os.mkdir(f"{path}/{layout.WORK}", 0o700)
-    os.mkdir(f"{path}/{layout.TEMPORARY}", 0o700)
-    os.mkfifo(f"{path}/{layout.CONTROL}", 0o600)
-    result.allocate(f"{path}/{layout.RESULT}")
+def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
+    directory = _working_directory(job.working_dir)
+    # Absolute ones win here, and stay as they are.
+    inside = os.path.join(path, directory)
+    if inside != f"{path}/{layout.WORK}":
+        os.makedirs(inside, exist_ok=True)
+    _place_files(job.files, inside, host.root)
+    _place_links(job.mounts, inside)
+    described = _describe(job, digest, host, path, directory)
+    _write(f"{path}/{layout.LAUNCH}", launch.dump(described))
 
 
 def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str) -> Launch:
-    env = _environment(job, host, path)
-    executable = _find_shell(job.shell, env.get("PATH", os.defpath))
+    home = f"{host.root}/{layout.JOBS}/{job.job_uid}"
+    env = _environment(job, host, home)
     checkpoint = job.checkpoint_signal
     limit = job.max_duration_seconds
     return Launch(
         job_uid=job.job_uid,
-        key=tuple(job.key),
+        run_uid=job.key.run_uid,
+        attempt=job.key.attempt,
+        rank=job.key.rank,
         gen=job.gen,
         digest=digest,
-        executable=executable,
-        argv=_arguments(job, path),
+        executable=_find_shell(job.shell, env.get("PATH", os.defpath)),
+        argv=_arguments(job, path, home),
         env=env,
         directory=directory,
         binds=_binds(job.mounts, host),
@@ -125,15 +127,14 @@ def script(commands: Sequence[str]) -> str:
 _CHECK = "case $? in 0) ;; *) exit ;; esac"
 
 
-def _arguments(job: StartJob, path: str) -> list[str]:
+def _arguments(job: StartJob, path: str, home: str) -> list[str]:
     name = os.path.basename(job.shell)
     # One command is its own check, and leaves a shell that may replace itself by it.
     text = script(job.commands) if len(job.commands) != 1 else f"set -e\n{job.commands[0]}"
     if len(os.fsencode(text)) <= _SCRIPT_ARGUMENT_BYTES_MAX:
         return [name, "-c", text]
-    file = f"{path}/{layout.SCRIPT}"
-    _write(file, os.fsencode(text))
-    return [name, file]
+    _write(f"{path}/{layout.SCRIPT}", os.fsencode(text))
+    return [name, f"{home}/{layout.SCRIPT}"]
 
 
 @functools.lru_cache(maxsize=64)
@@ -153,9 +154,9 @@ def _signal_number(name: str) -> int:
 # -- the environment --------------------------------------------------------------------------
 
 
-def _environment(job: StartJob, host: Host, path: str) -> dict[str, str]:
+def _environment(job: StartJob, host: Host, home: str) -> dict[str, str]:
     env = {name: host.environment[name] for name in _INHERITED if name in host.environment}
-    env["TMPDIR"] = f"{path}/{layout.TEMPORARY}"
+    env["TMPDIR"] = f"{home}/{layout.TEMPORARY}"
     env.update(job.env)
     # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
     env[layout.JOB_UID_VARIABLE] = job.job_uid
@@ -174,21 +175,19 @@ def visible_gpus(gpus: Sequence[str]) -> str:
 # -- files and directories --------------------------------------------------------------------
 
 
-def _working_directory(declared: str, path: str) -> str:
-    fresh = f"{path}/{layout.WORK}"
+def _working_directory(declared: str) -> str:
+    """Return where the command starts: absolute, or relative to the job's directory."""
     if not declared:
-        return fresh
-    if os.path.isabs(declared):
-        if not os.path.isdir(declared):
-            raise PrepareError(f"working_dir {declared} is no directory on this host")
-        return declared
-    directory = _below(fresh, declared)
-    os.makedirs(directory, exist_ok=True)
-    return directory
+        return layout.WORK
+    if not os.path.isabs(declared):
+        return _below(layout.WORK, declared)
+    if not os.path.isdir(declared):
+        raise PrepareError(f"working_dir {declared} is no directory on this host")
+    return declared
 
 
 def _place_files(files: Sequence[FileEntry], directory: str, root: str) -> None:
-    store = blobs.BlobStore(f"{root}/{layout.BLOBS}")
+    store = BlobStore(f"{root}/{layout.BLOBS}")
     for file in files:
         target = _below(directory, file.path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -237,13 +236,14 @@ def _check_source(mount: Mount) -> None:
 def _below(directory: str, path: str) -> str:
     """Join, and refuse what would lead out: the job's own tree is all that we write to."""
     joined = os.path.normpath(f"{directory}/{path}")
-    if os.path.isabs(path) or not joined.startswith(f"{directory}/"):
+    within = joined == os.path.normpath(directory) or joined.startswith(f"{directory}/")
+    if os.path.isabs(path) or not within:
         raise PrepareError(f"{shlex.quote(path)} leads out of the working directory")
     return joined
 
 
 def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         written = os.write(descriptor, data)
         while written < len(data):

@@ -1,0 +1,95 @@
+"""
+Empty directories of jobs, made anew or used again.
+
+A job's directory is put together out of sight and appears under the job's name complete, by one
+rename. What a job that ended cleanly leaves is taken apart the same way and serves the next one:
+nothing is created or deleted then. That matters where an array of thousands of short jobs runs,
+and more on file systems that look at every recently deleted inode when they make a new one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+
+from fleetform.agents.host import layout, result
+
+_SPARES_MAX = 512
+"""A wave of jobs on a large host; each holds one block and six inodes."""
+
+_FOLDERS = (layout.WORK, layout.TEMPORARY)
+
+_KNOWN = frozenset({layout.LAUNCH, layout.RESULT, layout.CONTROL, layout.OUTPUT, *_FOLDERS})
+
+
+class Skeletons:
+    """
+    The spares below one root. May be used by several threads: what they share is a list, whose
+    single operations are atomic, and a counter.
+    """
+
+    def __init__(self, root: str) -> None:
+        """Expects `spare` to be empty: what an earlier agent left may be half of one."""
+        self._root = root
+        self._folder = f"{root}/{layout.SPARE}"
+        self._spares: list[str] = []
+        self._numbers = itertools.count()
+
+    def take(self) -> str:
+        """Return the path of one that is nobody's; raises OSError when none can be made."""
+        try:
+            return self._spares.pop()
+        except IndexError:
+            return self._make()
+
+    def place(self, path: str, job_uid: str) -> None:
+        """Let a finished directory appear as the job's; raises OSError if there is one."""
+        os.rename(path, f"{self._root}/{layout.JOBS}/{job_uid}")
+
+    def take_back(self, job_uid: str) -> bool:
+        """
+        Make a spare of a job's directory; False, and nothing is changed, where it is not clean.
+
+        Clean is one with a result, since its supervisor has seen the last process go, and with
+        nothing in it that the job has left.
+        """
+        path = f"{self._root}/{layout.JOBS}/{job_uid}"
+        if len(self._spares) >= _SPARES_MAX or not _is_clean(path, job_uid):
+            return False
+        spare = f"{self._folder}/{next(self._numbers)}"
+        os.rename(path, spare)
+        os.rename(f"{spare}/{layout.STARTED}", f"{spare}/{layout.LAUNCH}")
+        output = f"{spare}/{layout.OUTPUT}"
+        if os.path.exists(output):
+            os.truncate(output, 0)
+        self._spares.append(spare)
+        return True
+
+    def _make(self) -> str:
+        path = f"{self._folder}/{next(self._numbers)}"
+        os.mkdir(path, 0o700)
+        for folder in _FOLDERS:
+            os.mkdir(f"{path}/{folder}", 0o700)
+        os.mkfifo(f"{path}/{layout.CONTROL}", 0o600)
+        result.allocate(f"{path}/{layout.RESULT}")
+        return path
+
+
+def _is_clean(path: str, job_uid: str) -> bool:
+    try:
+        names = set(os.listdir(path))
+        return (
+            layout.STARTED in names
+            and names - {layout.STARTED} <= _KNOWN - {layout.LAUNCH}
+            and result.read(f"{path}/{layout.RESULT}", job_uid) is not None
+            and all(_is_empty(f"{path}/{folder}") for folder in _FOLDERS)
+        )
+    except OSError:
+        return False
+
+
+def _is_empty(path: str) -> bool:
+    # A job may have put a link in its place, or taken rights away.
+    mode = os.lstat(path).st_mode
+    return stat.S_ISDIR(mode) and stat.S_IMODE(mode) == 0o700 and not os.listdir(path)
