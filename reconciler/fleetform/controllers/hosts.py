@@ -292,7 +292,10 @@ class HostSessions:
         address = self._addresses.get(piece.job_uid)
         if address is None:
             return  # A job that this ledger does not know; its record shows as foreign.
-        data = base64.b64decode(piece.data)
+        try:
+            data = base64.b64decode(piece.data, validate=True)
+        except ValueError as problem:
+            raise TemporaryError(f"the output it sends makes no sense: {problem}") from problem
         if not data and not piece.offset:
             return  # It wrote nothing, and nothing is kept of that.
         try:

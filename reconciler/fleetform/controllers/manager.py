@@ -83,6 +83,12 @@ class Manager:
         self._look_for_plans = True
         self.wake()
 
+    def written_elsewhere(self) -> None:
+        """Say that somebody else has written to the ledger: a plan, a request of people."""
+        if self.runs is not None:
+            self.runs.reload()
+        self.plan_accepted()
+
     async def run(self, finished: Callable[[Manager], bool]) -> None:
         """
         Manage until `finished` says so, which is asked after every round.

@@ -21,6 +21,8 @@ LOOK_SECONDS = 0.5
 RESYNC_SECONDS = 30.0
 """A look at everything although no file changed: runs end, and what waited for them may go on."""
 
+STAYS = "what was applied last stays in force"
+
 RETRY_SECONDS = 1.0
 """After a plan that went stale between planning and acceptance."""
 
@@ -34,15 +36,23 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """How the tree looks; with a `problem` it cannot be read now, and nothing follows from it."""
+
+    content: object
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TreeKeeper:
     """
     The loop of `serve`.
 
-    `fingerprint` names the tree's present content cheaply; `make_plan` loads and plans it;
-    `accept` enters a plan. All three are given by `wiring`.
+    `look` names the tree's present content cheaply, or says why it cannot be read; `make_plan`
+    loads and plans it; `accept` enters a plan. All three are given by `wiring`.
     """
 
-    fingerprint: Callable[[], object]
+    look: Callable[[], Look]
     make_plan: Callable[[], Awaitable[Planned]]
     accept: Callable[[Plan], Awaitable[None]]
     progress: Progress
@@ -54,17 +64,24 @@ class TreeKeeper:
         next_look = 0.0
         loop = asyncio.get_running_loop()
         while True:
-            now = self.fingerprint()
-            if now != seen or loop.time() >= next_look:
+            look = self.look()
+            if look.problem:
+                told = self._tell(told, (look.problem, STAYS))
+                seen = None
+            elif look.content != seen or loop.time() >= next_look:
                 planned = await self.make_plan()
-                if planned.notices != told:
-                    told = planned.notices
-                    for notice in told:
-                        self.progress.notice(notice)
+                told = self._tell(told, planned.notices)
                 settled = await self._reconcile(planned.plan)
-                seen = now if settled else None
+                seen = look.content if settled else None
                 next_look = loop.time() + RESYNC_SECONDS
             await asyncio.sleep(LOOK_SECONDS if seen is not None else RETRY_SECONDS)
+
+    def _tell(self, told: tuple[str, ...], notices: tuple[str, ...]) -> tuple[str, ...]:
+        """Show sentences once, however often they stay true."""
+        if notices != told:
+            for notice in notices:
+                self.progress.notice(notice)
+        return notices
 
     async def _reconcile(self, plan: Plan | None) -> bool:
         if plan is None or plan.is_empty:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
-from fleetform.store.database import Database, connect, translated
+from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import SqliteLedger
@@ -122,6 +122,7 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> SqliteLedger:
             _keep_copy(connection, path.with_name(f"{path.name}.{version}"))
             with translated():
                 upgrade_schema(connection)
+        make_durable(connection)
     except BaseException:
         connection.close()
         raise

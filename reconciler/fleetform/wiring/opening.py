@@ -54,13 +54,13 @@ async def refuse_if_outgrown(ledger: SqliteLedger, hosts: HostProvider) -> None:
     live = ledger.read_live()
     strangers = _strangers(await hosts.inventory(live.environment_uid), live.ledger_id, live.epoch)
     if strangers or live.status is LedgerStatus.RECOVERING:
-        ledger.mark_recovering()
         names = ", ".join(sorted(one.name for one in strangers)) or "its hosts"
+        ledger.begin_recovery(f"{names} remember another ledger")
         raise RecoveringProblem(
             f"the ledger does not know what {names} know: it was lost or restored from a backup, "
             "so nothing is started or removed",
             "put the right ledger back at "
-            f"{ledger.path}, or stop the agents listed by `fleetform agent list` and remove them",
+            "its place in the state folder, or read what is there with `fleetform state rebuild`",
         )
 
 

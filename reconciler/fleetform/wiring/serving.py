@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.nursery import Nursery
-from fleetform.controllers.tree import Planned, TreeKeeper
+from fleetform.controllers.tree import STAYS, Look, Planned, TreeKeeper
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.plan.file import dump
-from fleetform.source.tree import fingerprint
+from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.store.lock import try_lock
@@ -29,6 +29,7 @@ from fleetform.wiring.problems import Locked, Problem
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.model.ports import Gate, Progress
+    from fleetform.spec.desired import Loaded
     from fleetform.store.ledger import SqliteLedger
     from fleetform.wiring.workspace import Workspace
 
@@ -71,10 +72,15 @@ async def _serve(
 ) -> None:
     stopped = _stop_on_signals(manager)
     looked = asyncio.Event()
+    files: list[str] = []
 
     async def make_plan() -> Planned:
         try:
-            return await _plan(workspace, ledger, gate)
+            loaded = await asyncio.to_thread(workspace.load)
+            if loaded.desired is not None:
+                # What documents name is looked at too from now on.
+                files[:] = sorted(loaded.desired.contents.values())
+            return await _plan(loaded, ledger, gate)
         finally:
             looked.set()
 
@@ -85,7 +91,11 @@ async def _serve(
         await gate(lambda: ledger.accept(plan, body, who=WHO, now_ms=now))
         manager.plan_accepted()
 
-    keeper = TreeKeeper(lambda: fingerprint(workspace.root), make_plan, accept, progress)
+    def look() -> Look:
+        found = fingerprint(workspace.root, files)
+        return Look(found, found.reason if isinstance(found, Unreadable) else "")
+
+    keeper = TreeKeeper(look, make_plan, accept, progress)
 
     def finished(manager: Manager) -> bool:
         if stopped.is_set():
@@ -101,15 +111,14 @@ async def _serve(
         await nursery.run(manager.run(finished))
 
 
-async def _plan(workspace: Workspace, ledger: SqliteLedger, gate: Gate) -> Planned:
-    """Load and plan; what is broken holds back itself, and an unreadable tree everything."""
-    loaded = await asyncio.to_thread(workspace.load)
+async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
+    """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
     notices = tuple(
         f"{one.place.file}:{one.place.line}: {one.summary} {one.detail}".rstrip()
         for one in loaded.errors
     )
     if loaded.desired is None:
-        return Planned(None, (*notices, "what was applied last stays in force"))
+        return Planned(None, (*notices, STAYS))
     try:
         live = await gate(ledger.read_live)
         plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
