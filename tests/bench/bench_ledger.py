@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -79,6 +81,12 @@ def measure_opening(table: Table, folder: Path) -> None:
     ledger.close()
 
 
+def pieces(items: list[Any], size: int = 32) -> Iterator[list[Any]]:
+    """A host's news come in pieces, and so do the verdicts on them."""
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
+
+
 def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 256) -> None:
     """Submit, place, run and finish, as the manager does it; every phase has its own row."""
     ledger = open_new(folder)
@@ -94,14 +102,16 @@ def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 25
     )
     calls = 0
 
-    def timed(what: str, call: Callable[[], object]) -> object:
+    def timed(what: str, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         started = time.perf_counter()
-        result = call()
+        result = call(*values, **named)
         spent[what] += time.perf_counter() - started
         return result
 
+    fence = desk.fence
+    news = partial(ledger.commit_records, instance.uid, cursor=None, snapshot=False)
     waiting = list(book.runs.values())
     while waiting:
         batch, waiting = waiting[:slots], waiting[slots:]
@@ -110,40 +120,22 @@ def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 25
             0, instance.uid, instance.generation, instance.boot_id, 1000, 1 << 20, False, 0
         )
         placements = [Placement(run.uid, run.generation, run.attempt, (share,)) for run in batch]
-        held = timed(
-            "placements",
-            lambda: ledger.commit_placements(placements, fence=desk.fence, now_ms=2),  # noqa: B023 -- called at once
-        )
+        held = timed("placements", ledger.commit_placements, placements, fence=fence, now_ms=2)
         assert all(held)
+        records: list[JobRecord] = []
         for state in (JobState.RUNNING, JobState.FINISHED):
-            part = timed("read_book(only)", lambda: ledger.read_book(uids))  # noqa: B023 -- called at once
+            part = timed("read_book(only)", ledger.read_book, uids)
             records = [
                 JobRecord(job.key, job.uid, job.gen, "d", state, Cause.EXITED, 0, started_at_ms=2)
                 for attempt in part.attempts.values()
                 for job in attempt.jobs
             ]
-            # A host's news comes in pieces.
-            for begin in range(0, len(records), 32):
-                piece = records[begin : begin + 32]
-                timed(
-                    "records",
-                    lambda: ledger.commit_records(
-                        instance.uid,
-                        piece,
-                        None,
-                        snapshot=False,
-                        fence=desk.fence,
-                        now_ms=3,  # noqa: B023
-                    ),
-                )
+            for piece in pieces(records):
+                timed("records", news, piece, fence=fence, now_ms=3)
         verdicts = [(uid, Finish(RunState.DONE, "exited", "")) for uid in uids]
-        for begin in range(0, len(verdicts), 32):
-            piece = verdicts[begin : begin + 32]
-            timed(
-                "verdicts",
-                lambda: ledger.commit_verdicts(piece, fence=desk.fence, now_ms=4),  # noqa: B023 -- called at once
-            )
-        timed("forgotten", lambda: ledger.mark_forgotten([record.key for record in records]))  # noqa: B023
+        for some in pieces(verdicts):
+            timed("verdicts", ledger.commit_verdicts, some, fence=fence, now_ms=4)
+        timed("forgotten", ledger.mark_forgotten, [record.key for record in records])
     for name, seconds in spent.items():
         table.add(f"  {name}", number, seconds)
     table.add(f"all of a run's life, {calls} calls", number, sum(spent.values()))
@@ -183,16 +175,11 @@ def measure_gate(table: Table, folder: Path, tasks: int = 256, each: int = 8) ->
     desk = Desk.of(ledger)
     gate = WriterGate()
 
+    mark = partial(ledger.mark_instance, desk.instances[0], state="ready")
+
     async def work(number: int) -> None:
         for turn in range(each):
-            await gate(
-                lambda: ledger.mark_instance(
-                    desk.instances[0],
-                    state="ready",
-                    message=f"{number} {turn}",
-                    now_ms=turn,  # noqa: B023
-                )
-            )
+            await gate(partial(mark, message=f"{number} {turn}", now_ms=turn))
 
     async def all_of_them() -> None:
         await asyncio.gather(*(work(number) for number in range(tasks)))
@@ -202,11 +189,13 @@ def measure_gate(table: Table, folder: Path, tasks: int = 256, each: int = 8) ->
     gate.close()
     with table.row("the same without a gate", tasks * each):
         for turn in range(tasks * each):
-            ledger.mark_instance(desk.instances[0], state="ready", message=str(turn), now_ms=turn)
-    with table.row("the same in one transaction", tasks * each):
-        with ledger._database.write() as transaction:
-            for turn in range(tasks * each):
-                transaction.execute("UPDATE instances SET message = ?", (str(turn),))
+            mark(message=str(turn), now_ms=turn)
+    with (
+        table.row("the same in one transaction", tasks * each),
+        ledger._database.write() as transaction,
+    ):
+        for turn in range(tasks * each):
+            transaction.execute("UPDATE instances SET message = ?", (str(turn),))
     ledger.close()
 
 

@@ -349,8 +349,11 @@ def test_resubmission_waits_for_the_earlier(desk: Desk) -> None:
     assert desk.run("a").after_uid == earlier
     assert not desk.place("a")
     desk.ledger.commit_verdicts(
-        [(earlier, Finish(RunState.FAILED, "exited", ""))], fence=desk.fence, now_ms=1
+        [(earlier, Finish(RunState.TERMINATED, "given-up", ""))], fence=desk.fence, now_ms=1
     )
+    (job,) = desk.ledger.read_book().lingering
+    assert not desk.place("a")
+    desk.say(JobRecord(job.key, job.uid, job.gen, "", JobState.FINISHED, Cause.STOPPED))
     assert desk.place("a")
 
 

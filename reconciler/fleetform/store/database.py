@@ -31,7 +31,7 @@ from fleetform.store.errors import (
     ReadOnlyLedgerError,
 )
 
-__all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "to_json",
+__all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "make_durable", "to_json",
            "translated"]  # fmt: skip
 
 BUSY_SECONDS = 10.0
@@ -163,15 +163,19 @@ class Database:
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
-    """Open an existing file for writing; it is not looked at yet."""
+    """Open an existing file for writing; nothing is written before `make_durable`."""
     connection = _open(path, "rw")
     with translated():
-        # Kept in the file: a reader in another process never waits for a writer.
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    return connection
+
+
+def make_durable(connection: sqlite3.Connection) -> None:
+    """Set what a ledger's writer promises; the first of these changes the file's header."""
+    with translated():
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
-    return connection
 
 
 def connect_reading(path: Path | str) -> sqlite3.Connection:

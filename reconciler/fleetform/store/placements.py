@@ -134,9 +134,12 @@ class _Round:
         row = self._transaction.one(
             "SELECT a.state FROM runs r"
             " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-            " LEFT JOIN runs p ON p.uid = r.after_uid AND p.final = 0"
             " WHERE r.uid = ? AND r.generation = ? AND r.attempt = ? AND r.final = 0"
-            " AND r.stop_requested = '' AND r.not_before_ms <= ? AND p.uid IS NULL",
+            " AND r.stop_requested = '' AND r.not_before_ms <= ?"
+            # The earlier run of its name is over, and proved to be.
+            " AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.uid = r.after_uid AND p.final = 0)"
+            " AND NOT EXISTS (SELECT 1 FROM jobs j"
+            " WHERE j.run_uid = r.after_uid AND j.state <> 'finished')",
             (placement.run_uid, placement.run_generation, placement.attempt, self._now_ms),
         )
         if row != ("waiting",):

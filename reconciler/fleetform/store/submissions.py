@@ -130,12 +130,13 @@ def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, st
 
 
 def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Take earlier runs of these names off the list; returns uid and whether not over, by name."""
+    """Take earlier runs of these names off the list; returns uid and whether it may still run, by name."""
     earlier: dict[str, tuple[str, bool]] = {}
     for name in names:
         row = transaction.one(
-            "SELECT r.uid, r.final FROM resources s JOIN runs r ON r.uid = s.uid"
-            " WHERE s.kind = 'run' AND s.name = ?",
+            "SELECT r.uid, r.final AND NOT EXISTS (SELECT 1 FROM jobs"
+            " WHERE run_uid = r.uid AND state <> 'finished')"
+            " FROM resources s JOIN runs r ON r.uid = s.uid WHERE s.kind = 'run' AND s.name = ?",
             (name,),
         )
         if row is not None:
