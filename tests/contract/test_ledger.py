@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,22 @@ def test_ledger_predicate(ledger: Ledger) -> None:
     live = ledger.read_live()
     claim = Predicate("ledger", None, f"{live.ledger_id}/{live.epoch}")
     assert enter(ledger, plan_of(ledger, [submit_step("a")], claim)).state == "new"
+
+
+def test_plan_made_before_the_ledger(ledger: Ledger) -> None:
+    """A plan that was made when there was no ledger yet is accepted by a new one."""
+    plan = replace(plan_of(ledger, [submit_step("a")], absent("run", "a")), ledger_id="", epoch=0)
+    assert enter(ledger, plan).state == "new"
+
+
+def test_plan_of_another_ledger(ledger: Ledger) -> None:
+    """A plan made with another ledger, or before the epoch was raised, is refused."""
+    plan = plan_of(ledger, [submit_step("a")])
+    for other in (replace(plan, ledger_id="f" * 32), replace(plan, epoch=2)):
+        with pytest.raises(StalePlan, match="the plan was made with ledger"):
+            enter(ledger, other)
+    with pytest.raises(StalePlan, match="for environment"):
+        enter(ledger, replace(plan, environment_uid="f" * 32))
 
 
 def test_two_plans_for_one_resource(ledger: Ledger) -> None:

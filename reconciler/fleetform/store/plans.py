@@ -171,9 +171,8 @@ def _failures(
 def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, int]) -> str:
     """Say what is there instead of what a predicate claims, or nothing."""
     if predicate.claim == "ledger":
-        # Id and epoch, in whatever way they are joined.
-        wanted = predicate.value.replace("/", " ").replace(":", " ").split()
-        return "" if wanted == [ledger[0], str(ledger[1])] else "the ledger is another one"
+        same = predicate.value == f"{ledger[0]}/{ledger[1]}"
+        return "" if same else "the ledger is another one"
     key = predicate.resource
     assert key is not None, predicate
     row = transaction.one(
