@@ -89,7 +89,7 @@ class _Execution:
         self._progress = progress
         self._outcome = Outcome()
         self._slots = asyncio.Semaphore(PARALLEL_MAX)
-        self._results: asyncio.Queue[tuple[Step, str]] = asyncio.Queue()
+        self._results: asyncio.Queue[tuple[Step, str | Exception]] = asyncio.Queue()
         # A dict, because a set of tasks iterates by address: cancel order must not vary.
         self._tasks: dict[asyncio.Task[None], None] = {}
 
@@ -137,10 +137,14 @@ class _Execution:
         return len(outward)
 
     async def _perform(self, step: Step, begun: Begun) -> None:
-        async with self._slots:
-            self._progress.step_started(step)
-            error = await self._try(step, begun)
-        self._results.put_nowait((step, error))
+        try:
+            async with self._slots:
+                self._progress.step_started(step)
+                error = await self._try(step, begun)
+        except Exception as problem:  # noqa: BLE001 -- handed to whoever waits for the result
+            self._results.put_nowait((step, problem))
+        else:
+            self._results.put_nowait((step, error))
 
     async def _try(self, step: Step, begun: Begun) -> str:
         delay = 0.2
@@ -162,9 +166,15 @@ class _Execution:
 
     async def _drain(self) -> list[tuple[Step, str]]:
         """Wait for one result and take all that are there, for one transaction."""
-        finished = [await self._results.get()]
+        results = [await self._results.get()]
         while not self._results.empty():
-            finished.append(self._results.get_nowait())
+            results.append(self._results.get_nowait())
+        finished = []
+        for step, error in results:
+            if isinstance(error, Exception):
+                # Nothing that a provider may raise: the plan ends here, its operations stay open.
+                raise error
+            finished.append((step, error))
         return finished
 
     async def _write(self, finished: Sequence[tuple[Step, str]]) -> None:

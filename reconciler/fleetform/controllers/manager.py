@@ -31,6 +31,9 @@ from fleetform.providers.contract.hosts import HostProvider, Identity
 POLL_SECONDS = 0.02
 """How late another process's commit is seen; a look costs about 10 microseconds."""
 
+REST_MAX_MS = 1000
+"""A round is due by then whatever happens: deadlines pass, and whoever waits for us is asked."""
+
 UNAVAILABLE_SECONDS = 1.0
 """Pause when the ledger cannot be written: a full disk is not emptied faster."""
 
@@ -56,7 +59,9 @@ class Manager:
         clock: Clock,
         progress: Progress,
         load_plan: LoadPlan,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        self._poll_seconds = poll_seconds
         self._provider = provider
         self._identity = identity
         self._ledger = ledger
@@ -143,15 +148,14 @@ class Manager:
 
     async def _rest(self, runs: RunController) -> None:
         """Wait for news, for another process's commit, or for the next time that is due."""
-        while not self._awake.is_set():
-            timeout = POLL_SECONDS
+        until_ms = self._clock.boot_ms() + REST_MAX_MS
+        while not self._awake.is_set() and self._clock.boot_ms() < until_ms:
+            timeout = self._poll_seconds
             if runs.next_at_ms is not None:
                 until = (runs.next_at_ms - self._clock.now_ms()) / 1000
                 if until <= 0:
                     return
                 timeout = min(timeout, until)
-            if runs.deadline_in_seconds() <= 0:
-                return
             try:
                 await asyncio.wait_for(self._awake.wait(), timeout)
             except TimeoutError:

@@ -91,12 +91,6 @@ class RunController:
                 return True
         return False
 
-    def deadline_in_seconds(self) -> float:
-        """How long until deadlines are looked at; far away when nothing has one."""
-        if not any(attempt.state in UNSETTLED for attempt in self.mirror.attempts.values()):
-            return DEADLINE_CHECK_MS / 1000
-        return (self._deadline_check_ms - self._clock.now_ms()) / 1000
-
     async def round(self) -> None:
         """Take in what moved, decide, commit and send; returns when all is on its way."""
         touched = await self._refresh()

@@ -165,6 +165,8 @@ class Lives:
                 clock=clock,
                 progress=self._progress,
                 load_plan=self._load_plan,
+                # Nobody else has a connection; see `written_elsewhere`.
+                poll_seconds=1.0,
             )
             try:
                 await self.manager.run(finished)

@@ -126,7 +126,9 @@ class Host:
         self._judge.ended(self.now(), self.name, job.key, code)
         directory.result = Result(
             job_uid=job.job_uid,
-            key=(job.key.run_uid, job.key.attempt, job.key.rank),
+            run_uid=job.key.run_uid,
+            attempt=job.key.attempt,
+            rank=job.key.rank,
             gen=job.gen,
             digest=directory.digest,
             cause=cause.value,
@@ -192,7 +194,9 @@ def launch_of(job: StartJob, digest: str) -> Launch:
     """What a directory says of its job; nothing is executed, so how is left open."""
     return Launch(
         job_uid=job.job_uid,
-        key=(job.key.run_uid, job.key.attempt, job.key.rank),
+        run_uid=job.key.run_uid,
+        attempt=job.key.attempt,
+        rank=job.key.rank,
         gen=job.gen,
         digest=digest,
         executable="",
