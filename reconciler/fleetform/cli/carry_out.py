@@ -28,11 +28,17 @@ if TYPE_CHECKING:
 
 
 class Watching(NamedTuple):
-    """How an apply is watched. `json_into` is a file for JSON lines, or None."""
+    """
+    How an apply is watched.
+
+    `json_into` is a file for JSON lines, or None. `finished` is said at the end where nothing
+    else is to be said.
+    """
 
     detach: bool = False
     show_output: bool = False
     json_into: str | None = None
+    finished: str = "Applied; `fleetform ps` shows the runs."
 
 
 def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
@@ -90,7 +96,7 @@ def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
     if result is None or result.state == "interrupted":
         show_interrupted(workspace)
     else:
-        show_summary(workspace, result)
+        show_summary(workspace, result, finished=watching.finished)
     return code
 
 

@@ -35,7 +35,7 @@ ROWS = (
     Row("plan", "plan", "Show what apply would change, value by value.", "Change"),
     Row("apply", "apply", "Make it so: carry out the plan and follow the runs.", "Change"),
     Row("destroy", "destroy", "Remove everything that the environment made.", "Change"),
-    Row("serve", "serve", "Keep driving the runs in the background.", "Change"),
+    Row("serve", "serve", "Keep it so: follow the tree and drive the runs.", "Change"),
     Row("stop", "stop", "End runs.", "Change"),
     Row("rerun", "rerun", "Run finished runs again.", "Change"),
     Row("ps", "ps", "List the runs and where they stand.", "See"),

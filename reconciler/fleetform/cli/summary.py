@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from fleetform.cli.exit import Exit
 from fleetform.cli.failure import explain
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
@@ -15,6 +16,7 @@ from fleetform.model.figures import counted
 from fleetform.model.run import RunState
 
 if TYPE_CHECKING:
+    from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
     from fleetform.wiring.applying import ApplyResult
     from fleetform.wiring.workspace import Workspace
@@ -26,12 +28,12 @@ _LINES_OF_OUTPUT = 5
 _BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
 
 
-def show_summary(workspace: Workspace, result: ApplyResult) -> None:
-    """Show the end of an apply that came to one."""
+def show_summary(workspace: Workspace, result: ApplyResult, *, finished: str) -> None:
+    """Show the end of an apply that came to one; `finished` says so where no run does."""
     out = screen()
     if result.runs:
         out.line()
-        _show_runs(out, result.runs)
+        _show_runs(out, workspace, result.runs)
     for message in result.messages:
         out.line(message)
     for failure in result.failed_steps:
@@ -39,7 +41,7 @@ def show_summary(workspace: Workspace, result: ApplyResult) -> None:
     bad = [each for each in result.runs if each.run.state in _BAD]
     for each in bad[:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
-    _show_next(out, result, bad)
+    _show_next(out, result, bad, finished)
 
 
 def show_interrupted(workspace: Workspace) -> None:
@@ -57,7 +59,7 @@ def show_interrupted(workspace: Workspace) -> None:
         )
 
 
-def _show_runs(out: Screen, runs: tuple[RunHistory, ...]) -> None:
+def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
     from fleetform.views.runs import run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
 
@@ -67,11 +69,23 @@ def _show_runs(out: Screen, runs: tuple[RunHistory, ...]) -> None:
         each for each in ordered if each.run.state is not RunState.DONE
     ][:_ROWS_MAX]  # fmt: skip
     if shown:
-        out.table(runs_table(run_rows(shown, now_ms=now_ms), now_ms=now_ms))
+        rows = run_rows(shown, instances=_instances(workspace), now_ms=now_ms)
+        out.table(runs_table(rows, now_ms=now_ms))
     if len(shown) < len(ordered):
         states = Counter(each.run.state.value for each in runs)
         counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
         out.line(f"{counted(len(runs), 'run')}: {counts}")
+
+
+def _instances(workspace: Workspace) -> tuple[Instance, ...]:
+    """Read the hosts, so that the table has their names."""
+    reader = workspace.reader()
+    if reader is None:
+        return ()
+    try:
+        return reader.read_book(only=()).instances
+    finally:
+        reader.close()
 
 
 def _show_trouble(out: Screen, workspace: Workspace, history: RunHistory) -> None:
@@ -90,24 +104,27 @@ def _show_trouble(out: Screen, workspace: Workspace, history: RunHistory) -> Non
             out.line(f"  {printable(line.expandtabs())}", "dim")
 
 
-def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory]) -> None:
+def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished: str) -> None:
     out.line()
+    states = [each.run.state for each in result.runs]
     if result.state == "handed-over":
         out.line("The plan is accepted and is being carried out; see `fleetform ps`.")
     elif result.failed_steps:
-        out.line(
-            "Not everything could be done. Apply again once it is seen to: what is done stays done.",
-            "bad",
-        )
+        out.line("Not everything could be done. What is done stays done: apply again.", "bad")
     elif bad:
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state is not RunState.ABORTED
-        verb = "logs" if tried else "why"
-        out.line(f"{counted(len(bad), 'run')} ended badly; see `fleetform {verb} {name}`.", "bad")
-    elif result.runs and all(each.run.state is RunState.DONE for each in result.runs):
-        out.line(f"Done: {counted(len(result.runs), 'run')} succeeded.", "good")
+        see = f"`fleetform {'logs' if tried else 'why'} {name}`"
+        out.line(f"{counted(len(bad), 'run')} ended badly; see {see}.", "bad")
+    elif RunState.TERMINATED in states:
+        stopped = states.count(RunState.TERMINATED)
+        out.line(f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun`?", "warn")
+    elif result.exit_code == Exit.HELD:
+        out.line("What could be done is done; the rest is held, as the plan says.", "warn")
+    elif states and set(states) == {RunState.DONE}:
+        out.line(f"Done: {counted(len(states), 'run')} succeeded.", "good")
     else:
-        out.line("Applied; `fleetform ps` shows the runs.", "good")
+        out.line(finished, "good")
 
 
 def quoted(name: str) -> str:

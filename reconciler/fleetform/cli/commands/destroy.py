@@ -11,6 +11,7 @@ from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 
+_FINISHED = "Everything is removed; a later apply makes it anew."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show it, ask for the environment's name, and remove it"),
@@ -68,4 +69,4 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         yes=yes,
         how="-y --allow-destroy",
     )
-    return carry_out(workspace, plan, Watching(json_into=json_into))
+    return carry_out(workspace, plan, Watching(json_into=json_into, finished=_FINISHED))

@@ -1,4 +1,4 @@
-"""`fleetform serve`: drive the runs of an environment until told to stop."""
+"""`fleetform serve`: keep an environment as its tree says, until told to stop."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 
 _EXAMPLES = (
-    ("fleetform serve", "Drive the runs; `fleetform apply` elsewhere hands its plans over"),
+    ("fleetform serve", "Follow the tree; `fleetform apply` elsewhere hands its plans over"),
     ("fleetform serve --listen 127.0.0.1:8433", "Answer the read-only API as well"),
-    ("fleetform serve --once", "Drive what there is to its end, then leave"),
+    ("fleetform serve --once", "Apply the tree, see its runs to their end, then leave"),
 )
 
 
@@ -28,9 +28,11 @@ _EXAMPLES = (
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
 def command(path: str | None, listen: str | None, once: bool, show_output: bool) -> int:
     """
-    Drive the runs of the environment at PATH, and carry out the plans that `apply` hands over.
+    Keep the environment at PATH as its tree says, until told to stop.
 
-    Ctrl-C ends it; the runs go on on their hosts, and the next `serve` or `apply` takes them up.
+    Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
+    What needs a permission is held and said. Ctrl-C ends it; the runs go on on their hosts, and
+    the next `serve` or `apply` takes them up.
     """
     import asyncio
 

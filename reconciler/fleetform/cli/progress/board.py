@@ -7,8 +7,9 @@ thousand elements within seconds.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fleetform.model.plan import Step
@@ -50,10 +51,13 @@ class Board:
     """
     Steps and runs of one apply.
 
-    `counts` and `items` agree after each call: `note_run` alone changes both.
+    `counts` and `items` agree after each call: `note_run` alone changes both. `now_ms` is asked
+    when a run has ended and does not say when: who follows the work may be told of the end
+    before its time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._now_ms = now_ms
         self.items: dict[str, Item] = {}
         self.counts: Counter[RunState] = Counter()
         self.steps_active: dict[str, Step] = {}
@@ -81,8 +85,11 @@ class Board:
         item.attempt = run.attempt
         item.message = message or run.message
         item.submitted_at_ms = run.submitted_at_ms
-        item.started_at_ms = run.started_at_ms
+        if run.started_at_ms is not None:
+            item.started_at_ms = run.started_at_ms
         item.finished_at_ms = run.finished_at_ms
+        if run.state in FINAL and item.finished_at_ms is None:
+            item.finished_at_ms = self._now_ms()
         return item
 
     def note_output(self, run_name: str, data: bytes) -> None:

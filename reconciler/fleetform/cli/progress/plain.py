@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from fleetform.cli.progress.board import Board, printable
+from fleetform.cli.progress.board import Board, Item, printable
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
 from fleetform.model.figures import span
@@ -23,6 +23,9 @@ _COUNT_INTERVAL_SECONDS = 2.0
 _TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.ABORTED: "bad",
           RunState.TERMINATED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
 _BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
+# On the way to running and out of it there is nothing that a person could do or miss.
+_PASSING = frozenset({RunState.SUBMITTED, RunState.PROVISIONING, RunState.PREPARING,
+                      RunState.FINISHING})  # fmt: skip
 
 
 class PlainProgress:
@@ -62,8 +65,9 @@ class PlainProgress:
         before = known.state if known else None
         item = self._board.note_run(run, message)
         if len(self._board.items) <= _RUNS_SHOWN_SINGLY or run.state in _BAD:
-            if run.state is not before or item.message:
-                self._say(f"{run.name}: {run_words(run, item.message)}", _TONES.get(run.state, ""))
+            is_news = run.state is not before and run.state not in _PASSING
+            if is_news or item.message:
+                self._say(f"{run.name}: {item_words(item)}", _TONES.get(run.state, ""))
         elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
             self._counted_at = self._clock()
             self._say(self._board.summary())
@@ -86,11 +90,11 @@ class PlainProgress:
         self._screen.flush()
 
 
-def run_words(run: Run, message: str) -> str:
-    """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3 s: …`."""
-    words = str(run.state)
-    if run.state in FINAL and run.started_at_ms is not None and run.finished_at_ms is not None:
-        words += f" after {span(run.finished_at_ms - run.started_at_ms)}"
-    elif run.attempt > 1:
-        words += f" (attempt {run.attempt})"
-    return f"{words}: {message}" if message else words
+def item_words(item: Item) -> str:
+    """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3s: …`."""
+    words = str(item.state)
+    if item.state in FINAL and item.started_at_ms is not None and item.finished_at_ms is not None:
+        words += f" after {span(item.finished_at_ms - item.started_at_ms)}"
+    elif item.attempt > 1:
+        words += f" (attempt {item.attempt})"
+    return f"{words}: {item.message}" if item.message else words

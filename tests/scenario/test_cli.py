@@ -1,0 +1,232 @@
+"""
+The command line as people use it: real agents, real jobs, and a terminal where one is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "import sys; from fleetform.cli.main import main; sys.exit(main())",
+]
+
+SHORT = "type: task\nname: short\ncommands: [echo hello]\n"
+LONG = "type: task\nname: long\ncommands: [echo begins, sleep 4, echo ends]\n"
+BAD = "type: task\nname: bad\ncommands: [echo about to fail, exit 7]\n"
+FLEET = "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 4, memory: 4GB}\n"
+
+
+class Lab:
+    """An environment of one test, and the shell that it is used from."""
+
+    def __init__(self, folder):
+        self.root = folder / "lab"
+        self.env = {
+            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
+            "FLEETFORM_STATE_HOME": str(folder / "state"),
+            "TERM": "xterm",
+        }
+        self.run("init", "--name", "lab", str(self.root), cwd=folder)
+        for example in ("fleets/local.yaml", "tasks/hello.yaml"):
+            (self.root / example).unlink()
+        self.write(FLEET)
+
+    def write(self, *documents):
+        (self.root / "tree.yaml").write_text("---\n".join(documents), encoding="utf-8")
+
+    def run(self, *arguments, cwd=None):
+        return subprocess.run(
+            [*PROGRAM, *arguments], cwd=cwd or self.root, env=self.env, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def rows(self):
+        listed = self.run("ps", "--json")
+        # Before the first apply there is nothing to list.
+        return {row["name"]: row for row in json.loads(listed.stdout or "[]")}
+
+    def await_state(self, name, state):
+        until = time.monotonic() + 20
+        while self.rows().get(name, {}).get("state") != state:
+            assert time.monotonic() < until, self.rows()
+            time.sleep(0.1)
+
+    def terminal(self, *arguments):
+        return Terminal([*PROGRAM, *arguments], self.root, self.env)
+
+
+class Terminal:
+    """A program on a terminal of its own; what it writes is collected."""
+
+    def __init__(self, argv, cwd, env):
+        master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self._master = master
+        self.shown = ""
+
+    def await_text(self, text, seconds=30.0):
+        until = time.monotonic() + seconds
+        while text not in self.shown:
+            assert time.monotonic() < until, self.shown
+            if not self._read(0.1):
+                assert text in self.shown, self.shown
+                return
+
+    def type(self, text):
+        os.write(self._master, text.encode())
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self, seconds=30.0):
+        """Wait for the program; returns its exit code."""
+        until = time.monotonic() + seconds
+        while self._read(0.1):
+            assert time.monotonic() < until, self.shown
+        code = self.process.wait(timeout=10)
+        os.close(self._master)
+        return code
+
+    def _read(self, seconds):
+        ready, _, _ = select.select([self._master], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # Linux says EIO when the last one on the terminal has left.
+            return False
+        self.shown += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+@pytest.fixture
+def lab(tmp_path):
+    lab = Lab(tmp_path)
+    yield lab
+    # Whatever the test has left running ends with it.
+    gone = lab.run("destroy", "-y", "--allow-destroy")
+    assert gone.returncode in {0, 4}, gone.stderr
+
+
+def test_from_nothing_to_a_result_and_back(lab):
+    """Plan, apply, read the output; a second plan is empty; destroy leaves nothing."""
+    lab.write(FLEET, SHORT)
+    assert lab.run("plan", "--detailed-exitcode").returncode == 2
+    applied = lab.run("apply", "-y")
+    assert applied.returncode == 0, applied.stderr
+    assert "Done: 1 run succeeded." in applied.stdout
+    assert lab.run("logs", "short").stdout == "hello\n"
+    assert lab.run("plan", "--detailed-exitcode").returncode == 0
+    assert [agent["alive"] for agent in json.loads(lab.run("agent", "list", "--json").stdout)] == [
+        True
+    ]
+    gone = lab.run("destroy", "-y", "--allow-destroy")
+    assert gone.returncode == 0, gone.stderr
+    assert json.loads(lab.run("agent", "list", "--json").stdout) == []
+
+
+def test_a_run_that_fails_is_shown_and_stays_visible(lab, tmp_path):
+    """Its last lines stand in the summary, and no later apply turns green by itself."""
+    lab.write(FLEET, BAD)
+    applied = lab.run("apply", "-y", "--json-into", str(tmp_path / "progress"))
+    assert applied.returncode == 4
+    assert "bad printed last:\n  about to fail\n" in applied.stdout
+    assert "see `fleetform logs bad`" in applied.stdout
+    records = [json.loads(line) for line in (tmp_path / "progress").read_text().splitlines()]
+    assert {"run", "step", "result"} <= {record["type"] for record in records}
+    assert (records[-1]["state"], records[-1]["exit_code"]) == ("done", 4)
+    assert lab.run("apply", "-y").returncode == 4
+    assert "exit code 7" in lab.run("why", "bad").stdout
+
+
+def test_a_terminal_shows_the_runs_and_is_left_clean(lab):
+    """Asked and answered at the keyboard; a table while it runs, the summary afterwards."""
+    lab.write(FLEET, LONG)
+    terminal = lab.terminal("apply")
+    terminal.await_text("Apply 2 changes? [y/N]")
+    terminal.type("y\n")
+    terminal.await_text("1 running")
+    assert terminal.end() == 0
+    assert "Done: 1 run succeeded." in terminal.shown
+    # DECTCEM: what was hidden while drawing is shown again.
+    assert terminal.shown.rfind("\x1b[?25h") > terminal.shown.rfind("\x1b[?25l")
+
+
+def test_an_interrupt_leaves_the_runs_alone(lab):
+    """Ctrl-C says that they go on, they do, and a second apply follows the same attempt."""
+    lab.write(FLEET, LONG)
+    terminal = lab.terminal("apply", "-y")
+    terminal.await_text("1 running")
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert "what was started goes on" in terminal.shown
+    again = lab.run("apply", "-y")
+    assert again.returncode == 0, again.stderr
+    assert lab.run("logs", "long").stdout == "begins\nends\n"
+    assert lab.rows()["long"]["attempt"] == 1
+
+
+def test_a_detached_apply_is_followed_by_the_next(lab):
+    """Nobody waits, and nothing is done twice."""
+    lab.write(FLEET, SHORT)
+    assert lab.run("apply", "-y", "--detach").returncode == 0
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.rows()["short"]["state"] == "done"
+    assert lab.rows()["short"]["attempt"] == 1
+
+
+def test_a_run_is_followed_and_stopped(lab):
+    """Output arrives while it runs; a stopped run says who stopped it."""
+    lab.write(FLEET, "type: task\nname: long\ncommands: [echo begins, sleep 60]\n")
+    apply = lab.terminal("apply", "-y")
+    lab.await_state("long", "running")
+    following = lab.terminal("logs", "long", "-f")
+    following.await_text("begins")
+    assert "asked to stop" in lab.run("stop", "long").stdout
+    assert following.end() == 0
+    assert apply.end() == 4
+    assert lab.rows()["long"]["state"] == "terminated"
+    assert "stopped by" in lab.run("why", "long").stdout
+
+
+def test_serve_answers_and_apply_hands_over(lab):
+    """The API shows what ps shows; apply leaves the work to whoever serves; Ctrl-C ends it."""
+    lab.write(FLEET, SHORT)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serving = lab.terminal("serve", "--listen", f"127.0.0.1:{port}")
+    serving.await_text("the API answers")
+    lab.await_state("short", "done")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/runs", timeout=10) as answer:
+        assert [row["state"] for row in json.load(answer)["items"]] == ["done"]
+    refused = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/runs", method="POST")
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(refused, timeout=10)
+    with raised.value as answer:
+        assert answer.code == 405
+    second = lab.run("serve")
+    assert second.returncode == 6
+    assert "manages this environment" in second.stderr
+    lab.write(FLEET, SHORT, BAD)
+    handed = lab.run("apply", "-y")
+    assert handed.returncode == 4, handed.stderr
+    serving.interrupt()
+    assert serving.end() in {0, 130}
