@@ -18,6 +18,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     scope.check_held_not_done,
     scope.check_nothing_forgotten,
     scope.check_broken_untouched,
+    scope.check_unread_kept,
     destruction.check_protected_kept,
     destruction.check_destruction_declared,
     destruction.check_destruction_permitted,

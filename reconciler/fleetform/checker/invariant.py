@@ -15,6 +15,7 @@ class Invariant(enum.StrEnum):
     HELD_IS_NOT_DONE = "held-is-not-done"
     NOTHING_FORGOTTEN = "nothing-forgotten"
     BROKEN_STAYS = "broken-stays"
+    UNREAD_REMOVES_NOTHING = "unread-removes-nothing"
     PROTECTED_STAYS = "protected-stays"
     FINISHED_STAYS_FINISHED = "finished-stays-finished"
     ONE_EXECUTION_AT_A_TIME = "one-execution-at-a-time"
@@ -43,6 +44,7 @@ _SENTENCES = {
     Invariant.HELD_IS_NOT_DONE: "what is held is not carried out",
     Invariant.NOTHING_FORGOTTEN: "every difference is a change or held",
     Invariant.BROKEN_STAYS: "what a broken document declares is left alone",
+    Invariant.UNREAD_REMOVES_NOTHING: "nothing goes while a file cannot be read",
     Invariant.PROTECTED_STAYS: "nothing protected is removed or replaced",
     Invariant.FINISHED_STAYS_FINISHED: "a finished run runs again only for a reason",
     Invariant.ONE_EXECUTION_AT_A_TIME: "a run starts anew only after its earlier run is over",

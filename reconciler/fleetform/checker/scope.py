@@ -84,3 +84,15 @@ def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
                 yield Violation(
                     Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
                 )
+
+
+def check_unread_kept(reading: Reading) -> Iterator[Violation]:
+    if not reading.desired.unread or reading.permissions.destroy:
+        return
+    for change in reading.plan.changes:
+        for step in change.steps:
+            if step.resource.kind in KINDS and reading.declared(step.resource) is None:
+                yield Violation(
+                    Invariant.UNREAD_REMOVES_NOTHING,
+                    f"{step.resource} would go, and {reading.desired.unread[0]} may declare it",
+                )

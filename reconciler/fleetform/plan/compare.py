@@ -13,7 +13,7 @@ from fleetform.model.live import LiveResource
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.run import propose_pair
-from fleetform.plan.pairing import pair_elements
+from fleetform.plan.pairing import Pairing, pair_elements
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared
 
@@ -49,7 +49,11 @@ def compare_resources(sheet: Sheet) -> None:
 def _propose_new_and_gone(
     sheet: Sheet, added: Iterable[Declared], removed: Iterable[LiveResource]
 ) -> None:
-    pairing = pair_elements(added, removed)
+    if sheet.desired.unread:
+        # What seems to be gone may be in a file that nobody could read: it takes nobody's place.
+        pairing = Pairing((), tuple(added), tuple(removed))
+    else:
+        pairing = pair_elements(added, removed)
     for declared, row in pairing.pairs:
         sheet.add(propose_pair(declared, row))
     for declared in pairing.added:

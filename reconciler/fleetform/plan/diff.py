@@ -9,6 +9,7 @@ value: nobody reads half of it. What a change of a field means comes from `spec.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -92,18 +93,15 @@ def changed_fields(
 def set_fields(kind: str, document: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """All that a new document sets, one change a top-level field: what a creation shows."""
     return tuple(
-        FieldChange(
-            path=name,
-            before=None,
-            after=document[name],
-            before_set=False,
-            field_class=_class_of(kind, name),
-        )
-        for name in sorted(document)
-        if name != "type"
+        [
+            FieldChange(name, None, document[name], False, True, False, _class_of(kind, name))
+            for name in sorted(document)
+            if name != "type"
+        ]
     )
 
 
+@functools.cache
 def _class_of(kind: str, name: str) -> str:
     return str(fields.field_class(kind, name))
 

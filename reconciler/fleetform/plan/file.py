@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from fleetform.model.plan import (
@@ -36,10 +37,6 @@ T = TypeVar("T")
 _FORMAT = "fleetform-plan"
 
 _UNSEALED = frozenset({"annex", "digest"})
-
-_ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-)
 
 
 def sealed(plan: Plan) -> Plan:
@@ -87,19 +84,11 @@ def _damage(error: Exception) -> str:
     return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def _encode(value: Mapping[str, Any]) -> bytes:
-    # A lone surrogate can come out of a quoted escape in YAML; it must not stop a plan.
-    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
-
-
-def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_encode(body)).hexdigest()
-
-
 # -- values to JSON ------------------------------------------------------------------------
 
 
 def _body(plan: Plan) -> dict[str, Any]:
+    """Everything that the digest covers; the values in it are written by `_fields_of`."""
     return {
         "format": _FORMAT,
         "format_version": plan.format_version,
@@ -110,57 +99,21 @@ def _body(plan: Plan) -> dict[str, Any]:
         "commit": plan.commit,
         "tree_digest": plan.tree_digest,
         "rules": None if plan.rules is None else asdict(plan.rules),
-        "changes": [_change_body(change) for change in plan.changes],
-        "held": [
-            {
-                "change": _change_body(held.change),
-                "by": held.by.value,
-                "detail": held.detail,
-                "cure": held.cure,
-            }
-            for held in plan.held
-        ],
-        "settled": [
-            {"key": list(one.key), "state": one.state, "detail": one.detail} for one in plan.settled
-        ],
-        "progressing": [list(key) for key in plan.progressing],
-        "predicates": [
-            {
-                "claim": one.claim,
-                "resource": None if one.resource is None else list(one.resource),
-                "value": one.value,
-            }
-            for one in plan.predicates
-        ],
-        "warnings": list(plan.warnings),
+        "changes": plan.changes,
+        "held": plan.held,
+        "settled": plan.settled,
+        "progressing": plan.progressing,
+        "predicates": plan.predicates,
+        "warnings": plan.warnings,
     }
 
 
-def _change_body(change: Change) -> dict[str, Any]:
-    return {
-        "key": list(change.key),
-        "action": change.action.value,
-        "reasons": [reason.value for reason in change.reasons],
-        "type": change.type,
-        "fields": [_field_body(one) for one in change.fields],
-        "steps": [
-            {
-                "key": step.key,
-                "verb": step.verb,
-                "resource": list(step.resource),
-                "needs": list(step.needs),
-                "arguments": step.arguments,
-            }
-            for step in change.steps
-        ],
-        "uid": change.uid,
-        "generation": change.generation,
-        "parent": change.parent,
-        "element": change.element,
-        "replaces": change.replaces,
-        "destructive": change.destructive,
-        "at_stake": change.at_stake,
-    }
+def _fields_of(value: Any) -> dict[str, Any]:
+    """A value as the encoder meets it, so that no second tree of all values is ever built."""
+    if isinstance(value, FieldChange):
+        return _field_body(value)
+    names, read = _READERS[type(value)]
+    return dict(zip(names, read(value), strict=True))
 
 
 def _field_body(one: FieldChange) -> dict[str, Any]:
@@ -171,6 +124,33 @@ def _field_body(one: FieldChange) -> dict[str, Any]:
     if one.after_set:
         body["after"] = one.after
     return body
+
+
+def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
+    names = tuple(field.name for field in fields(kind))
+    return names, attrgetter(*names)
+
+
+_READERS = {kind: _reader(kind) for kind in (Change, Held, Predicate, Settled, Step)}
+
+# Plans are made of frozen values, which have no cycles to look for.
+_ENCODER = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,
+    default=_fields_of,
+)
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    # A lone surrogate can come out of a quoted escape in YAML; it must not stop a plan.
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_encode(body)).hexdigest()
 
 
 # -- JSON to values ------------------------------------------------------------------------

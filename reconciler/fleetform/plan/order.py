@@ -48,7 +48,9 @@ def _linked(
     if step.verb in _DROPS or step.verb == "fleet.remove":
         needs.update(ended.get(step.resource, ()))
     needs -= {*step.needs, step.key}
-    return replace(step, needs=(*step.needs, *sorted(needs))) if needs else step
+    if not needs:
+        return step
+    return Step(step.key, step.verb, step.resource, (*step.needs, *sorted(needs)), step.arguments)
 
 
 def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:

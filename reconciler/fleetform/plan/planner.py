@@ -92,7 +92,7 @@ def _open_sheet(desired: Desired, live: Live, permissions: Permissions) -> Sheet
 def _warnings(sheet: Sheet) -> tuple[str, ...]:
     if sheet.permissions.destroy:
         return ("Everything is to be removed, whatever the tree declares.",)
-    if sheet.wanted or sheet.desired.broken:
+    if sheet.wanted or sheet.desired.broken or sheet.desired.unread:
         return ()
     if sheet.present:
         return ("The tree declares nothing, so everything that exists would be removed.",)

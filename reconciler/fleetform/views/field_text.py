@@ -69,13 +69,54 @@ def _cut(text: str, start: int) -> str:
 
 
 def leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
-    """The fields inside a value that is shown as several lines: `resources.gpu`, `env.LR`."""
-    if not isinstance(value, Mapping) or not value or _is_whole(path, value):
-        return [(path, value_text(kind, path, value))]
-    found: list[tuple[str, str]] = []
-    for name in sorted(value):
-        found.extend(leaves(kind, f"{path}.{printable(str(name))}", value[name]))
-    return found
+    """
+    The fields inside a value that is shown as several rows: `resources.gpu`, `env.LR`.
+
+    Lists of named things are one row of names, and a list of texts has a row for each.
+    """
+    if isinstance(value, Mapping) and value and not _is_whole(path, value):
+        found: list[tuple[str, str]] = []
+        for name in sorted(value):
+            found.extend(leaves(kind, f"{path}.{printable(str(name))}", value[name]))
+        return found
+    if isinstance(value, list) and value:
+        if (brief := _BRIEF.get(path)) and all(isinstance(one, Mapping) for one in value):
+            return [(path, _cut(printable(", ".join(brief(one) for one in value)), 0))]
+        if len(value) > 1 and path == "commands":
+            return [(f"{path}[{place}]", _first_line(one)) for place, one in enumerate(value)]
+        if path == "commands":
+            return [(path, _first_line(value[0]))]
+    return [(path, value_text(kind, path, value))]
+
+
+def _first_line(text: Any) -> str:
+    """A script by its first line: what matters of it is read where it is written."""
+    if not isinstance(text, str):
+        return value_text("run", "commands", text)
+    first, *rest = text.strip().split("\n")
+    more = f" … {len(rest)} more {'line' if len(rest) == 1 else 'lines'}" if rest else ""
+    return _cut(printable(first), 0) + more
+
+
+def _mount(one: Mapping[str, Any]) -> str:
+    read_only = " (read only)" if one.get("read_only") else ""
+    return f"{one.get('name')}:{one.get('path')}{read_only}"
+
+
+def _dependency(one: Mapping[str, Any]) -> str:
+    when = one.get("when", "succeeded")
+    words = [str(when)] if when != "succeeded" else []
+    if one.get("each"):
+        words.append("element by element")
+    return f"{one.get('run')} ({', '.join(words)})" if words else str(one.get("run"))
+
+
+# What names an item of a list to people, and little more.
+_BRIEF: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "files": lambda one: str(one.get("path")),
+    "volumes": _mount,
+    "depends_on.runs": _dependency,
+}
 
 
 def _is_whole(path: str, value: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from fleetform.model.plan import Change, FieldChange, Held
 from fleetform.views.lines import printable
@@ -20,6 +22,9 @@ GROUP_MIN = 4
 """Elements from which on a group is shorter than its members and says as much."""
 
 NAMES_MAX = 4
+
+VALUES_MAX = 6
+"""Values of one parameter, or names of elements, that a title has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +91,54 @@ def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
 
 
 def elements_text(changes: Iterable[Change]) -> str:
-    """`array[1-98,101]` for numbers; for parameters the first few of them."""
+    """
+    Name elements of one parent in short.
+
+    `array[1-98,101]` for numbers, `sweep[batch=8|16,lr=0.1|0.2]` where each value goes with each,
+    else the first few of them.
+    """
     together = list(changes)
     parent = printable(together[0].parent)
-    if all(_is_number(change.element) for change in together):
-        return f"{parent}[{_ranges(sorted(int(change.element) for change in together))}]"
-    names = [printable(change.element) for change in together[:NAMES_MAX]]
-    more = len(together) - len(names)
-    return f"{parent}[{' | '.join(names)}{' | …' if more else ''}]"
+    elements = [printable(change.element) for change in together]
+    if all(_is_number(element) for element in elements):
+        return f"{parent}[{_ranges(sorted(map(int, elements)))}]"
+    if grid := _grid(elements):
+        return f"{parent}[{grid}]"
+    more = " | …" if len(elements) > NAMES_MAX else ""
+    return f"{parent}[{' | '.join(elements[:NAMES_MAX])}{more}]"
+
+
+def _grid(elements: list[str]) -> str:
+    """The values of each parameter, if the elements are all of their combinations; else empty."""
+    values: dict[str, list[str]] = {}
+    for element in elements:
+        for part in element.split(","):
+            name, _, value = part.partition("=")
+            if value not in values.setdefault(name, []):
+                values[name].append(value)
+    if prod(map(len, values.values())) != len(elements):
+        return ""
+    combinations = {
+        ",".join(f"{name}={value}" for name, value in zip(values, row, strict=True))
+        for row in product(*values.values())
+    }
+    # A value may hold a comma of its own; then taking apart and putting together differ.
+    if combinations != set(elements):
+        return ""
+    return ",".join(f"{name}={_few(found)}" for name, found in values.items())
+
+
+def _few(values: list[str]) -> str:
+    values = sorted(values, key=_natural)
+    return "|".join(values[:VALUES_MAX]) + ("|…" if len(values) > VALUES_MAX else "")
+
+
+def _natural(value: str) -> tuple[float, str]:
+    """Numbers by their size, and before words."""
+    try:
+        return (float(value), value)
+    except ValueError:
+        return (float("inf"), value)
 
 
 def _is_number(element: str) -> bool:

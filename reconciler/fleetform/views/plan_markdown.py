@@ -17,7 +17,7 @@ from fleetform.views.lines import printable
 from fleetform.views.plan_fields import field_rows
 from fleetform.views.plan_groups import Group, group_changes, group_held
 from fleetform.views.plan_summary import summary
-from fleetform.views.plan_text import SIGNS
+from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
 
 __all__ = ["SIZE_MAX", "render"]
@@ -56,7 +56,7 @@ def render(plan: Plan) -> str:
 
 
 def _head(plan: Plan) -> str:
-    commit = f" at {_code(plan.commit)}" if plan.commit else ""
+    commit = f" at {_code(short_commit(plan.commit))}" if plan.commit else ""
     warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in plan.warnings)
     return (
         f"### Plan of {_code(plan.environment_name)}{commit}\n\n**{summary(plan)}**\n\n{warnings}"

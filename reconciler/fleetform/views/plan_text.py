@@ -21,7 +21,7 @@ from fleetform.views.plan_groups import Group, HeldGroup, group_changes, group_h
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
 
-__all__ = ["SIGNS", "render"]
+__all__ = ["SIGNS", "render", "short_commit"]
 
 SIGNS: dict[Action, tuple[str, str]] = {
     Action.CREATE: ("+", "good"),
@@ -58,13 +58,19 @@ def render(plan: Plan) -> tuple[Line, ...]:
 
 
 def _header(plan: Plan) -> Iterator[Line]:
-    commit = f"at {printable(plan.commit)[:20]}" if plan.commit else "outside git"
+    commit = f"at {short_commit(plan.commit)}" if plan.commit else "outside git"
     yield line(
         "Environment ",
         (printable(plan.environment_name), "bold"),
         (f"  {commit}, compared with the ledger", "dim"),
     )
     yield BLANK
+
+
+def short_commit(commit: str) -> str:
+    """Twelve digits name a commit, and that the tree differs from it is said all the same."""
+    digits, plus, dirty = printable(commit).partition("+")
+    return f"{digits[:12]}{plus}{dirty}"
 
 
 def _warnings(plan: Plan) -> Iterator[Line]:

@@ -182,6 +182,13 @@ def test_a_reference_to_a_broken_document() -> None:
     assert "run/new is changed and refers to fleet/local" in details
 
 
+def test_an_unread_file() -> None:
+    """Removing something that an unread file may declare is found."""
+    plan, desired, live, permissions = example()
+    unread = replace(desired, unread=("odd.yaml",))
+    assert found(plan, unread, live, permissions) == {Invariant.UNREAD_REMOVES_NOTHING}
+
+
 # -- destruction -----------------------------------------------------------------------------
 
 

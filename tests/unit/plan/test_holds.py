@@ -94,6 +94,22 @@ def test_a_fleet_stays_under_a_broken_volume() -> None:
     }
 
 
+def test_nothing_goes_while_a_file_cannot_be_read() -> None:
+    """It may declare what seems to be gone; what is declared elsewhere goes on."""
+    live = ledger(row(LOCAL), row(task("done")), row(element("s", lr=1)))
+    desired = tree(element("s", lr=2), task("new"), unread=("odd.yaml", "other.yaml"))
+    plan = checked(desired, live, allow_destroy=True)
+    assert changed(plan) == {"run/new", "run/s[lr=2]"}
+    assert held(plan) == {
+        "fleet/local": HeldBy.BROKEN_DOCUMENT,
+        "run/done": HeldBy.BROKEN_DOCUMENT,
+        "run/s[lr=1]": HeldBy.BROKEN_DOCUMENT,
+    }
+    assert plan.held[0].detail == "odd.yaml and 1 more cannot be read, and may declare it"
+    gone = checked(desired, live, allow_destroy=True, destroy=True)
+    assert len(gone.changes) == 3
+
+
 def test_destroy_does_not_read_the_tree() -> None:
     """Errors in documents keep nobody from leaving."""
     live = ledger(row(LOCAL), row(task("train")))

@@ -79,6 +79,7 @@ PERMISSIONS = st.builds(
     allow_deletes=st.none() | st.integers(0, 4),
     destroy=st.sampled_from([False, False, False, True]),
 )
+UNREAD = st.sampled_from([(), (), (), ("odd.yaml",)])
 STATES = st.sampled_from(list(RunState))
 
 
@@ -104,7 +105,11 @@ def situations(draw: st.DrawFn) -> tuple[Desired, Live, Permissions]:
     declared = draw(declarations())
     known = [*(one.key for one in declared), *live.resources]
     broken = draw(st.lists(st.sampled_from(known), max_size=1)) if known else []
-    return tree(*declared, rules=draw(RULES), broken=broken), live, draw(PERMISSIONS)
+    return (
+        tree(*declared, rules=draw(RULES), broken=broken, unread=draw(UNREAD)),
+        live,
+        draw(PERMISSIONS),
+    )
 
 
 def make(situation: tuple[Desired, Live, Permissions]) -> Plan:

@@ -88,6 +88,7 @@ def tree(
     rules: Rules | None = None,
     broken: Iterable[ResourceKey] = (),
     commit: str = "4f2a91c",
+    unread: tuple[str, ...] = (),
 ) -> Desired:
     return Desired(
         environment=Environment("lab", UID, rules or Rules()),
@@ -95,6 +96,7 @@ def tree(
         commit=commit,
         digest="tree",
         broken=frozenset(broken),
+        unread=unread,
     )
 
 

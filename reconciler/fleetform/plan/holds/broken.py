@@ -3,6 +3,7 @@ A document with an error holds back itself and what refers to it.
 
 What it would have declared is not known, so its resources are neither changed nor removed:
 the last good version stays in force. The comparison has left them out; here they are listed.
+While a file cannot be read at all, nothing goes for being absent.
 """
 
 from __future__ import annotations
@@ -15,9 +16,26 @@ _CURE = "correct the document; `fleetform validate` lists its findings"
 
 
 def hold_broken(sheet: Sheet) -> None:
-    broken = sheet.desired.broken
-    if not broken or sheet.permissions.destroy:
+    if sheet.permissions.destroy:
         return
+    if sheet.desired.unread:
+        _hold_removals(sheet)
+    if sheet.desired.broken:
+        _hold_what_is_broken(sheet)
+
+
+def _hold_removals(sheet: Sheet) -> None:
+    """A file that cannot be read may declare what seems to be gone."""
+    file, *more = sheet.desired.unread
+    files = file if not more else f"{file} and {len(more)} more"
+    for key in sorted(sheet.changes):
+        if key not in sheet.wanted and key.kind != "environment":
+            detail = f"{files} cannot be read, and may declare it"
+            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, f"make {files} readable")
+
+
+def _hold_what_is_broken(sheet: Sheet) -> None:
+    broken = sheet.desired.broken
     for key in sorted(sheet.changes):
         declared = sheet.wanted.get(key)
         cause = None if declared is None else _broken_reference(broken, declared)

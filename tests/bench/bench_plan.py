@@ -1,0 +1,135 @@
+"""
+How long the pure planner takes, by number of resources: run it as a script.
+
+    python tests/bench/bench_plan.py [--json FILE]
+
+No file is read and no ledger opened; what is measured is planning, the second reader, and a
+plan's way into bytes and text. Best of three, in milliseconds; a factor of about ten from one
+size to the next is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fleetform.checker import check
+from fleetform.model.live import Live
+from fleetform.model.plan import Permissions, Plan
+from fleetform.model.run import RunState
+from fleetform.plan.file import dump, load
+from fleetform.spec.desired import Desired
+from fleetform.views import plan_markdown, plan_text
+from unit.plan.trees import carry_out, element, fleet, ledger, planned, row, task, tree
+
+SIZES = (1_000, 10_000, 100_000)
+ALLOWED = {"allow_destroy": True, "allow_restart": True, "allow_deletes": 1_000_000}
+
+T = TypeVar("T")
+
+
+def best(call: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds of the fastest of three, and the last result."""
+    fastest = float("inf")
+    for _ in range(3):
+        gc.collect()
+        start = time.perf_counter()
+        result = call()
+        fastest = min(fastest, (time.perf_counter() - start) * 1000)
+    return fastest, result
+
+
+def situations(count: int) -> dict[str, tuple[Desired, Live]]:
+    """Named trees and ledgers of `count` resources."""
+    local = fleet("local")
+    free = [task(f"t{number}", env={"N": str(number)}, fleets=["local"]) for number in range(count)]
+    desired = tree(local, *free)
+    done, _ = carry_out(planned(desired, ledger()), ledger())
+    done = replace(
+        done,
+        resources={
+            key: replace(one, run=one.run and replace(one.run, state=RunState.DONE))
+            for key, one in done.resources.items()
+        },
+    )
+    raised = tree(
+        local,
+        *(
+            task(f"t{number}", env={"N": str(number)}, fleets=["local"], priority=9)
+            for number in range(count)
+        ),
+    )
+    side = int(count**0.5)
+    old = [element("s", a=a, b=b, c=0) for a in range(side) for b in range(side)]
+    new = [element("s", a=a, b=b, c=1) for a in range(side) for b in range(side)]
+    return {
+        "no-op": (desired, done),
+        "create all": (desired, ledger()),
+        "update all": (raised, done),
+        "archive all": (tree(local), done),
+        "replace a sweep": (tree(*new), ledger(*map(row, old))),
+    }
+
+
+def measure(count: int) -> list[dict[str, float | int | str]]:
+    rows: list[dict[str, float | int | str]] = []
+    for name, (desired, live) in situations(count).items():
+        planning, plan = best(lambda: planned(desired, live, **ALLOWED))  # noqa: B023 -- called at once
+        permissions = Permissions(**ALLOWED)
+        checking, violations = best(lambda: check(plan, desired, live, permissions))  # noqa: B023 -- called at once
+        assert violations == ()
+        rows.append(
+            {
+                "resources": count,
+                "case": name,
+                "changes": len(plan.changes),
+                "plan_ms": planning,
+                "check_ms": checking,
+                **_ways_out(plan),
+            }
+        )
+    return rows
+
+
+def _ways_out(plan: Plan) -> dict[str, float | int]:
+    dumping, data = best(lambda: dump(plan))
+    loading, _ = best(lambda: load(data))
+    showing, _ = best(lambda: plan_text.render(plan))
+    marking, _ = best(lambda: plan_markdown.render(plan))
+    return {
+        "dump_ms": dumping,
+        "bytes": len(data),
+        "load_ms": loading,
+        "text_ms": showing,
+        "markdown_ms": marking,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures into this file as well")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    options = parser.parse_args()
+    rows: list[dict[str, float | int | str]] = []
+    columns = ("plan_ms", "check_ms", "dump_ms", "load_ms", "text_ms", "markdown_ms")
+    print(f"{'resources':>9}  {'case':<16}" + "".join(f"{name[:-3]:>10}" for name in columns))
+    for count in options.sizes:
+        for one in measure(count):
+            rows.append(one)
+            figures = "".join(f"{one[name]:>10.1f}" for name in columns)
+            print(f"{one['resources']:>9}  {one['case']:<16}{figures}", flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Canonical values as people write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetform.views.field_text import VALUE_WIDTH, change_texts, leaves, value_text
+from fleetform.views.lines import printable
+
+GB = 1 << 30
+
+CASES: list[tuple[str, str, Any, str]] = [
+    ("run", "resources.memory", {"min": 8 * GB, "max": None}, "8GB.."),
+    ("run", "resources.memory", {"min": 8 * GB, "max": 8 * GB}, "8GB"),
+    ("run", "resources.cpu", {"min": 500, "max": 2000}, "0.5..2"),
+    ("run", "resources.shm_size", 16 * GB, "16GB"),
+    ("run", "max_duration", 7200, "2h"),
+    ("run", "max_duration", -1, "off"),
+    ("run", "priority", 50, "50"),
+    ("run", "priority", -1, "-1"),
+    ("run", "checkpoint.lead", 300, "5m"),
+    ("run", "nodes", 2, "2"),
+    ("run", "env.LR", "0.1", '"0.1"'),
+    ("run", "env.NAME", "resnet", "resnet"),
+    ("run", "env.EMPTY", "", '""'),
+    ("run", "env.FLAG", "true", '"true"'),
+    ("run", "commands[0]", "python train.py --lr 0.1", "python train.py --lr 0.1"),
+    ("run", "commands[0]", "a\nb", '"a\\nb"'),
+    ("run", "commands", ["a", "b c"], "[a, b c]"),
+    ("run", 'files["a"].mode', 0o755, "0755"),
+    ("run", 'files["a"].sha256', "0123456789abcdef", "0123456789ab"),
+    ("run", 'files["a"].size', 1024, "1KB"),
+    ("run", "depends_on.all", True, "true"),
+    ("run", "matrix.lr", 0.1, "0.1"),
+    ("run", "retry", None, "none"),
+    ("run", "concurrency", {"limit": 2, "group": "g"}, "{group: g, limit: 2}"),
+    ("fleet", "nodes", {"min": 2, "target": 2, "max": 2}, "2"),
+    ("fleet", "nodes", {"min": 0, "target": 1, "max": 2}, "0..2 (now 1)"),
+    ("fleet", "local.cpu", 256_000, "256"),
+    ("fleet", "local", {}, "{}"),
+    ("environment", "rules.delete_percent", 10, "10%"),
+    (
+        "run",
+        "resources.gpu",
+        {
+            "vendor": "nvidia",
+            "name": ["A100", "H100"],
+            "memory": {"min": 80 * GB, "max": None},
+            "count": {"min": 1, "max": 8},
+        },
+        "nvidia:A100,H100:80GB..:1..8",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value", "text"), CASES)
+def test_value(kind: str, path: str, value: Any, text: str) -> None:
+    """Units come from the table of fields; what a reader could misread is quoted."""
+    assert value_text(kind, path, value) == text
+
+
+def test_a_file_size_has_a_unit() -> None:
+    """A size that is no round number is written exactly."""
+    assert value_text("run", "files.size", 3 * GB) == "3GB"
+
+
+def test_long_values_show_where_they_differ() -> None:
+    """Two long values that begin alike are cut before the difference, not before its end."""
+    before, after = change_texts("run", "commands[0]", "x" * 500 + " a", "x" * 500 + " b")
+    assert before != after
+    assert before.startswith("…")
+    assert before.endswith(" a")
+    assert max(len(before), len(after)) <= VALUE_WIDTH
+
+
+def test_leaves_of_a_map() -> None:
+    """A map has a row for each field in it; ranges and GPUs are read whole."""
+    resources = {"cpu": {"min": 2000, "max": None}, "gpu": {"count": {"min": 1, "max": 1}}}
+    assert leaves("run", "resources", resources) == [
+        ("resources.cpu", "2.."),
+        ("resources.gpu", "1"),
+    ]
+    assert leaves("run", "env", {"min": "x"}) == [("env.min", "x")]
+    assert leaves("fleet", "local", {}) == [("local", "{}")]
+
+
+@given(st.text())
+def test_nothing_is_obeyed_by_a_terminal(text: str) -> None:
+    """Whatever a document says, it is shown on one line without control characters."""
+    assert printable(text).isprintable()
+    assert value_text("run", "env.X", text).isprintable()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+PATHS = st.sampled_from(
+    ["resources.memory", "resources.gpu", "nodes", "env", "max_duration", "files.mode", "x"]
+)
+
+
+@given(PATHS, JSON)
+def test_any_value_can_be_shown(path: str, value: Any) -> None:
+    """A ledger may hold a document of another version; showing it never fails."""
+    text = value_text("run", path, value)
+    assert len(text) <= VALUE_WIDTH
+    assert text.isprintable()
+    for name, inner in leaves("run", path, value):
+        assert (name + inner).isprintable()

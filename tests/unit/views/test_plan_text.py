@@ -1,0 +1,223 @@
+"""A plan as a terminal shows it."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from fleetform.model.plan import Action, Plan
+from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.plan_text import SIGNS, render
+from unit.plan.trees import (
+    NOW_MS,
+    element,
+    fleet,
+    item,
+    ledger,
+    planned,
+    row,
+    task,
+    tree,
+    volume,
+)
+
+
+def text(plan: Plan) -> str:
+    return "\n".join(line.text for line in render(plan)) + "\n"
+
+
+def test_nothing_to_do() -> None:
+    """An unchanged environment says so in one sentence."""
+    plan = planned(tree(task("train")), ledger(row(task("train"))))
+    assert text(plan) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+        No changes. Your environment is as declared.
+    """)
+
+
+def test_a_first_plan() -> None:
+    """What will be made shows what its document sets, with units, aligned."""
+    train = task(
+        "train",
+        env={"LR": "0.1"},
+        fleets=["local"],
+        max_duration=7200,
+        resources={"cpu": {"min": 2000, "max": None}, "memory": {"min": 8 << 30, "max": None}},
+    )
+    plan = planned(tree(fleet("local"), train, volume("data")), ledger())
+    assert text(plan) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+          + fleet local  it does not exist yet
+              local: {}
+              nodes: 1
+
+          + task train  it does not exist yet
+              commands:         true
+              env.LR:           "0.1"
+              fleets:           [local]
+              max_duration:     2h
+              resources.cpu:    2..
+              resources.memory: 8GB..
+
+          + volume data  it does not exist yet
+              fleet: local
+              path:  /data
+
+        Plan: 3 to create.
+    """)
+
+
+def test_changes_show_before_and_after() -> None:
+    """Each field has both sides, and a replacement says which field forces it."""
+    old = task("train", env={"LR": "0.1"}, priority=10)
+    new = task("train", env={"LR": "0.2"}, priority=50, shell="bash")
+    plan = planned(tree(new), ledger(row(old)))
+    assert text(plan) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+        -/+ task train  what it executes changed; how it is driven changed
+              env.LR:   "0.1" → "0.2"  # forces replacement
+              priority: 10 → 50
+              shell:    (not set) → bash  # forces replacement
+
+        Plan: 1 to replace.
+        1 run will be executed once more.
+    """)
+
+
+def test_a_thousand_elements_are_one_line() -> None:
+    """Elements of an array that come into being together are one fact."""
+    plan = planned(tree(*(item("array", index) for index in range(1, 1001))), ledger())
+    assert text(plan) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+          + task array[1-1000]  1000 elements  it does not exist yet
+              commands: true
+              and 1 field of each element's own
+
+        Plan: 1000 to create.
+    """)
+
+
+def test_a_grid_is_named_by_its_values() -> None:
+    """A sweep of all combinations is read faster by its parameters than by its elements."""
+    grid = [element("s", lr=lr, batch=batch) for lr in (0.1, 0.2, 0.3) for batch in (8, 16)]
+    assert "task s[batch=8|16,lr=0.1|0.2|0.3]  6 elements" in text(planned(tree(*grid), ledger()))
+    ragged = text(planned(tree(*grid[:-1]), ledger()))
+    assert (
+        "task s[batch=16,lr=0.1 | batch=16,lr=0.2 | batch=8,lr=0.1 | batch=8,lr=0.2 | …]" in ragged
+    )
+
+
+def test_named_things_are_shown_by_name() -> None:
+    """Files, volumes and dependencies are a row each, a script its first line."""
+    train = task(
+        "train",
+        commands=["cd /tmp", "if true; then\n  date\nfi"],
+        files=[{"path": "a.py", "sha256": "0" * 64, "size": 3, "mode": 420}],
+        volumes=[{"name": "data", "path": "in", "read_only": True}],
+        depends_on={"runs": [{"run": "a"}, {"run": "b", "when": "finished", "each": True}]},
+    )
+    assert (
+        "      commands[0]:     cd /tmp\n"
+        "      commands[1]:     if true; then … 2 more lines\n"
+        "      depends_on.runs: a, b (finished, element by element)\n"
+        "      files:           a.py\n"
+        "      volumes:         data:in (read only)\n"
+    ) in text(planned(tree(train), ledger()))
+
+
+def test_elements_that_changed_alike_are_one_block() -> None:
+    """A priority raised for a whole array is shown once, with its gaps."""
+    old = [row(item("array", index)) for index in (1, 2, 3, 5, 8, 9)]
+    plan = planned(tree(*(item("array", i, priority=5) for i in (1, 2, 3, 5, 8, 9))), ledger(*old))
+    assert "  ~ task array[1-3,5,8-9]  6 elements  how it is driven changed\n" in text(plan)
+    assert "      priority: (not set) → 5\n" in text(plan)
+
+
+def test_a_changed_value_of_a_sweep() -> None:
+    """A few pairs are shown one by one, many as a list."""
+    old = [row(element("s", lr=0.1, batch=batch)) for batch in (8, 16)]
+    new = [element("s", lr=0.2, batch=batch) for batch in (8, 16)]
+    assert (
+        "-/+ task s[batch=8,lr=0.2]  takes the place of s[batch=8,lr=0.1]\n"
+        "      matrix.lr: 0.1 → 0.2\n"
+    ) in text(planned(tree(*new), ledger(*old)))
+    old = [row(element("s", lr=0.1, batch=batch)) for batch in range(12)]
+    new = [element("s", lr=0.2, batch=batch) for batch in range(12)]
+    many = text(planned(tree(*new), ledger(*old)))
+    assert "      s[batch=0,lr=0.1] → s[batch=0,lr=0.2]\n" in many
+    assert "      and 2 more\n      matrix.lr: 0.1 → 0.2\n" in many
+
+
+def test_what_is_held_says_what_releases_it() -> None:
+    """Stakes, what holds, and the cure, in this order."""
+    running = row(task("old"), RunState.RUNNING, gpus=8, started_at_ms=NOW_MS - 7_980_000)
+    plan = planned(tree(broken=[ResourceKey("run", "odd")]), ledger(running))
+    assert text(plan) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+        Held back:
+
+          + run odd
+              held: broken document: its document has an error
+              release: correct the document; `fleetform validate` lists its findings
+
+          - task old  it is declared no more
+              at stake: the work of attempt 1 (running) on 8 GPUs, 2h13m so far, 17.7 GPU-hours
+              held: not permitted: it deletes something or ends running work
+              release: --allow-destroy, or `allow_destroy: true` in the environment's rules
+
+        No changes can be made now; 2 held.
+    """)
+
+
+def test_failures_and_progress_are_listed() -> None:
+    """What ended badly stays visible, and what runs is not a change."""
+    live = ledger(
+        row(task("bad"), RunState.FAILED, message="exit code 1"),
+        row(task("busy"), RunState.RUNNING),
+    )
+    assert text(planned(tree(task("bad"), task("busy")), live)) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+        Ended badly, and stays so until its document, or `rerun`, asks again:
+          ! bad failed: exit code 1
+
+        In progress: run/busy
+
+        No changes; 1 ended badly before.
+    """)
+
+
+def test_long_lists_are_cut() -> None:
+    """Ten thousand waiting runs are one line."""
+    tasks = [task(f"t{number:02}") for number in range(14)]
+    live = ledger(*(row(one, RunState.PENDING) for one in tasks))
+    assert "run/t09 and 4 more\n" in text(planned(tree(*tasks), live))
+
+
+def test_nothing_in_a_document_is_obeyed() -> None:
+    """Escape sequences and characters that turn text around are shown as what they are."""
+    nasty = task("train", env={"X": "\x1b[2J\u202e"}, description="a\r\nb")
+    shown = text(planned(tree(nasty, commit="\x1b[31m"), ledger()))
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert "\\u001b[2J\\u202e" in shown
+
+
+def test_every_action_has_a_sign() -> None:
+    """No change is printed without one."""
+    assert set(SIGNS) == set(Action)
+
+
+def test_signs_have_tones() -> None:
+    """What is lost is told by more than a colour, and by a colour as well."""
+    live = ledger(row(fleet("local")))
+    lines = render(planned(tree(), live, allow_destroy=True))
+    (title,) = [one for one in lines if "fleet local" in one.text]
+    assert [(span.text, span.tone) for span in title.spans[:2]] == [
+        ("  - ", "bad"),
+        ("fleet local", "bold"),
+    ]

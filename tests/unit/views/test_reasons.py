@@ -1,0 +1,36 @@
+"""The sentences of reasons and holds."""
+
+from __future__ import annotations
+
+from fleetform.model.plan import HeldBy, Reason
+from fleetform.views.reasons import HELD_BY, REASONS, reason_sentence
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
+
+
+def test_every_code_has_a_sentence_of_its_own() -> None:
+    """Nobody reads a code."""
+    assert set(REASONS) == set(Reason)
+    assert set(HELD_BY) == set(HeldBy)
+    assert len({*REASONS.values()}) == len(Reason)
+
+
+def test_only_the_description_is_said_only_alone() -> None:
+    """Beside a graver reason, a changed description is not worth a word."""
+    old = task("train")
+    (alone,) = planned(tree(task("train", description="x")), ledger(row(old))).changes
+    assert reason_sentence(alone) == "only what describes it changed"
+    both = task("train", description="x", priority=1)
+    (change,) = planned(tree(both), ledger(row(old))).changes
+    assert reason_sentence(change) == "how it is driven changed"
+
+
+def test_a_fleet_is_not_driven() -> None:
+    """Words for runs are not used of hosts."""
+    (change,) = planned(tree(fleet("f", nodes=2)), ledger(row(fleet("f")))).changes
+    assert reason_sentence(change) == "its settings changed"
+
+
+def test_what_returns_runs_nothing() -> None:
+    """The sentence says what people worry about."""
+    (change,) = planned(tree(task("a")), ledger(row(task("a"), archived=True))).changes
+    assert reason_sentence(change).endswith("its result is found again and nothing runs")
