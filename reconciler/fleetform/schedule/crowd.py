@@ -7,22 +7,21 @@ holds for all of them, so the second costs a look-up.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fleetform.model.run import Requirement
-from fleetform.schedule.demand import Demand, Shape, Take, measure
-from fleetform.schedule.holds import Hold, Loan
+from fleetform.schedule.demand import Demand, Take, measure
+from fleetform.schedule.holds import Loan
 from fleetform.schedule.space import Fleet, Space
 
-_Key = tuple[int, int, int, int]
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pick:
-    """One node's place, chosen and not yet taken."""
+    """One node's place, chosen and not yet taken; `loan` where it is held for another run."""
 
+    fleet: Fleet
     space: Space
     take: Take
     gpus: tuple[str, ...]
@@ -30,99 +29,77 @@ class Pick:
 
 
 @dataclass(slots=True)
-class Changes:
-    """Instances in the order they were taken from in this round, and which are held for whom."""
-
-    log: list[Space] = field(default_factory=list)
-    holds: dict[int, Hold] = field(default_factory=dict)
-    """By the order of the instance."""
-
-
-@dataclass(slots=True)
-class Pool:
+class Option:
     """
-    Instances that could take one node each of a crowd, best fit first.
+    One fleet that a crowd may use.
 
-    A heap whose entries may be out of date: an instance's key only falls as it fills up, and
-    each fall is noticed from the log of changes, so the top is right once it agrees with its
-    instance. What does not fit is dropped for good; what is held for another run is set aside.
+    `demands` says what a node takes of each rack, or lacks there, by the rack's number; `takes`
+    has those of them that can take one.
     """
 
+    fleet: Fleet
+    demands: dict[int, Demand]
     takes: dict[int, Take]
-    """What a node takes, by the order of the instance; only instances where it fits empty."""
-    changes: Changes
-    heap: list[tuple[_Key, Space]] = field(default_factory=list)
-    aside: dict[int, Space] = field(default_factory=dict)
-    seen: int = 0
+    search: tuple[dict[int, Take], tuple[int, int]] | None = None
+    """What `Fleet.fitting` is asked with, once it has been."""
 
-    @classmethod
-    def of(cls, spaces: Sequence[tuple[Space, Take]], changes: Changes) -> Pool:
-        heap = [(space.tightness, space) for space, _ in spaces]
-        heapq.heapify(heap)
-        takes = {space.order: take for space, take in spaces}
-        return cls(takes, changes, heap, seen=len(changes.log))
+    @property
+    def possible(self) -> int:
+        """How many instances, in any state, could take a node when empty."""
+        return sum(len(rack.spaces) for rack in self.fleet.racks if rack.number in self.takes)
 
-    def pick(self, count: int, end_ms: int | None) -> list[Pick] | None:
-        """Choose `count` distinct instances, or None; a run that ends by `end_ms` may borrow."""
-        self._catch_up()
-        picks = self._pick_free(count)
-        if len(picks) < count:
-            picks.extend(self._pick_held(count - len(picks), end_ms))
-        if len(picks) == count:
-            return picks
-        for pick in picks:
-            if pick.loan is None:
-                heapq.heappush(self.heap, (pick.space.tightness, pick.space))
-        return None
+    @property
+    def ready(self) -> int:
+        """How many of these take jobs now."""
+        return sum(rack.ready for rack in self.fleet.racks if rack.number in self.takes)
 
-    def room(self) -> tuple[list[Space], list[Space]]:
-        """Return the instances that have room now: those free to take, and those held."""
-        self._catch_up()
-        spaces = {space.order: space for _, space in self.heap} | self.aside
-        free: list[Space] = []
-        held: list[Space] = []
-        for order in sorted(spaces):
-            space = spaces[order]
-            if space.free.choose(self.takes[order]) is not None:
-                (held if order in self.changes.holds else free).append(space)
-        return free, held
+    def able(self) -> Iterator[tuple[Space, Take]]:
+        """Yield the ready instances that could take a node when empty, in order of number."""
+        for space in self.fleet.spaces:
+            take = self.takes.get(space.rack.number)
+            if take is not None and space.is_ready:
+                yield space, take
 
-    def _catch_up(self) -> None:
-        log = self.changes.log
-        if self.seen == len(log):
+    def free(self) -> Iterator[Pick]:
+        """Yield places that are not held for anybody, best fit first."""
+        if self.search is None:
+            self.search = self._narrow()
+        takes, least = self.search
+        if not takes:
             return
-        for space in {space.order: space for space in log[self.seen :]}.values():
-            if space.order in self.takes:
-                heapq.heappush(self.heap, (space.tightness, space))
-        self.seen = len(log)
+        fleet = self.fleet
+        for space, take, gpus in fleet.fitting(takes, least):
+            yield Pick(fleet, space, take, gpus)
 
-    def _pick_free(self, count: int) -> list[Pick]:
-        picks: list[Pick] = []
-        chosen: set[int] = set()
-        while self.heap and len(picks) < count:
-            key, space = heapq.heappop(self.heap)
-            if key != space.tightness or space.order in chosen:
-                continue
-            if space.order in self.changes.holds:
-                self.aside[space.order] = space
-                continue
-            take = self.takes[space.order]
-            gpus = space.free.choose(take)
-            if gpus is not None:
-                chosen.add(space.order)
-                picks.append(Pick(space, take, gpus))
-        return picks
+    def _narrow(self) -> tuple[dict[int, Take], tuple[int, int]]:
+        """Leave out racks that surely have no room: within the round they never will again."""
+        takes = {
+            rack.number: self.takes[rack.number]
+            for rack in self.fleet.racks
+            if rack.number in self.takes and rack.may_have_room(self.takes[rack.number])
+        }
+        gpus = min((take.gpu_count for take in takes.values()), default=0)
+        cpu = min((take.cpu_millicores for take in takes.values()), default=0)
+        return takes, (gpus, cpu)
 
-    def _pick_held(self, count: int, end_ms: int | None) -> list[Pick]:
-        picks: list[Pick] = []
-        for space in sorted(self.aside.values(), key=lambda one: one.tightness):
-            if len(picks) == count:
-                break
-            take = self.takes[space.order]
-            loan = self.changes.holds[space.order].lend(space, take, end_ms)
+    def lent(self, end_ms: int | None) -> Iterator[Pick]:
+        """Yield places that are held for others and that a run ending by then may have."""
+        for space in sorted(self.fleet.held, key=lambda one: one.tightness):
+            take = self.takes.get(space.rack.number)
+            if take is None or space.hold is None:
+                continue
+            loan = space.hold.lend(space, take, end_ms)
             if loan is not None:
-                picks.append(Pick(space, take, loan.gpus, loan))
-        return picks
+                yield Pick(self.fleet, space, take, loan.gpus, loan)
+
+    def held(self) -> list[Space]:
+        """Return the instances that have room and are held for others."""
+        found = []
+        for space in self.fleet.held:
+            take = self.takes.get(space.rack.number)
+            if take is not None and space.free.choose(take) is not None:
+                found.append(space)
+        return found
 
 
 @dataclass(slots=True)
@@ -130,81 +107,102 @@ class Crowd:
     """
     All runs of a round with one requirement, number of nodes and choice of fleets.
 
-    `is_full` and `refused_end_ms` remember a failure: nothing is given back within a round, so
-    what was refused stays refused. The second is the earliest end that holds did not allow.
+    `is_full`, `is_refused` and `refused_end_ms` remember a failure: nothing is given back within
+    a round, so what was refused stays refused. The last is the earliest end that holds did not
+    allow; None with `is_refused`: only runs without a known end have asked.
     """
 
     requirement: Requirement
     nodes: int
-    fleets: tuple[Fleet, ...]
+    options: tuple[Option, ...]
     absent: tuple[str, ...]
     """Fleets that the document names and that have no instance yet."""
-    demands: Mapping[Shape, Demand]
-    changes: Changes
     is_full: bool = False
-    refused_end_ms: int | None = None
     is_refused: bool = False
+    refused_end_ms: int | None = None
     is_done_holding: bool = False
     """No fleet is left on which a run of this crowd could hold instances."""
-    _pools: list[Pool] | None = None
+    impossible: tuple[str, ...] | None = None
+    """Why no run of it can ever start; empty where one can, None before that was judged."""
+    groups: tuple[tuple[Option, ...], ...] = field(init=False)
+    """
+    Sets of fleets that could each take a whole run. A gang stays within one fleet: that is what
+    shares a network. Others may go anywhere.
+    """
 
-    def possible(self, fleet: Fleet) -> list[tuple[Space, Take]]:
-        """Return the instances of `fleet`, in any state, that could take a node when empty."""
-        found = []
-        for space in fleet.spaces:
-            demand = self.demands[space.shape]
-            if isinstance(demand, Take):
-                found.append((space, demand))
-        return found
-
-    def ready(self) -> list[list[tuple[Space, Take]]]:
-        """
-        Return the ready ones of these, in sets that could each take a whole run.
-
-        A gang stays within one fleet: that is what shares a network. Others may go anywhere.
-        """
-        by_fleet = [
-            [pair for pair in self.possible(fleet) if pair[0].is_ready] for fleet in self.fleets
-        ]
-        if self.nodes > 1:
-            return by_fleet
-        return [[pair for pairs in by_fleet for pair in pairs]]
+    def __post_init__(self) -> None:
+        many = tuple((option,) for option in self.options)
+        self.groups = many if self.nodes > 1 else (self.options,)
 
     def place(self, end_ms: int | None) -> list[Pick] | None:
         """Choose places for one run of the crowd that ends by `end_ms`, or None."""
         if self.is_full or self._is_refused(end_ms):
             return None
-        for pool in self.pools():
-            picks = pool.pick(self.nodes, end_ms)
+        for group in self.groups:
+            picks = self._pick(group, end_ms)
             if picks is not None:
                 return picks
-        if self.has_room():
-            self._refuse(end_ms)
-        else:
-            self.is_full = True
+        self._remember(end_ms)
         return None
 
-    def has_room(self) -> bool:
-        """Tell whether a run would fit if nothing were held for others."""
-        rooms = (pool.room() for pool in self.pools())
-        return any(len(free) + len(held) >= self.nodes for free, held in rooms)
+    def rooms(self) -> list[tuple[int, list[Space]]]:
+        """Count, for each group, places free to take, up to `nodes`; and list the held ones."""
+        return [
+            (
+                sum(1 for option in group for _ in islice(option.free(), self.nodes)),
+                [space for option in group for space in option.held()],
+            )
+            for group in self.groups
+        ]
 
-    def pools(self) -> list[Pool]:
-        if self._pools is None:
-            self._pools = [Pool.of(spaces, self.changes) for spaces in self.ready()]
-        return self._pools
+    def _pick(self, group: tuple[Option, ...], end_ms: int | None) -> list[Pick] | None:
+        """Prefer places that are free; borrow held ones only for what is missing."""
+        if self.nodes == 1:
+            return self._pick_one(group, end_ms)
+        (option,) = group
+        picks = list(islice(option.free(), self.nodes))
+        if len(picks) < self.nodes:
+            picks.extend(islice(option.lent(end_ms), self.nodes - len(picks)))
+        return picks if len(picks) == self.nodes else None
+
+    def _pick_one(self, group: tuple[Option, ...], end_ms: int | None) -> list[Pick] | None:
+        best: Pick | None = None
+        for option in group:
+            pick = next(option.free(), None)
+            if pick is not None and (best is None or pick.space.tightness < best.space.tightness):
+                best = pick
+        if best is None:
+            loans = (next(option.lent(end_ms), None) for option in group)
+            best = next((loan for loan in loans if loan is not None), None)
+        return None if best is None else [best]
+
+    def _remember(self, end_ms: int | None) -> None:
+        """Note a failure, so that the next run of the crowd need not look."""
+        if all(free + len(held) < self.nodes for free, held in self.rooms()):
+            self.is_full = True
+        else:
+            self.is_refused = True
+            earliest = self.refused_end_ms
+            if end_ms is not None and (earliest is None or end_ms < earliest):
+                self.refused_end_ms = end_ms
+        for option in self.options:
+            # The look has cost as much; with these, crowds that need more are told at once.
+            for rack in option.fleet.racks:
+                rack.measure()
 
     def _is_refused(self, end_ms: int | None) -> bool:
         if not self.is_refused:
             return False
         return end_ms is None or (self.refused_end_ms is not None and end_ms >= self.refused_end_ms)
 
-    def _refuse(self, end_ms: int | None) -> None:
-        self.is_refused = True
-        if end_ms is not None and (self.refused_end_ms is None or end_ms < self.refused_end_ms):
-            self.refused_end_ms = end_ms
+
+def make_crowd(
+    requirement: Requirement, nodes: int, fleets: tuple[Fleet, ...], absent: tuple[str, ...]
+) -> Crowd:
+    return Crowd(requirement, nodes, tuple(_option(requirement, one) for one in fleets), absent)
 
 
-def measure_all(requirement: Requirement, fleets: Sequence[Fleet]) -> dict[Shape, Demand]:
-    shapes = {space.shape for fleet in fleets for space in fleet.spaces}
-    return {shape: measure(requirement, shape) for shape in shapes}
+def _option(requirement: Requirement, fleet: Fleet) -> Option:
+    demands = {rack.number: measure(requirement, rack.shape) for rack in fleet.racks}
+    takes = {number: one for number, one in demands.items() if isinstance(one, Take)}
+    return Option(fleet, demands, takes)

@@ -6,15 +6,15 @@ Figures are those at the end of a round, so that all who wait speak of the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fleetform.model import figures
 from fleetform.model.decision import Waiting
-from fleetform.model.instance import Gpu, InstanceState
+from fleetform.model.instance import InstanceState
 from fleetform.model.run import GpuRequirement, Requirement
-from fleetform.schedule.crowd import Crowd
+from fleetform.schedule.crowd import Crowd, Option
 from fleetform.schedule.demand import Lack, Take, gpu_kind
-from fleetform.schedule.space import Fleet, Space
+from fleetform.schedule.space import Fleet, Rack, Space
 
 _RESOURCES = ("cpu", "memory", "disk", "gpu")
 
@@ -26,39 +26,37 @@ def impossible_reasons(crowd: Crowd) -> tuple[str, ...]:
     """
     Say why no declared capacity, in any state, can ever take a run of the crowd.
 
-    Empty where some fleet can, or where no fleet has an instance yet: then nothing is known.
+    Empty where some fleet can, or where one that it may use has no instance yet: then too
+    little is known.
     """
-    if not crowd.fleets or crowd.absent:
+    if not crowd.options or crowd.absent:
+        return ()
+    possible = [option.possible for option in crowd.options]
+    if max(possible) >= crowd.nodes:
         return ()
     reasons: list[str] = []
-    able = 0
-    for fleet in crowd.fleets:
-        count = len(crowd.possible(fleet))
-        if count >= crowd.nodes:
-            return ()
-        able += count
-        reasons.extend(_fleet_reasons(crowd, fleet, count))
-    if crowd.nodes == 1 and able:
-        return ()
+    for option in crowd.options:
+        reasons.extend(_fleet_reasons(crowd, option))
     return tuple(reasons)
 
 
-def _fleet_reasons(crowd: Crowd, fleet: Fleet, able: int) -> list[str]:
-    if able:
+def _fleet_reasons(crowd: Crowd, option: Option) -> list[str]:
+    fleet, possible = option.fleet, option.possible
+    if possible:
         return [
             f"needs {crowd.nodes} instances at once; fleet {fleet.name} has {len(fleet.spaces)}"
-            + ("" if able == len(fleet.spaces) else f", of which {able} are large enough")
+            + ("" if possible == len(fleet.spaces) else f", of which {possible} are large enough")
         ]
     by_resource: dict[tuple[str, bool], list[Lack]] = {}
-    for space in fleet.spaces:
-        demand = crowd.demands[space.shape]
+    for rack in fleet.racks:
+        demand = option.demands[rack.number]
         assert not isinstance(demand, Take), (fleet.name, demand)
         for lack in demand:
             by_resource.setdefault((lack.resource, lack.excess), []).append(lack)
     everywhere = [
         _lack_sentence(crowd.requirement, fleet, lacks)
         for _, lacks in sorted(by_resource.items())
-        if len(lacks) == len(fleet.spaces)
+        if len(lacks) == len(fleet.racks)
     ]
     if everywhere:
         return everywhere
@@ -91,26 +89,29 @@ def _lack_sentence(requirement: Requirement, fleet: Fleet, lacks: Sequence[Lack]
 
 def waiting_reasons(crowd: Crowd) -> tuple[Waiting, ...]:
     """Say what a run of the crowd lacks at this moment; empty where it could start."""
-    if not crowd.fleets:
+    if not crowd.options:
         return (Waiting("fleet-not-ready", _no_instances(crowd.absent)),)
-    ready = crowd.ready()
-    if all(len(spaces) < crowd.nodes for spaces in ready):
-        return tuple(Waiting("fleet-not-ready", _not_ready(crowd, fleet)) for fleet in crowd.fleets)
-    rooms = [pool.room() for pool in crowd.pools()]
-    if any(len(free) >= crowd.nodes for free, _ in rooms):
-        return ()
-    if any(len(free) + len(held) >= crowd.nodes for free, held in rooms):
-        return _held_reasons(crowd, [space for _, held in rooms for space in held])
+    if all(sum(option.ready for option in group) < crowd.nodes for group in crowd.groups):
+        return tuple(
+            Waiting("fleet-not-ready", _not_ready(crowd, option)) for option in crowd.options
+        )
+    if not crowd.is_full:
+        rooms = crowd.rooms()
+        if any(free >= crowd.nodes for free, _ in rooms):
+            return ()
+        if any(free + len(held) >= crowd.nodes for free, held in rooms):
+            return _held_reasons([space for _, held in rooms for space in held])
     reasons: list[Waiting] = []
-    for fleet in crowd.fleets:
-        reasons.extend(_crowded(crowd, fleet))
+    for option in crowd.options:
+        reasons.extend(_crowded(crowd, option))
     return tuple(reasons)
 
 
-def _held_reasons(crowd: Crowd, held: Sequence[Space]) -> tuple[Waiting, ...]:
+def _held_reasons(held: Sequence[Space]) -> tuple[Waiting, ...]:
     ahead: dict[str, tuple[int, list[str]]] = {}
     for space in held:
-        run = crowd.changes.holds[space.order].run
+        assert space.hold is not None, space.instance.name
+        run = space.hold.run
         _, instances = ahead.setdefault(run.name, (run.template.priority, []))
         instances.append(space.instance.name)
     return tuple(
@@ -123,17 +124,18 @@ def _held_reasons(crowd: Crowd, held: Sequence[Space]) -> tuple[Waiting, ...]:
     )
 
 
-def _not_ready(crowd: Crowd, fleet: Fleet) -> str:
-    able = crowd.possible(fleet)
-    ready = sum(1 for space, _ in able if space.is_ready)
+def _not_ready(crowd: Crowd, option: Option) -> str:
     states: dict[InstanceState, int] = {}
-    for space, _ in able:
-        if not space.is_ready:
-            states[space.instance.state] = states.get(space.instance.state, 0) + 1
+    for rack in option.fleet.racks:
+        if rack.number in option.takes and rack.ready < len(rack.spaces):
+            for space in rack.spaces:
+                if not space.is_ready:
+                    states[space.instance.state] = states.get(space.instance.state, 0) + 1
     rest = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    ready = option.ready
     return (
-        f"needs {figures.counted(crowd.nodes, 'instance')} of fleet {fleet.name};"
-        f" {ready} of {len(able)} that could take it {'is' if ready == 1 else 'are'} ready"
+        f"needs {figures.counted(crowd.nodes, 'instance')} of fleet {option.fleet.name};"
+        f" {ready} of {option.possible} that could take it {'is' if ready == 1 else 'are'} ready"
         + (f" ({rest})" if rest else "")
     )
 
@@ -146,59 +148,55 @@ def _no_instances(absent: Sequence[str]) -> str:
     return f"fleets {_listed(absent)} have no instance yet"
 
 
-def _crowded(crowd: Crowd, fleet: Fleet) -> list[Waiting]:
+def _crowded(crowd: Crowd, option: Option) -> list[Waiting]:
     """Compare what a node needs with the most that one instance of the fleet has free."""
-    able = [pair for pair in crowd.possible(fleet) if pair[0].is_ready]
-    if len(able) < crowd.nodes:
-        return [Waiting("fleet-not-ready", _not_ready(crowd, fleet))]
+    fleet = option.fleet
+    if option.ready < crowd.nodes:
+        return [Waiting("fleet-not-ready", _not_ready(crowd, option))]
+    for rack in fleet.racks:
+        rack.measure()
     if crowd.nodes > 1:
-        room = sum(1 for space, take in able if space.free.choose(take) is not None)
+        room = sum(1 for space, take in option.able() if space.free.choose(take) is not None)
         if room:
             return [
                 Waiting(
                     "gang",
                     f"needs {crowd.nodes} instances at once;"
-                    f" {room} of {len(able)} of fleet {fleet.name} have room now",
+                    f" {room} of {option.ready} of fleet {fleet.name} have room now",
                 )
             ]
-    if all(space.shape.sharing == "whole" for space, _ in able):
-        return [Waiting("resources", _none_whole(crowd, fleet, len(able)))]
-    short = {
-        resource: sentence
+    racks = [rack for rack in fleet.racks if rack.number in option.takes and rack.ready]
+    if all(rack.shape.sharing == "whole" for rack in racks):
+        return [Waiting("resources", _none_whole(crowd, option))]
+    accounts = {
+        resource: [_account(resource, rack, option.takes[rack.number]) for rack in racks]
         for resource in _RESOURCES
-        if (sentence := _shortage(crowd.requirement, fleet, able, resource))
+    }
+    short = {
+        resource: _shortage(crowd.requirement, fleet, resource, amounts)
+        for resource, amounts in accounts.items()
+        if all(free < need for need, free, _ in amounts)
     }
     if "cpu" in short and crowd.requirement.memory_min_bytes is None:
         # Its memory is the share that goes with its CPUs: that would say the same twice.
         short.pop("memory", None)
     if not short:
-        needs = _needs(crowd.requirement, able)
-        return [
-            Waiting(
-                "resources",
-                f"needs {_listed(needs)} on one instance;"
-                f" none of fleet {fleet.name} has all of it free",
-            )
-        ]
+        return [Waiting("resources", _not_together(crowd.requirement, fleet, accounts))]
     return [Waiting("resources", sentence) for sentence in short.values()]
 
 
-def _none_whole(crowd: Crowd, fleet: Fleet, able: int) -> str:
+def _none_whole(crowd: Crowd, option: Option) -> str:
     return (
         f"needs {figures.counted(crowd.nodes, 'whole instance')};"
-        f" all {able} of fleet {fleet.name} that could take it are in use"
+        f" all {option.ready} of fleet {option.fleet.name} that could take it are in use"
     )
 
 
 def _shortage(
-    requirement: Requirement, fleet: Fleet, able: Sequence[tuple[Space, Take]], resource: str
+    requirement: Requirement, fleet: Fleet, resource: str, amounts: Sequence[tuple[int, int, int]]
 ) -> str:
-    """Return a sentence where no instance has enough of `resource`, whatever else it has."""
-    accounts = [_account(resource, space, take) for space, take in able]
-    if any(free >= need for need, free, _ in accounts):
-        return ""
-    # The first of those that have most free, in order of the fleet.
-    need, free, total = max(accounts, key=lambda account: account[1])
+    # The first of those with most free.
+    need, free, total = max(amounts, key=lambda amount: amount[1])
     return (
         f"needs {_need(requirement, resource, need)};"
         f" the most that is free on one instance of fleet {fleet.name} is"
@@ -206,30 +204,43 @@ def _shortage(
     )
 
 
-def _account(resource: str, space: Space, take: Take) -> tuple[int, int, int]:
-    """Return what a node takes of `resource`, what is free of it, and what there is in all."""
-    free, instance = space.free, space.instance
+def _not_together(
+    requirement: Requirement, fleet: Fleet, accounts: dict[str, list[tuple[int, int, int]]]
+) -> str:
+    needs = [
+        _need(requirement, resource, amounts[0][0])
+        for resource, amounts in accounts.items()
+        if amounts[0][0]
+    ]
+    return f"needs {_listed(needs)} on one instance; none of fleet {fleet.name} has all of it free"
+
+
+def _account(resource: str, rack: Rack, take: Take) -> tuple[int, int, int]:
+    """Return what a node takes of `resource`, the most that is free on one, and what one has."""
+    cpu, memory, disk, _, _ = rack.ceiling
+    shape = rack.shape
     match resource:
         case "cpu":
-            return take.cpu_millicores, free.cpu_millicores, instance.cpu_millicores
+            return take.cpu_millicores, cpu, shape.cpu_millicores
         case "memory":
-            return take.memory_bytes, free.memory_bytes, instance.memory_bytes
+            return take.memory_bytes, memory, shape.memory_bytes
         case "disk":
-            return take.disk_bytes, free.disk_bytes, instance.disk_bytes
+            return take.disk_bytes, disk, shape.disk_bytes
         case _:
-            matching = _matching(free.gpus, take), _matching(instance.gpus, take)
-            return (take.gpu_count, *matching)
+            return _account_gpus(rack, take)
 
 
-def _matching(gpus: Iterable[Gpu], take: Take) -> int:
+def _account_gpus(rack: Rack, take: Take) -> tuple[int, int, int]:
+    if not take.gpu_count:
+        return 0, 0, len(rack.shape.gpus)
     kinds = take.gpu_kinds
-    return sum(1 for gpu in gpus if kinds is None or gpu_kind(gpu) in kinds)
-
-
-def _needs(requirement: Requirement, able: Sequence[tuple[Space, Take]]) -> list[str]:
-    space, take = able[0]
-    amounts = {name: _account(name, space, take)[0] for name in _RESOURCES}
-    return [_need(requirement, name, amount) for name, amount in amounts.items() if amount]
+    free = max(
+        sum(1 for gpu in space.free.gpus if kinds is None or gpu_kind(gpu) in kinds)
+        for space in rack.spaces
+        if space.is_ready
+    )
+    total = sum(1 for kind in rack.shape.gpus if kinds is None or kind in kinds)
+    return take.gpu_count, free, total
 
 
 # -- words ----------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
-from fleetform.schedule.crowd import Changes, Crowd, Pick, measure_all
+from fleetform.schedule.crowd import Crowd, Pick, make_crowd
 from fleetform.schedule.dependencies import Dependencies
-from fleetform.schedule.holds import choose_hold
+from fleetform.schedule.holds import Hold, choose_hold
 from fleetform.schedule.policies import Policies
 from fleetform.schedule.queue import Queue, end_after
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
-from fleetform.schedule.space import Fleet, Space, build_fleets
+from fleetform.schedule.space import Fleet, build_fleets
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
@@ -49,11 +49,9 @@ class Round:
         self._policies = policies
         self._now_ms = now_ms
         self._fleets = build_fleets(instances, queue.allocations, queue.ends_at_ms, now_ms)
-        self._changes = Changes()
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
         self._crowds: dict[_CrowdKey, Crowd] = {}
-        self._impossible: dict[int, tuple[str, ...]] = {}
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
         """Fleets on which a run already holds instances."""
@@ -137,19 +135,14 @@ class Round:
     # -- room -------------------------------------------------------------------------------
 
     def _crowd_of(self, template: Template) -> Crowd:
-        volumes = tuple(mount.name for mount in template.volumes)
+        mounts = template.volumes
+        volumes = tuple([mount.name for mount in mounts]) if mounts else ()
         key = (template.fleets, volumes, template.nodes, template.requirement)
         crowd = self._crowds.get(key)
         if crowd is None:
             fleets = self._allowed(template.fleets, self._volume_fleets(volumes))
-            crowd = Crowd(
-                requirement=template.requirement,
-                nodes=template.nodes,
-                fleets=fleets,
-                absent=tuple(name for name in template.fleets if name not in self._fleets),
-                demands=measure_all(template.requirement, fleets),
-                changes=self._changes,
-            )
+            absent = tuple(name for name in template.fleets if name not in self._fleets)
+            crowd = make_crowd(template.requirement, template.nodes, fleets, absent)
             self._crowds[key] = crowd
         return crowd
 
@@ -168,11 +161,9 @@ class Round:
         )
 
     def _impossible_reasons(self, template: Template, crowd: Crowd) -> tuple[str, ...]:
-        known = self._impossible.get(id(crowd))
-        if known is None:
-            known = self._volume_conflict(template) or impossible_reasons(crowd)
-            self._impossible[id(crowd)] = known
-        return known
+        if crowd.impossible is None:
+            crowd.impossible = self._volume_conflict(template) or impossible_reasons(crowd)
+        return crowd.impossible
 
     def _volume_conflict(self, template: Template) -> tuple[str, ...]:
         """A volume's data is on one fleet's hosts: runs that mount it go there or nowhere."""
@@ -194,7 +185,7 @@ class Round:
         if picks is None:
             self._hold(run, crowd)
             return None
-        shares = tuple(self._take(rank, pick, end_ms) for rank, pick in enumerate(picks))
+        shares = tuple([self._take(rank, pick, end_ms) for rank, pick in enumerate(picks)])
         group = run.template.concurrency_group
         if group:
             self._places[group] = self._places.get(group, 0) + 1
@@ -202,10 +193,9 @@ class Round:
 
     def _take(self, rank: int, pick: Pick, end_ms: int | None) -> Share:
         space, take = pick.space, pick.take
-        space.take(take, pick.gpus, end_ms)
-        self._changes.log.append(space)
+        held = pick.fleet.take(space, take, pick.gpus, end_ms)
         if pick.loan is not None and pick.loan.spare is not None:
-            pick.loan.spare.remove(space.held[-1])
+            pick.loan.spare.remove(held)
         return Share(
             rank=rank,
             instance_uid=space.instance.uid,
@@ -224,8 +214,13 @@ class Round:
         if crowd.is_done_holding:
             return
         choices = [
-            [pair for pair in spaces if pair[0].instance.fleet not in self._headed]
-            for spaces in crowd.ready()
+            [
+                pair
+                for option in group
+                if option.fleet.name not in self._headed
+                for pair in option.able()
+            ]
+            for group in crowd.groups
         ]
         chosen = choose_hold(run, choices, self._now_ms)
         if chosen is None:
@@ -233,16 +228,16 @@ class Round:
             crowd.is_done_holding = True
             return
         hold, spaces = chosen
-        self._headed.update(space.instance.fleet for space in spaces)
-        for space in self._kept(spaces):
-            self._changes.holds[space.order] = hold
-
-    def _kept(self, spaces: Sequence[Space]) -> Iterable[Space]:
-        """Return what runs behind a head stay off: without backfill, the whole of its fleet."""
-        if self._policies.backfill:
-            return spaces
-        fleets = dict.fromkeys(space.instance.fleet for space in spaces)
-        return (space for name in fleets for space in self._fleets[name].spaces)
+        for name in dict.fromkeys(space.instance.fleet for space in spaces):
+            self._headed.add(name)
+            fleet = self._fleets[name]
+            kept = spaces
+            if not self._policies.backfill:
+                # Runs behind stay off the whole fleet, and nothing is lent.
+                hold = Hold(run, None)
+                kept = tuple(space for space in fleet.spaces if space.is_ready)
+            for space in kept:
+                fleet.keep(space, hold)
 
     def _explain(
         self, waiting: Sequence[tuple[Run, Crowd, tuple[Waiting, ...]]]

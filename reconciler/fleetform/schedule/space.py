@@ -1,17 +1,32 @@
 """
 What is free on each instance while a round decides; mutable, and of one round only.
 
-Within a round units are only ever taken, never given back. So what does not fit an instance
-once does not fit it again, and that is what lets `candidates` forget it.
+Within a round units are only ever taken, never given back. So what has no room once has none
+for the rest of the round, and that is what lets `crowd` skip runs that ask for the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
 from fleetform.schedule.demand import Shape, Take, gpu_kind, shape_of
+
+if TYPE_CHECKING:
+    from fleetform.schedule.holds import Hold
+
+Tightness = tuple[int, int, int, int]
+"""
+Sort key of best fit: free GPUs, CPU, memory, and the instance's order. The least free comes
+first, and GPUs weigh most.
+
+What a run takes is the same on all instances of a shape, so that comparing what is free compares
+what would be left over. Runs without GPUs thus keep off hosts with free GPUs, and large holes
+stay for large runs.
+"""
 
 
 @dataclass(slots=True)
@@ -73,41 +88,142 @@ class Free:
 
 @dataclass(slots=True)
 class Space:
-    """One instance in this round; `order` is its place among all, for ties."""
+    """
+    One instance in this round.
+
+    `order` is its place among all, for ties. `hold` says for whom it is kept free, if it is.
+    """
 
     order: int
     instance: Instance
-    shape: Shape
+    rack: Rack
     free: Free
     is_ready: bool
     held: list[Held] = field(default_factory=list)
+    hold: Hold | None = None
 
     @property
-    def tightness(self) -> tuple[int, int, int, int]:
-        """
-        Sort key of best fit: the least free comes first, and GPUs weigh most.
-
-        What a run takes is the same on all instances of a shape, so that comparing what is
-        free compares what would be left over. Runs without GPUs thus keep off hosts with free
-        GPUs, and large holes stay for large runs.
-        """
+    def tightness(self) -> Tightness:
         free = self.free
         return (len(free.gpus), free.cpu_millicores, free.memory_bytes, self.order)
 
-    def take(self, take: Take, gpus: tuple[str, ...], end_ms: int | None) -> None:
-        held = Held(
-            take.cpu_millicores, take.memory_bytes, take.disk_bytes, gpus, take.blocks, end_ms
+
+@dataclass(slots=True)
+class Rack:
+    """
+    Instances of one fleet that are alike when empty: what fits one fits all of them.
+
+    `ceiling` has the most of each unit that is free on any of its ready instances. It may be
+    out of date, and is then too high, because units are only taken: what exceeds it has no
+    room, what does not is looked for.
+    """
+
+    number: int
+    shape: Shape
+    spaces: list[Space] = field(default_factory=list)
+    ready: int = 0
+    ceiling: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
+    is_dirty: bool = True
+
+    def may_have_room(self, take: Take) -> bool:
+        cpu, memory, disk, gpus, blocks = self.ceiling
+        return (
+            take.cpu_millicores <= cpu
+            and take.memory_bytes <= memory
+            and take.disk_bytes <= disk
+            and take.gpu_count <= gpus
+            and take.blocks <= blocks
         )
-        self.free.remove(held)
-        self.held.append(held)
+
+    def measure(self) -> None:
+        """Bring the ceiling up to date."""
+        if not self.is_dirty:
+            return
+        frees = [space.free for space in self.spaces if space.is_ready]
+        if frees:
+            self.ceiling = (
+                max(free.cpu_millicores for free in frees),
+                max(free.memory_bytes for free in frees),
+                max(free.disk_bytes for free in frees),
+                max(len(free.gpus) for free in frees),
+                max(free.blocks for free in frees),
+            )
+        self.is_dirty = False
 
 
 @dataclass(slots=True)
 class Fleet:
-    """The instances of one fleet, in order of number."""
+    """
+    The instances of one fleet, in order of number.
+
+    `shelf` has the ready ones that are not held, best fit first; `take` and `keep` are all that
+    may change what is free, because they keep it in order.
+    """
 
     name: str
     spaces: list[Space] = field(default_factory=list)
+    racks: list[Rack] = field(default_factory=list)
+    held: list[Space] = field(default_factory=list)
+    shelf: list[Tightness] = field(default_factory=list)
+    by_order: dict[int, Space] = field(default_factory=dict)
+
+    def fill_shelf(self) -> None:
+        self.by_order = {space.order: space for space in self.spaces}
+        self.shelf = sorted(space.tightness for space in self.spaces if space.is_ready)
+        for rack in self.racks:
+            rack.measure()
+
+    def fitting(
+        self, takes: Mapping[int, Take], least: tuple[int, int]
+    ) -> Iterator[tuple[Space, Take, tuple[str, ...]]]:
+        """
+        Yield the instances on the shelf that have room, best fit first, with the GPUs to give.
+
+        `takes` says what is taken, by the number of the rack; `least` has the fewest GPUs and
+        the least CPU among them, where the search may begin.
+        """
+        shelf, by_order = self.shelf, self.by_order
+        cpu = least[1]
+        place = bisect_left(shelf, least)
+        while place < len(shelf):
+            gpus, has_cpu, _, order = shelf[place]
+            if has_cpu < cpu:
+                # Past those with fewer CPUs, within the same number of free GPUs.
+                place = bisect_left(shelf, (gpus, cpu), place)
+                continue
+            space = by_order[order]
+            take = takes.get(space.rack.number)
+            if take is not None:
+                chosen = space.free.choose(take)
+                if chosen is not None:
+                    yield space, take, chosen
+            place += 1
+
+    def take(self, space: Space, take: Take, gpus: tuple[str, ...], end_ms: int | None) -> Held:
+        """Allot units; iterators of `fitting` are void afterwards."""
+        before = space.tightness
+        held = Held(
+            take.cpu_millicores, take.memory_bytes, take.disk_bytes, gpus, take.blocks, end_ms
+        )
+        space.free.remove(held)
+        space.held.append(held)
+        space.rack.is_dirty = True
+        if space.hold is None:
+            self._unshelve(before)
+            insort(self.shelf, space.tightness)
+        return held
+
+    def keep(self, space: Space, hold: Hold) -> None:
+        """Take a ready instance off the shelf: only what `hold` lends is taken from it now."""
+        assert space.hold is None, space.instance.name
+        self._unshelve(space.tightness)
+        space.hold = hold
+        self.held.append(space)
+
+    def _unshelve(self, key: Tightness) -> None:
+        place = bisect_left(self.shelf, key)
+        assert self.shelf[place] == key, key
+        del self.shelf[place]
 
 
 def capacity(instance: Instance) -> Free:
@@ -134,28 +250,32 @@ def build_fleets(
     """
     fleets: dict[str, Fleet] = {}
     by_uid: dict[str, Space] = {}
-    shapes: dict[Shape, Shape] = {}
+    racks: dict[tuple[str, Shape], Rack] = {}
     gone = (InstanceState.TERMINATING, InstanceState.TERMINATED)
     lasting = [one for one in instances if one.state not in gone]
     for order, instance in enumerate(sorted(lasting, key=_place)):
+        fleet = fleets.setdefault(instance.fleet, Fleet(instance.fleet))
         shape = shape_of(instance)
-        space = Space(
-            order,
-            instance,
-            shapes.setdefault(shape, shape),
-            capacity(instance),
-            instance.state is InstanceState.READY,
-        )
+        rack = racks.get((fleet.name, shape))
+        if rack is None:
+            rack = racks[fleet.name, shape] = Rack(len(racks), shape)
+            fleet.racks.append(rack)
+        is_ready = instance.state is InstanceState.READY
+        space = Space(order, instance, rack, capacity(instance), is_ready)
+        rack.spaces.append(space)
+        rack.ready += is_ready
+        fleet.spaces.append(space)
         by_uid[instance.uid] = space
-        fleets.setdefault(instance.fleet, Fleet(instance.fleet)).spaces.append(space)
     for allocation in allocations:
         holder = by_uid.get(allocation.instance_uid)
         if holder is not None:
-            _hold(holder, allocation, ends_at_ms.get(allocation.run_uid), now_ms)
+            _allot(holder, allocation, ends_at_ms.get(allocation.run_uid), now_ms)
+    for fleet in fleets.values():
+        fleet.fill_shelf()
     return fleets
 
 
-def _hold(space: Space, allocation: Allocation, end_ms: int | None, now_ms: int) -> None:
+def _allot(space: Space, allocation: Allocation, end_ms: int | None, now_ms: int) -> None:
     space.free.remove(allocation)
     space.held.append(
         Held(

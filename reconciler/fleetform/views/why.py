@@ -17,10 +17,10 @@ _ADVICE = {
     "concurrency": "raise `concurrency.limit` (or the `%` of `array`) to run more at once",
     "resources": "it starts when enough is given back; `fleetform ps` shows who holds what",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
-    "fleet-not-ready": "`fleetform ps --fleets` shows the hosts and what keeps them",
+    "fleet-not-ready": "`fleetform fleet` shows the hosts and what keeps them",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
-    "recovering": "`fleetform state rebuild` reads what exists and ends the recovery",
+    "recovering": "nothing starts before every host has told what it runs; `fleetform fleet` shows them",
 }
 """What a person can do about each reason; a code that is missing needs nothing done."""
 
