@@ -41,16 +41,16 @@ def test_unit_tests_mirror_modules():
     """
     A test's path says what it tests, so that nobody searches for either.
 
-    A room's address is one folder, `agents_protocol`; `test_plain_many` is of `plain`, and
-    `test_promises` of the room as a whole.
+    A room's address is one folder, `agents_protocol`; `test_plain_many` is of `plain`. Of a room
+    as a whole are `test_promises`, and what is named after the room.
     """
     unit = HOUSE / "tests" / "unit"
     strays = []
     for test in sorted(unit.rglob("test_*.py")):
-        if test.name == "test_promises.py":
-            continue
         room, *below = test.relative_to(unit).with_suffix("").parts
         folder = Path(*room.split("_"), *below[:-1])
+        if below[-1] in {"test_promises", f"test_{folder.name}"}:
+            continue
         words = below[-1].removeprefix("test_").split("_")
         names = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
         if not any(is_module(folder / name) for name in names):
