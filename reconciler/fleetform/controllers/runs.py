@@ -8,6 +8,7 @@ crash between any two leaves rows that the next manager goes on from.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from fleetform.controllers.nursery import Nursery
 from fleetform.lifecycle import Due, advance, due, job_request
 from fleetform.model.decision import Decisions, Finish, Next, Wait
 from fleetform.model.instance import Instance
-from fleetform.model.ports import BlobStore, Clock, Gate, Ledger, Progress
+from fleetform.model.ports import BlobStore, Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run, RunState, RunUid
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.contract.hosts import Host
@@ -71,7 +72,7 @@ class RunController:
         self._shown: dict[RunUid, RunState] = {}
         self._sent: dict[tuple[JobKey, int, Due], int] = {}
         self._blobs_there: dict[str, set[str]] = {}
-        self._volume_paths: dict[str, str] | None = None
+        self._volume_paths: asyncio.Future[Mapping[str, str]] | None = None
         self._deadline_check_ms = 0
         self._forgotten: list[JobKey] = []
         self._refused: list[tuple[str, JobRecord]] = []
@@ -319,6 +320,11 @@ class RunController:
         except ProviderError:
             # The connection is gone; its keeper says hello again and rows are compared anew.
             self._sent.pop(mark, None)
+        except LedgerUnavailable:
+            # The round meets the same and waits; then this message is due once more.
+            self._volume_paths = None
+            self._sent.pop(mark, None)
+            self.reload()
 
     async def _prepare(
         self, run: Run, attempt: Attempt, job: Job, session: Session, host: Host
@@ -328,7 +334,7 @@ class RunController:
             for one in (other.key for other in attempt.jobs)
             if (instance := self._instance_of(attempt.jobs[one.rank])) is not None
         }
-        request = job_request(run, attempt, job, peers, await self._paths())
+        request = job_request(run, attempt, job, peers, await self._paths(run))
         try:
             await self._send_blobs(session, host, [entry.sha256 for entry in request.files])
         except PermanentError as problem:
@@ -370,16 +376,22 @@ class RunController:
             await host.put_blob(digest, self._blobs.path(digest))
         there.update(wanted)
 
-    async def _paths(self) -> Mapping[str, str]:
+    async def _paths(self, run: Run) -> Mapping[str, str]:
         """Return where each volume lies on its hosts; read once until somebody applies."""
+        if not run.template.volumes:
+            return {}
         if self._volume_paths is None:
-            live = await self._gate(self._ledger.read_live)
-            self._volume_paths = {
-                key.name: self._hosts.volume_path(json.loads(resource.document)["path"])
-                for key, resource in live.resources.items()
-                if key.kind == "volume"
-            }
-        return self._volume_paths
+            # A task, so that all who prepare at once wait for one reading.
+            self._volume_paths = asyncio.ensure_future(self._read_volume_paths())
+        return await asyncio.shield(self._volume_paths)
+
+    async def _read_volume_paths(self) -> Mapping[str, str]:
+        live = await self._gate(self._ledger.read_live)
+        return {
+            key.name: self._hosts.volume_path(json.loads(resource.document)["path"])
+            for key, resource in live.resources.items()
+            if key.kind == "volume"
+        }
 
     def _instance_of(self, job: Job) -> Instance | None:
         session = self._hosts.session(job.instance_uid)
