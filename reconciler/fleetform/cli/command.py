@@ -22,9 +22,9 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 class Command(click.Command):
     """A command whose help ends in examples: pairs of what to type and what it does."""
 
-    def __init__(self, *args: Any, examples: Examples = (), **kwargs: Any) -> None:
+    def __init__(self, name: str | None = None, *, examples: Examples = (), **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", _SETTINGS)
-        super().__init__(*args, **kwargs)
+        super().__init__(name, **kwargs)
         self.examples = tuple(examples)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -32,14 +32,17 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A noun with verbs below it: `fleet list`, `fleet show`."""
+    """A noun with verbs below it: `fleet list`, `fleet show`. Without a verb it lists."""
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: Examples = (), **kwargs: Any) -> None:
+    def __init__(self, name: str | None = None, *, examples: Examples = (), **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", _SETTINGS)
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, no_args_is_help=False, **kwargs)
         self.examples = tuple(examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["list"])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)

@@ -142,7 +142,8 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(fleetform, {}, "fleetform", "_FLEETFORM_COMPLETE", instruction)
-    typed = list(sys.argv[1:] if arguments is None else arguments)
+    # Nothing typed is a question: what can be typed?
+    typed = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with fleetform.make_context("fleetform", typed) as ctx:
             result: Any = fleetform.invoke(ctx)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.failure import Refused
+from fleetform.cli.screen import Screen
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
 
 # A refusal that lists a thousand elements helps nobody.
 _NAMES_SHOWN_MAX = 5
+# As many lines as one still looks through.
+_LINES_MAX = 20
 
 
 def one_run(reader: Reader, name: str) -> RunHistory:
@@ -61,6 +64,15 @@ def some(names: Sequence[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names[:_NAMES_SHOWN_MAX])
     more = len(names) - _NAMES_SHOWN_MAX
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def say_of_each(out: Screen, names: Sequence[str], what: str) -> None:
+    """Write `train: runs again` for each; of a thousand elements the first few and a count."""
+    shown = names if len(names) <= _LINES_MAX else names[:_NAMES_SHOWN_MAX]
+    for name in shown:
+        out.line(f"{name}: {what}")
+    if len(shown) < len(names):
+        out.line(f"and {len(names) - len(shown)} more")
 
 
 def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -60,11 +60,11 @@ def show_interrupted(workspace: Workspace) -> None:
 
 
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
-    from fleetform.views.runs import run_rows, runs_table
+    from fleetform.views.runs import in_order, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
 
     now_ms = SystemClock().now_ms()
-    ordered = sorted(runs, key=lambda each: each.run.state is RunState.DONE)
+    ordered = sorted(in_order(runs), key=lambda each: each.run.state is RunState.DONE)
     shown = ordered if len(ordered) <= _ROWS_MAX else [
         each for each in ordered if each.run.state is not RunState.DONE
     ][:_ROWS_MAX]  # fmt: skip

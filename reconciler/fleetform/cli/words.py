@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from fleetform.model.plan import Step
 
+NOBODY_DRIVES = "nobody drives the runs now; `fleetform apply` or `fleetform serve` takes them up"
+"""Said where something is not over and no process of ours would bring it to its end."""
+
 _DONE = {
     "fleet.make": "made",
     "fleet.update": "updated",

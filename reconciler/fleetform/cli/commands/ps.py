@@ -6,8 +6,10 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_argument
-from fleetform.cli.screen import screen
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.words import NOBODY_DRIVES
+from fleetform.model.run import FINAL
 
 _EXAMPLES = (
     ("fleetform ps", "List the runs of the tree around the current folder"),
@@ -37,16 +39,17 @@ def command(
     A run that waits shows its first reason; `fleetform why RUN` shows all of them.
     """
     from fleetform.api.waiting import waiting_reasons
-    from fleetform.views.runs import groups_table, run_groups, run_rows, runs_table
+    from fleetform.views.runs import groups_table, in_order, run_groups, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
 
-    reader = open_reader(open_workspace(path))
+    workspace = open_workspace(path)
+    reader = open_reader(workspace)
     now_ms = SystemClock().now_ms()
-    histories = [
+    histories = in_order(
         history
         for history in reader.read_runs()
         if (archived or not history.archived) and (not states or history.run.state in states)
-    ]
+    )
     book = reader.read_book()
     rows = run_rows(
         histories,
@@ -68,3 +71,6 @@ def command(
     single = [row for row in rows if not sweeps or not row.parent]
     if single:
         out.table(runs_table(single, now_ms=now_ms))
+    if any(row.state not in FINAL for row in rows) and workspace.manager() is None:
+        out.flush()
+        error_screen().labelled("help", NOBODY_DRIVES)

@@ -6,10 +6,11 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_option
-from fleetform.cli.names import complete_runs, with_elements
-from fleetform.cli.screen import screen
+from fleetform.cli.names import complete_runs, say_of_each, with_elements
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.who import who_asks
+from fleetform.cli.words import NOBODY_DRIVES
 
 _EXAMPLES = (
     ("fleetform rerun train", "Run it once more, as it was applied last"),
@@ -32,14 +33,7 @@ def command(names: tuple[str, ...], path: str | None) -> None:
     wanted = with_elements(open_reader(workspace), names)
     again = rerun_runs(workspace, wanted, who_asks())
     out = screen()
-    for name in again:
-        out.line(f"{name}: runs again")
-    for name in wanted:
-        if name not in set(again):
-            out.line(f"{name}: is not over yet", "dim")
+    say_of_each(out, again, "runs again")
+    say_of_each(out, tuple(name for name in wanted if name not in set(again)), "is not over yet")
     if again and workspace.manager() is None:
-        out.line()
-        out.line(
-            "Nobody drives the runs now: `fleetform apply` or `fleetform serve` starts them.",
-            "warn",
-        )
+        error_screen().labelled("help", NOBODY_DRIVES)

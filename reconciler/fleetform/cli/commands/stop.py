@@ -6,10 +6,11 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_option
-from fleetform.cli.names import complete_runs, with_elements
-from fleetform.cli.screen import screen
+from fleetform.cli.names import complete_runs, say_of_each, with_elements
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.who import who_asks
+from fleetform.cli.words import NOBODY_DRIVES
 
 _EXAMPLES = (
     ("fleetform stop train", "End the run: its checkpoint signal, TERM, then KILL"),
@@ -34,13 +35,9 @@ def command(names: tuple[str, ...], path: str | None) -> None:
     wanted = with_elements(open_reader(workspace), names)
     stopping = stop_runs(workspace, wanted, who_asks())
     out = screen()
-    for name in stopping:
-        out.line(f"{name}: asked to stop")
-    for name in wanted:
-        if name not in set(stopping):
-            out.line(f"{name}: was over already", "dim")
+    say_of_each(out, stopping, "asked to stop")
+    say_of_each(
+        out, tuple(name for name in wanted if name not in set(stopping)), "was over already"
+    )
     if stopping and workspace.manager() is None:
-        out.line()
-        out.line(
-            "Nobody drives the runs now: `fleetform apply` or `fleetform serve` ends them.", "warn"
-        )
+        error_screen().labelled("help", NOBODY_DRIVES)

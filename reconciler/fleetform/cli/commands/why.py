@@ -9,6 +9,8 @@ from fleetform.cli.command import json_option, tree_option
 from fleetform.cli.names import complete_runs, one_run
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.words import NOBODY_DRIVES
+from fleetform.model.run import FINAL
 
 _EXAMPLES = (
     ("fleetform why train", "Say what it waits for, or how it ended"),
@@ -44,6 +46,12 @@ def command(run: str, path: str | None, as_json: bool) -> None:
     if as_json:
         out.json(why)
         return
+    waits = history.run.state not in FINAL and workspace.manager() is None
     for line in why_lines(why):
-        label, colon, rest = line.partition("help:")
-        out.line(line if label or not colon else f"{out.toned('help:', 'help')}{rest}")
+        label, colon, rest = line.partition("help: ")
+        if label or not colon:
+            out.line(line)
+        else:
+            out.labelled("help", rest)
+    if waits:
+        out.labelled("help", NOBODY_DRIVES)

@@ -65,8 +65,7 @@ class PlainProgress:
         before = known.state if known else None
         item = self._board.note_run(run, message)
         if len(self._board.items) <= _RUNS_SHOWN_SINGLY or run.state in _BAD:
-            is_news = run.state is not before and run.state not in _PASSING
-            if is_news or item.message:
+            if _is_news(item, before):
                 self._say(f"{run.name}: {item_words(item)}", _TONES.get(run.state, ""))
         elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
             self._counted_at = self._clock()
@@ -90,6 +89,13 @@ class PlainProgress:
         self._screen.flush()
 
 
+def _is_news(item: Item, before: RunState | None) -> bool:
+    """Tell whether a person would want to read of it; what waits from the start is in the plan."""
+    if item.state is before or item.state in _PASSING:
+        return False
+    return item.state is not RunState.PENDING or bool(item.message)
+
+
 def item_words(item: Item) -> str:
     """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3s: …`."""
     words = str(item.state)
@@ -97,4 +103,6 @@ def item_words(item: Item) -> str:
         words += f" after {span(item.finished_at_ms - item.started_at_ms)}"
     elif item.attempt > 1:
         words += f" (attempt {item.attempt})"
-    return f"{words}: {item.message}" if item.message else words
+    # What is said of a run that goes well is how its last attempt went wrong.
+    told = "" if item.state in {RunState.RUNNING, RunState.DONE} else item.message
+    return f"{words}: {told}" if told else words

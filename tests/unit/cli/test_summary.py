@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from fleetform.cli.summary import quoted, show_summary
+from fleetform.model.run import RunState
+from fleetform.wiring.applying import ApplyResult
+from fleetform.wiring.workspace import Workspace
+
+
+@pytest.fixture
+def summary(lab, capsys):
+    """Shows the summary of some runs of the lab; returns what was printed."""
+    workspace = Workspace.open(str(lab))
+
+    def show(*states, **values):
+        reader = workspace.reader()
+        runs = tuple(each for each in reader.read_runs() if each.run.state in states)
+        reader.close()
+        result = ApplyResult(**{"state": "done", "exit_code": 0, "runs": runs, **values})
+        show_summary(workspace, result, finished="Applied.")
+        return capsys.readouterr()
+
+    return show
+
+
+def test_success_is_counted(summary):
+    """A table with the names of hosts, and one sentence."""
+    out = summary(RunState.DONE).out
+    assert "local-0" in out
+    assert out.endswith("Done: 3 runs succeeded.\n")
+
+
+def test_a_failed_run_comes_first_with_its_last_lines(summary):
+    """What went wrong is at the top, what it said below, and the next command at the end."""
+    out = summary(RunState.DONE, RunState.FAILED, exit_code=4).out
+    assert out.splitlines()[2].startswith("bad ")
+    assert "bad printed last:\n  one\n  two\n" in out
+    assert out.endswith("1 run ended badly; see `fleetform logs bad`.\n")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"state": "handed-over"}, "is being carried out; see `fleetform ps`"),
+        ({"exit_code": 3}, "the rest is held, as the plan says"),
+        ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "apply again"),
+        ({}, "Applied."),
+    ],
+)
+def test_every_end_has_its_sentence(summary, values, sentence):
+    """Without runs there is still an answer to what happened."""
+    assert sentence in summary(**values).out
+
+
+def test_failed_steps_go_to_standard_error(summary):
+    """A pipe of the summary does not swallow errors."""
+    assert summary(failed_steps=("fleet/x: no disk",)).err == "error: fleet/x: no disk\n"
+
+
+def test_an_element_is_quoted_for_the_shell():
+    """Brackets are a pattern there, and what is printed is copied."""
+    assert (quoted("sweep[lr=0.1]"), quoted("train")) == ("'sweep[lr=0.1]'", "train")
