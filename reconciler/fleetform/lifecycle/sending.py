@@ -67,9 +67,9 @@ def commands(
 
 def _due_finished(job: Job, record: JobRecord | None, *, output_complete: bool) -> Due | None:
     if record is not None and record.state is not JobState.FINISHED:
-        # The row ended on proof and the host still has the job: it must never run. An agent
-        # that has seen this `gen` is already at it.
-        return Due.STOP if record.gen < job.gen else None
+        # The row is over and the host still has the job, as when a refusal was believed that the
+        # host took back: it must not run beside the next attempt.
+        return Due.STOP
     return Due.FORGET if output_complete else None
 
 

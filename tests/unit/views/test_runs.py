@@ -1,0 +1,124 @@
+"""Rows of `ps`, and why a run is where it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fleetform.model.decision import Waiting
+from fleetform.model.run import RunState, RunUid
+from fleetform.views.json_value import to_json
+from fleetform.views.runs import (
+    TONES,
+    groups_table,
+    run_detail,
+    run_groups,
+    run_rows,
+    runs_table,
+)
+from fleetform.views.table import plain_lines
+from fleetform.views.why import explain, why_lines
+from unit.views.rows import NOW, exited, history, instance, job
+
+
+def test_a_row_says_where_a_run_is():
+    """Hosts by name, what it asks for in words, and how long it has been running."""
+    (row,) = run_rows([history()], instances=[instance()], now_ms=NOW)
+    assert (row.state, row.instances, row.duration_ms) == ("running", ("local-0",), 60_000)
+    assert row.resources == "4 CPUs, 16GB, 2 GPUs A100 80GB"
+
+
+def test_a_table_of_runs():
+    """Columns that say nothing are left out."""
+    rows = run_rows([history()], instances=[instance()], now_ms=NOW)
+    assert plain_lines(runs_table(rows, now_ms=NOW)) == (
+        "NAME   STATE      AGE  DURATION  RESOURCES                       HOSTS",
+        "train  running  1m30s     1m00s  4 CPUs, 16GB, 2 GPUs A100 80GB  local-0",
+    )
+
+
+def test_rows_are_json():
+    """Every value of a row can be written as it is."""
+    detail = run_detail(history(), now_ms=NOW, waiting=(Waiting("resources", "x"),))
+    assert json.loads(json.dumps(to_json(detail)))["row"]["waiting"] == [
+        {"code": "resources", "detail": "x"}
+    ]
+
+
+@pytest.mark.parametrize(("codes", "expected"), [((0, 0), 0), ((0, 3), 3), ((7, 3), 7)])
+def test_the_exit_code_is_of_the_job_that_decided(codes, expected):
+    """The first that is not 0; none while the run goes on."""
+    jobs = tuple(exited(rank, code) for rank, code in enumerate(codes))
+    over = history(state=RunState.FAILED, jobs=jobs, cause="exited")
+    assert run_rows([over], now_ms=NOW)[0].exit_code == expected
+    assert run_rows([history(jobs=jobs)], now_ms=NOW)[0].exit_code is None
+
+
+def test_waiting_runs_share_their_reasons():
+    """Ten thousand that wait for the same make one tuple of rows."""
+    reasons = (Waiting("resources", "needs 8 CPUs"), Waiting("gang", "needs 2"))
+    many = [history(f"r{n}", RunState.SUBMITTED) for n in range(3)]
+    waiting = {RunUid(f"uid-r{n}"): reasons for n in range(3)}
+    rows = run_rows(many, waiting=waiting, now_ms=NOW)
+    assert len({id(row.waiting) for row in rows}) == 1
+    assert "needs 8 CPUs (and 1 more reason)" in plain_lines(runs_table(rows, now_ms=NOW))[1]
+
+
+def test_elements_fold_into_their_sweep():
+    """Counted by state, in the order of a run's life."""
+    states = [RunState.DONE, RunState.RUNNING, RunState.DONE]
+    many = [history(f"s[{n}]", state, parent="s") for n, state in enumerate(states)]
+    groups = run_groups(run_rows([*many, history("alone")], now_ms=NOW))
+    assert plain_lines(groups_table(groups)) == (
+        "SWEEP  ELEMENTS  STATES",
+        "s             3  1 running, 2 done",
+    )
+
+
+def test_every_state_has_a_tone():
+    """A new state needs one."""
+    assert set(TONES) == set(RunState)
+
+
+def test_why_a_run_waits():
+    """All reasons, and what can be done about each kind."""
+    waiting = (
+        Waiting("dependency", "waits for prep to succeed; it is running"),
+        Waiting("dependency", "waits for data to succeed; it is running"),
+        Waiting("priority", "local-0 is kept free for big (priority 9), which is ahead"),
+    )
+    row = history(state=RunState.PENDING, started_at_ms=None)
+    answer = explain(run_detail(row, waiting=waiting, now_ms=NOW), now_ms=NOW)
+    lines = why_lines(answer)
+    assert lines[0] == "train is pending and has waited for 1m30s, for 3 reasons:"
+    assert len(answer.reasons) == 3
+    assert len(answer.advice) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "expected"),
+    [
+        (RunState.RUNNING, {}, "train has been running for 1m00s on local-0."),
+        (
+            RunState.FAILED,
+            {"message": "exit code 3", "finished_at_ms": NOW - 50_000},
+            "train is failed: exit code 3.",
+        ),
+        (RunState.SUBMITTED, {}, "train is submitted; nothing is in its way."),
+    ],
+)
+def test_why_in_one_sentence(state, more, expected):
+    """Running, over, or about to start."""
+    detail = run_detail(history(state=state, **more), instances=[instance()], now_ms=NOW)
+    assert explain(detail, now_ms=NOW).summary == expected
+
+
+def test_earlier_attempts_are_told():
+    """A retried run says how each try went."""
+    row = history()
+    first = replace(row.attempts[0], finished_at_ms=NOW, message="exit code 1")
+    again = replace(row.attempts[0], number=2, jobs=(job(),))
+    detail = run_detail(replace(row, attempts=(first, again)), now_ms=NOW)
+    assert "  try 1: exit code 1" in why_lines(explain(detail, now_ms=NOW))
