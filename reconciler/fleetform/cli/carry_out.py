@@ -70,6 +70,17 @@ def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
     raise Refused("not confirmed: nothing was changed")
 
 
+def settle_earlier(workspace: Workspace) -> None:
+    """See an apply that was interrupted through, before anything new is planned."""
+    from fleetform.wiring.applying import settle, unfinished
+
+    if not unfinished(workspace):
+        return
+    import asyncio
+
+    asyncio.run(settle(workspace, who=who_asks(), progress=PlainProgress(error_screen())))
+
+
 def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
     """Apply `plan` and follow its runs; returns the exit code."""
     import asyncio

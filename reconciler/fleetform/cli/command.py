@@ -38,7 +38,8 @@ class Group(click.Group):
 
     def __init__(self, name: str | None = None, *, examples: Examples = (), **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", _SETTINGS)
-        super().__init__(*args, no_args_is_help=False, **kwargs)
+        kwargs.setdefault("no_args_is_help", False)
+        super().__init__(name, **kwargs)
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -45,7 +45,9 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     workspace = open_workspace(path)
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
-    from fleetform.cli.carry_out import Watching, ask, carry_out
+    from fleetform.cli.carry_out import Watching, ask, carry_out, settle_earlier
+
+    settle_earlier(workspace)
     from fleetform.model.plan import Permissions
     from fleetform.plan.exit import exit_code
     from fleetform.wiring.clock import SystemClock
