@@ -41,6 +41,8 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
         return "foreign_owner", (
             f"this agent belongs to environment {known.owner}: release the host there first"
         )
+    if hello.look:
+        return None
     if hello.ledger_id != known.ledger_id:
         if hello.epoch > known.epoch:
             return None

@@ -288,6 +288,8 @@ class Daemon:
             self._turn()
             connection.close()
             return
+        if hello.look:
+            return
         for event in self._journal.news_for(hello):
             connection.outbox.say(event)
         former, self._manager = self._manager, connection

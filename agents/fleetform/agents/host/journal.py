@@ -102,9 +102,9 @@ class Journal:
         rejected = admission.objection(hello, self._memory)
         if rejected is not None:
             return rejected, []
-        effects = admission.adopt(hello, self._memory)
+        effects = [] if hello.look else admission.adopt(hello, self._memory)
         known = self._memory
-        covered = self.log.covers(hello.cursor)
+        covered = self.log.covers(hello.cursor) and not hello.look
         welcome = Welcome(
             owner=known.owner,
             ledger_id=known.ledger_id,
@@ -151,7 +151,15 @@ class Journal:
         objection = self._objection(job)
         if objection is not None:
             return [_refuse(command.id, *objection)]
-        record = JobRecord(job.key, job.job_uid, job.gen, digest, JobState.PREPARING)
+        record = JobRecord(
+            job.key,
+            job.job_uid,
+            job.gen,
+            digest,
+            JobState.PREPARING,
+            run_name=job.run_name,
+            execution_digest=job.execution_digest,
+        )
         entry = Entry(record, self._boot_id, job, job.gpus, job.go)
         return [self._keep(entry), _accept(command.id, entry), StartPreparing(job, digest)]
 

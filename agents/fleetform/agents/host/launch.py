@@ -65,9 +65,9 @@ def load(data: bytes) -> Launch:
 
 def load_pid(data: bytes) -> int | None:
     """Read the supervisor's pid; None when it has not been written, as on a full disk."""
-    _, _, second = data.partition(b"\n")
-    pid, _, _ = second.partition(b" ")
-    return int(pid) if pid.isdigit() and second.endswith(b"\n") else None
+    second = data.partition(b"\n")[2]
+    pid = second[:-1]
+    return int(pid) if second.endswith(b"\n") and pid.isdigit() else None
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode

@@ -195,37 +195,45 @@ class Supervisor:
             os.chdir(self._job.directory)
             if self._limit is not None:
                 self._limit.enter()
-            self._main_pid = self._spawn(write_end)
-        except OSError as error:
-            raise _CannotStart(f"the host cannot start the job: {error}") from error
+            error = self._spawn(write_end)
+        except OSError as failure:
+            raise _CannotStart(f"the host cannot start the job: {failure}") from failure
         finally:
             if self._limit is not None:
                 self._limit.leave()
             os.fchdir(home)
             os.close(home)
             os.close(write_end)
+        if error is not None:
+            self._fail_as_a_shell_would(error)
 
-    def _spawn(self, write_end: int) -> int:
-        """Start the command, or do what a shell does when there is none: say so, and 127."""
+    def _spawn(self, write_end: int) -> OSError | None:
+        """Start the command; returns what the kernel says of an executable that is none."""
         try:
             # vfork(2) inside: the page tables of this process are not copied once more. A group
             # of its own keeps `kill 0` in a command from hitting this process.
-            return os.posix_spawn(
+            self._main_pid = os.posix_spawn(
                 self._job.executable,
                 self._job.argv,
                 self._job.env,
-                file_actions=[(os.POSIX_SPAWN_DUP2, write_end, 1), (os.POSIX_SPAWN_DUP2, write_end, 2)],
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, write_end, 1),
+                    (os.POSIX_SPAWN_DUP2, write_end, 2),
+                ],
                 setpgroup=0,
                 setsigmask=(),
                 setsigdef=_RESET_SIGNALS,
-            )  # fmt: skip
+            )
         except OSError as error:
-            if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.E2BIG}:
+            if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOEXEC}:
                 raise
-            self._log.write(f"{self._job.executable}: {error.strerror}\n".encode())
-            missing = error.errno == errno.ENOENT
-            self._main_status = (_EXIT_NOT_FOUND if missing else _EXIT_NOT_EXECUTABLE) << 8
-            return 0
+            return error
+        return None
+
+    def _fail_as_a_shell_would(self, error: OSError) -> None:
+        self._log.write(f"{self._job.executable}: {error.strerror}\n".encode())
+        missing = error.errno == errno.ENOENT
+        self._main_status = (_EXIT_NOT_FOUND if missing else _EXIT_NOT_EXECUTABLE) << 8
 
     # -- while it runs ----------------------------------------------------------------------
 

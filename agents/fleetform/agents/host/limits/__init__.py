@@ -37,13 +37,15 @@ class Limit(Protocol):
     def close(self) -> None: ...
 
 
+CHOICE_VARIABLE = "FLEETFORM_AGENT_LIMITS"
+"""Names the ways to be offered, separated by commas; for hosts where one misbehaves."""
+
+
 def available() -> tuple[str, ...]:
     """Name the ways that work on this host, best first; made and removed once to see."""
-    found = []
-    if cgroup2.usable():
-        found.append("cgroup2")
-    if cgroup1.usable():
-        found.append("cgroup1")
+    wanted = os.environ.get(CHOICE_VARIABLE, ",".join(KINDS)).split(",")
+    tried = {"cgroup2": cgroup2.usable, "cgroup1": cgroup1.usable}
+    found = [kind for kind, usable in tried.items() if kind in wanted and usable()]
     return (*found, "poll")
 
 
