@@ -11,8 +11,14 @@ _UNITS = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def cpus(millicores: int) -> str:
-    """Write `1 CPU`, `0.5 CPUs`, `16 CPUs`."""
-    return f"{decimal(millicores, 1000)} {'CPU' if millicores == 1000 else 'CPUs'}"
+    """Write `1 CPU`, `0.25 CPUs`, `16 CPUs`."""
+    return f"{cores(millicores)} {'CPU' if millicores == 1000 else 'CPUs'}"
+
+
+def cores(millicores: int) -> str:
+    """Write a number of CPUs exactly: people compare `0.25` with what they declared."""
+    whole, rest = divmod(millicores, 1000)
+    return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
 
 
 def size(size_bytes: int) -> str:

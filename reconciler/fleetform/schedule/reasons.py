@@ -259,7 +259,7 @@ def _have(resource: str, amount: int) -> str:
 
 
 def _part(resource: str, amount: int) -> str:
-    return figures.decimal(amount, 1000) if resource == "cpu" else _have(resource, amount)
+    return figures.cores(amount) if resource == "cpu" else _have(resource, amount)
 
 
 def _gpus(requirement: GpuRequirement | None, count: int) -> str:

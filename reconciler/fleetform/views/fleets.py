@@ -147,8 +147,7 @@ def instances_table(rows: Iterable[InstanceRow]) -> Table:
 
 def cpu_use(used: Amounts, capacity: Amounts) -> str:
     """Write used and total CPUs: `3.5/8`."""
-    total = figures.decimal(capacity.cpu_millicores, 1000)
-    return f"{figures.decimal(used.cpu_millicores, 1000)}/{total}"
+    return f"{figures.cores(used.cpu_millicores)}/{figures.cores(capacity.cpu_millicores)}"
 
 
 def memory_use(used: Amounts, capacity: Amounts) -> str:

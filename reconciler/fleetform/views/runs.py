@@ -7,6 +7,7 @@ elements; `run_groups` folds them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,8 +101,10 @@ class RunRow:
 
     `attempt` is the latest one's number, 0 before the first. `instances` are the names of the
     hosts of that attempt. `duration_ms` counts from the first start to the end or now, pauses
-    between attempts too; null before it started. `exit_code` is of the job that decided, null unless one exited.
-    `waiting` has every reason, where the scheduler was asked.
+    between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
+    Null before it started. `exit_code` is of the job that decided, null unless one exited.
+    `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
+    its end and why, empty where nobody did.
     """
 
     name: str
@@ -123,6 +126,7 @@ class RunRow:
     finished_at_ms: int | None
     duration_ms: int | None
     waiting: tuple[WaitingRow, ...]
+    stop_requested: str
     archived: bool
     commit: str
 
@@ -168,6 +172,17 @@ def run_rows(
         _row(history, names, _reasons(reasons.get(history.run.uid, ()), made), now_ms)
         for history in histories
     )
+
+
+def in_order(histories: Iterable[RunHistory]) -> list[RunHistory]:
+    """Sort by name for people, `a[2]` before `a[10]`; what is archived comes last."""
+    return sorted(histories, key=lambda each: (each.archived, _natural(each.run.name)))
+
+
+def _natural(name: str) -> list[tuple[float, str]]:
+    """Take a name apart so that numbers in it compare as numbers; what `split` captured is odd."""
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", name)
+    return [(float(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
 
 
 def run_detail(
@@ -233,6 +248,8 @@ def row_message(row: RunRow) -> str:
     """Say in one line why a run ended as it did, or what it waits for."""
     if row.message and (not row.waiting or row.state in FINAL):
         return row.message
+    if row.stop_requested and row.state not in FINAL:
+        return f"is asked to end: {row.stop_requested}"
     if not row.waiting:
         return ""
     more = len(row.waiting) - 1
@@ -286,8 +303,9 @@ def _row(
         submitted_at_ms=run.submitted_at_ms,
         started_at_ms=run.started_at_ms,
         finished_at_ms=run.finished_at_ms,
-        duration_ms=_duration_ms(run, now_ms),
+        duration_ms=_duration_ms(history, now_ms),
         waiting=waiting,
+        stop_requested=run.stop_requested,
         archived=history.archived,
         commit=history.commit,
     )
@@ -353,11 +371,18 @@ def _exit_code(run: Run, attempt: Attempt | None) -> int | None:
     return next((code for code in codes if code), codes[0] if codes else None)
 
 
-def _duration_ms(run: Run, now_ms: int) -> int | None:
+def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
+    run = history.run
     if run.started_at_ms is None:
         return None
-    end_ms = now_ms if run.finished_at_ms is None else run.finished_at_ms
-    return max(0, end_ms - run.started_at_ms)
+    first = history.attempts[0].jobs if history.attempts else ()
+    last = history.attempts[-1].jobs if history.attempts else ()
+    started = [job.started_at_ms for job in first if job.started_at_ms is not None]
+    start_ms = min(started, default=run.started_at_ms)
+    if run.finished_at_ms is None:
+        return max(0, now_ms - start_ms)
+    finished = [job.finished_at_ms for job in last if job.finished_at_ms is not None]
+    return max(0, max(finished, default=run.finished_at_ms) - start_ms)
 
 
 def _duration(row: RunRow) -> str:

@@ -17,10 +17,10 @@ _ADVICE = {
     "concurrency": "raise `concurrency.limit` (or the `%` of `array`) to run more at once",
     "resources": "it starts when enough is given back; `fleetform ps` shows who holds what",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
-    "fleet-not-ready": "`fleetform fleet` shows the hosts and what keeps them",
+    "fleet-not-ready": "`fleetform fleet list` shows the hosts and what keeps them",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
-    "recovering": "nothing starts before every host has told what it runs; `fleetform fleet` shows them",
+    "recovering": "nothing starts before every host has told what it runs: see `fleetform fleet list`",
 }
 """What a person can do about each reason; a code that is missing needs nothing done."""
 
@@ -30,8 +30,8 @@ class Why:
     """
     The answer for one run.
 
-    `summary` is one sentence. `reasons` say why it waits, `attempts` how earlier tries went.
-    `advice` has one sentence a kind of reason.
+    `summary` is one sentence. `reasons` say why it waits, `attempts` how the tries that are over
+    went. `advice` has one sentence a kind of reason, or what can be done about a bad end.
     """
 
     name: str
@@ -46,15 +46,15 @@ def explain(detail: RunDetail, *, now_ms: int) -> Why:
     """Answer from a run's detail, whose `waiting` the scheduler has filled."""
     row = detail.row
     is_final = row.state in FINAL
-    reasons = () if is_final else row.waiting
-    codes = dict.fromkeys(reason.code for reason in reasons)
+    # What it waited for no longer matters to a run that is to end.
+    reasons = () if is_final or row.stop_requested else row.waiting
     return Why(
         name=row.name,
         state=row.state,
-        summary=_summary(row, now_ms),
+        summary=_ended(detail) if is_final else _summary(row, now_ms),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
-        advice=tuple(_ADVICE[code] for code in codes if code in _ADVICE),
+        advice=_advice_after(detail) if is_final else _advice(reasons),
     )
 
 
@@ -62,16 +62,41 @@ def why_lines(why: Why) -> tuple[str, ...]:
     """Write the answer as plain lines."""
     lines = [why.summary]
     lines.extend(f"  - {reason.detail}" for reason in why.reasons)
-    for attempt in why.attempts:
-        message = attempt.message or attempt.cause or attempt.state
-        lines.append(f"  try {attempt.number}: {message}")
+    # One try that has ended the run is all in the summary.
+    if len(why.attempts) > 1 or (why.attempts and why.state not in FINAL):
+        lines.extend(f"  try {one.number}: {attempt_text(one)}" for one in why.attempts)
     lines.extend(f"help: {sentence}" for sentence in why.advice)
     return tuple(lines)
 
 
+def attempt_text(attempt: AttemptRow) -> str:
+    """Say how a try ended, how long its jobs took, and where: `exit code 3 after 2s on local-0`."""
+    codes = {job.exit_code for job in attempt.jobs}
+    exited = f"exit code {codes.pop()}" if codes == {0} else ""
+    how = exited or attempt.message or attempt.cause or attempt.state
+    return f"{how}{_took(attempt)}{_where(attempt)}"
+
+
+def _advice(reasons: tuple[WaitingRow, ...]) -> tuple[str, ...]:
+    codes = dict.fromkeys(reason.code for reason in reasons)
+    return tuple(_ADVICE[code] for code in codes if code in _ADVICE)
+
+
+def _advice_after(detail: RunDetail) -> tuple[str, ...]:
+    row = detail.row
+    if row.state == RunState.DONE or row.archived:
+        return ()
+    # A shell takes the brackets of an element's name for a pattern.
+    name = f"'{row.name}'" if row.element else row.name
+    again = f"change its document and apply, or run it as it is: `fleetform rerun {name}`"
+    if not any(job.log_bytes for one in detail.attempts for job in one.jobs):
+        return (again,)
+    return (f"`fleetform logs {name}` shows what it printed", again)
+
+
 def _summary(row: RunRow, now_ms: int) -> str:
-    if row.state in FINAL:
-        return _ended(row)
+    if row.stop_requested:
+        return f"{row.name} is {row.state} and is asked to end: {row.stop_requested}."
     if row.state == RunState.RUNNING and row.started_at_ms is not None:
         since = figures.span(max(0, now_ms - row.started_at_ms))
         return f"{row.name} has been running for {since} on {_listed(row.instances)}."
@@ -87,10 +112,27 @@ def _summary(row: RunRow, now_ms: int) -> str:
     return f"{row.name} is {row.state}; nothing is in its way."
 
 
-def _ended(row: RunRow) -> str:
-    took = "" if row.duration_ms is None else f" after {figures.span(row.duration_ms)}"
-    detail = f": {row.message}" if row.message else ""
-    return f"{row.name} is {row.state}{took}{detail}."
+def _ended(detail: RunDetail) -> str:
+    row = detail.row
+    last = detail.attempts[-1] if detail.attempts else None
+    if last is None or last.started_at_ms is None:
+        return f"{row.name} is {row.state}{f': {row.message}' if row.message else ''}."
+    # The run's own message comes first: whoever stopped it is named there.
+    how = f"{row.message}{_took(last)}{_where(last)}" if row.message else attempt_text(last)
+    return f"{row.name} is {row.state}: {how}."
+
+
+def _took(attempt: AttemptRow) -> str:
+    started = [job.started_at_ms for job in attempt.jobs if job.started_at_ms is not None]
+    finished = [job.finished_at_ms for job in attempt.jobs if job.finished_at_ms is not None]
+    if not started or not finished:
+        return ""
+    return f" after {figures.span(max(0, max(finished) - min(started)))}"
+
+
+def _where(attempt: AttemptRow) -> str:
+    names = tuple(job.instance for job in attempt.jobs if job.instance and job.started_at_ms)
+    return f" on {_listed(names)}" if names else ""
 
 
 def _listed(names: tuple[str, ...]) -> str:

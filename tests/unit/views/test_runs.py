@@ -13,6 +13,7 @@ from fleetform.views.json_value import to_json
 from fleetform.views.runs import (
     TONES,
     groups_table,
+    in_order,
     run_detail,
     run_groups,
     run_rows,
@@ -122,3 +123,42 @@ def test_earlier_attempts_are_told():
     again = replace(row.attempts[0], number=2, jobs=(job(),))
     detail = run_detail(replace(row, attempts=(first, again)), now_ms=NOW)
     assert "  try 1: exit code 1" in why_lines(explain(detail, now_ms=NOW))
+
+
+def test_an_end_says_how_where_and_how_long():
+    """One try is told in the summary, and a failure with what can be done about it."""
+    times = {"started_at_ms": NOW - 60_000, "finished_at_ms": NOW, "log_bytes": 9}
+    jobs = (replace(exited(0, 3), **times),)
+    over = history(state=RunState.FAILED, jobs=jobs, message="exit code 3", finished_at_ms=NOW)
+    lines = why_lines(explain(run_detail(over, instances=[instance()], now_ms=NOW), now_ms=NOW))
+    assert lines[0] == "train is failed: exit code 3 after 1m00s on local-0."
+    assert [line.partition("`")[2].partition("`")[0] for line in lines[1:]] == [
+        "fleetform logs train",
+        "fleetform rerun train",
+    ]
+
+
+def test_who_asked_for_the_end_is_told():
+    """A run that is to end says so, and no longer what it waited for."""
+    asked = history(state=RunState.PENDING)
+    asked = replace(asked, run=replace(asked.run, stop_requested="stopped by ann"))
+    detail = run_detail(asked, waiting=(Waiting("dependency", "x"),), now_ms=NOW)
+    answer = explain(detail, now_ms=NOW)
+    assert answer.summary == "train is pending and is asked to end: stopped by ann."
+    assert answer.reasons == ()
+
+
+def test_a_duration_is_by_the_clocks_of_the_hosts():
+    """The ledger may hear of an end much later; the job did not run longer for that."""
+    jobs = (replace(job(), started_at_ms=NOW - 60_000, finished_at_ms=NOW - 58_000),)
+    over = history(state=RunState.DONE, jobs=jobs, finished_at_ms=NOW)
+    assert run_rows([over], now_ms=NOW)[0].duration_ms == 2_000
+
+
+def test_elements_are_in_the_order_of_their_numbers():
+    """`a[2]` before `a[10]` and 0.05 before 0.1; what is archived comes last."""
+    names = ["b", "a[10]", "a[lr=0.1]", "a[2]", "a[lr=0.05]"]
+    many = [replace(history("0"), archived=True), *map(history, names)]
+    assert [one.run.name for one in in_order(many)] == [
+        "a[2]", "a[10]", "a[lr=0.05]", "a[lr=0.1]", "b", "0"
+    ]  # fmt: skip
