@@ -15,16 +15,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Plan
-from fleetform.model.ports import Accepted, LedgerUnavailable, RunHistory, StalePlan
+from fleetform.model.ports import Accepted, LedgerOutgrown, LedgerUnavailable, RunHistory, StalePlan
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.file import dump
+from fleetform.plan.file import load as load_plan
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.driving import build_manager
-from fleetform.wiring.opening import host_provider, open_for_writing, refuse_if_outgrown
+from fleetform.wiring.opening import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
 from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
@@ -83,6 +89,34 @@ async def apply_plan(
         return await apply.finish()
 
 
+def unfinished(workspace: Workspace) -> bool:
+    """Tell whether an apply was entered and has not come to its end."""
+    reader = workspace.reader()
+    if reader is None:
+        return False
+    with contextlib.closing(reader):
+        return any(record.state == "running" for record in reader.read_applies(limit=20))
+
+
+async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
+    """
+    See what was entered before through, so that a new plan is made of what is there.
+
+    It was approved when it was entered. A manager that is alive is waited for; where a crash
+    left nobody, it is carried out here.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        hosts = host_provider(workspace)
+        while (found := ledger.unfinished_apply()) is not None:
+            accepted, body = found
+            plan = load_plan(body)
+            if workspace.manager() is None:
+                await refuse_if_outgrown(ledger, hosts)
+                progress.notice("going on with the apply that was interrupted")
+            apply = _Apply(workspace, plan, accepted, ledger, hosts, who, True, progress)
+            await apply.finish()
+
+
 class _Apply:
     """One accepted plan on its way to its end."""
 
@@ -139,7 +173,10 @@ class _Apply:
         manager = build_manager(
             self._workspace, self._ledger, gate, self._hosts, who=self._who, progress=self._progress
         )
-        await manager.run(self._driven)
+        try:
+            await manager.run(self._driven)
+        except LedgerOutgrown as proof:
+            raise recovering(str(proof)) from proof
 
     def _driven(self, manager: Manager) -> bool:
         """Every accepted plan is carried out; are our runs over, and is their output here?"""
@@ -166,8 +203,6 @@ class _Apply:
             self._progress.notice(
                 f"{holder.command} (pid {holder.pid}) manages this environment and carries it out"
             )
-        if self._detach and holder is not None and holder.command == "serve":
-            return True
         seen: dict[str, RunState] = {}
         serial = -1
         while self._workspace.manager() is not None:
@@ -266,4 +301,4 @@ def exit_code(
     return 4 if (ended_badly and not detached) or settled else 0
 
 
-__all__ = ["ApplyResult", "StalePlan", "apply_plan"]
+__all__ = ["ApplyResult", "StalePlan", "apply_plan", "settle", "unfinished"]

@@ -64,10 +64,11 @@ def command(
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs as they
     are; a second apply follows them again. Exits with 4 when a run fails.
     """
-    from fleetform.cli.carry_out import Watching, ask, carry_out
+    from fleetform.cli.carry_out import Watching, ask, carry_out, settle_earlier
     from fleetform.plan.exit import exit_code
 
     workspace = open_workspace(path)
+    settle_earlier(workspace)
     plan = (
         _read_plan(workspace, plan_file)
         if plan_file is not None
