@@ -87,7 +87,9 @@ def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
 
     from fleetform.cli.summary import show_interrupted, show_summary
     from fleetform.wiring.applying import apply_plan
+    from fleetform.wiring.clock import SystemClock
 
+    began_ms = SystemClock().now_ms()
     with contextlib.ExitStack() as stack:
         record = _record(stack, watching.json_into)
         progress = stack.enter_context(_watch(watching))
@@ -107,7 +109,7 @@ def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
     if result is None or result.state == "interrupted":
         show_interrupted(workspace)
     else:
-        show_summary(workspace, result, finished=watching.finished)
+        show_summary(workspace, result, began_ms=began_ms, finished=watching.finished)
     return code
 
 

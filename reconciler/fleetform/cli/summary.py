@@ -5,6 +5,7 @@ How an apply ended: the runs, the last lines of those that went wrong, and what 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleetform.cli.exit import Exit
@@ -28,12 +29,29 @@ _LINES_OF_OUTPUT = 5
 _BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
 
 
-def show_summary(workspace: Workspace, result: ApplyResult, *, finished: str) -> None:
-    """Show the end of an apply that came to one; `finished` says so where no run does."""
+_NOTHING_RAN = "Applied; nothing had to run."
+
+
+def show_summary(
+    workspace: Workspace, result: ApplyResult, *, began_ms: int, finished: str
+) -> None:
+    """
+    Show the end of an apply that came to one.
+
+    Args:
+        workspace: Where output and names of hosts are read.
+        result: What came of it.
+        began_ms: When it began. A run that had ended well before is not what was done.
+        finished: Said where nothing else is to be said.
+    """
     out = screen()
-    if result.runs:
+    runs = tuple(each for each in result.runs if not _was_done(each, began_ms))
+    if result.runs and not runs:
+        finished = _NOTHING_RAN
+    result = replace(result, runs=runs)
+    if runs:
         out.line()
-        _show_runs(out, workspace, result.runs)
+        _show_runs(out, workspace, runs)
     for message in result.messages:
         out.line(message)
     for failure in result.failed_steps:
@@ -57,6 +75,15 @@ def show_interrupted(workspace: Workspace) -> None:
         told.labelled(
             "help", f"`{manager.command}` (pid {manager.pid}) drives them; see `fleetform ps`"
         )
+
+
+def _was_done(history: RunHistory, began_ms: int) -> bool:
+    run = history.run
+    return (
+        run.state is RunState.DONE
+        and run.finished_at_ms is not None
+        and run.finished_at_ms < began_ms
+    )
 
 
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:

@@ -13,12 +13,12 @@ def summary(lab, capsys):
     """Shows the summary of some runs of the lab; returns what was printed."""
     workspace = Workspace.open(str(lab))
 
-    def show(*states, **values):
+    def show(*states, began_ms=0, **values):
         reader = workspace.reader()
         runs = tuple(each for each in reader.read_runs() if each.run.state in states)
         reader.close()
         result = ApplyResult(**{"state": "done", "exit_code": 0, "runs": runs, **values})
-        show_summary(workspace, result, finished="Applied.")
+        show_summary(workspace, result, began_ms=began_ms, finished="Applied.")
         return capsys.readouterr()
 
     return show
@@ -29,6 +29,11 @@ def test_success_is_counted(summary):
     out = summary(RunState.DONE).out
     assert "local-0" in out
     assert out.endswith("Done: 3 runs succeeded.\n")
+
+
+def test_what_was_done_before_is_not_told_again(summary):
+    """A change of priority follows a run that is over, and nothing ran."""
+    assert summary(RunState.DONE, began_ms=1 << 50).out == "\nApplied; nothing had to run.\n"
 
 
 def test_a_failed_run_comes_first_with_its_last_lines(summary):
