@@ -70,6 +70,7 @@ class RunController:
         self._fence = fence
         self._serial: int | None = None
         self._shown: dict[RunUid, RunState] = {}
+        self._ended: dict[RunUid, Run] = {}
         self._sent: dict[tuple[JobKey, int, Due], int] = {}
         self._blobs_there: dict[str, set[str]] = {}
         self._volume_paths: asyncio.Future[Mapping[str, str]] | None = None
@@ -171,8 +172,9 @@ class RunController:
     def _show(self, touched: Iterable[RunUid], before: Mapping[RunUid, Run] | None = None) -> None:
         """Report states that people have not seen yet."""
         for uid in touched:
-            run = self.mirror.runs.get(uid)
+            run = self.mirror.runs.get(uid) or self._ended.pop(uid, None)
             if run is None and before is not None and (old := before.get(uid)) is not None:
+                # Ended by somebody else's hand; only its state is known here.
                 state = self.mirror.state_of(old.name)
                 run = replace(old, state=state) if state in FINAL and state is not None else None
             if run is None or self._shown.get(uid) is run.state:
@@ -214,6 +216,15 @@ class RunController:
         await self._gate(
             lambda: self._ledger.commit_verdicts(verdicts, fence=self._fence, now_ms=now)
         )
+        for uid, verdict in verdicts:
+            if isinstance(verdict, Finish) and (run := self.mirror.runs.get(uid)) is not None:
+                self._ended[uid] = replace(
+                    run,
+                    state=RunState(verdict.state),
+                    cause=verdict.cause,
+                    message=verdict.message,
+                    finished_at_ms=now,
+                )
         moved = dict.fromkeys(uid for uid, _ in verdicts)
         await self._reread(moved)
         return moved
