@@ -43,6 +43,7 @@ check: $(VENV)/installed
 	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports
 	$(BIN)/fleetform schema --check
+	$(BIN)/python docs/generate.py --check
 
 ## make format    rewrite the code in the house's format
 format: $(VENV)/installed
@@ -52,6 +53,7 @@ format: $(VENV)/installed
 ## make generate  rewrite schemas/ and docs/reference/ from the models
 generate: $(VENV)/installed
 	$(BIN)/fleetform schema --write
+	$(BIN)/python docs/generate.py
 
 ## make bench     measure, and print the tables of docs/benchmarks.md
 bench: $(VENV)/installed
