@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleetform.agents.protocol.messages import Cursor
+from fleetform.agents.protocol.keys import Cursor
 
 
 class InstanceState(enum.StrEnum):

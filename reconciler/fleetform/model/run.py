@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
-from fleetform.agents.protocol.messages import JobKey
+from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 
 RunUid = NewType("RunUid", str)

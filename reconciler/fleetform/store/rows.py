@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from fleetform.agents.protocol.messages import Cursor, JobKey
+from fleetform.agents.protocol.keys import Cursor, JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
 from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid, Template

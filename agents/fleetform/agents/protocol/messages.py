@@ -14,41 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
+# Under the same names again: here is where whoever speaks the protocol looks for them.
+from fleetform.agents.protocol.keys import Cursor as Cursor  # noqa: PLC0414 -- exported
+from fleetform.agents.protocol.keys import JobKey as JobKey  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.states import Cause, JobState
 
 PROTOCOL_VERSION = 1
-
-
-class JobKey(NamedTuple):
-    """What makes two executions the same job: run uid, attempt (from 1), rank (from 0)."""
-
-    run_uid: str
-    attempt: int
-    rank: int
-
-    def __str__(self) -> str:
-        return f"{self.run_uid}/{self.attempt}/{self.rank}"
-
-    @classmethod
-    def parse(cls, text: str) -> JobKey:
-        """Read what `str` wrote; raises ValueError for anything else."""
-        run_uid, attempt, rank = text.split("/")
-        return cls(run_uid, int(attempt), int(rank))
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """
-    How far a controller has read an agent's log of events.
-
-    `log_id` is minted at the agent's start with an empty log; `number` is the last event
-    taken in, 0 before the first.
-    """
-
-    log_id: str
-    number: int
 
 
 @dataclass(frozen=True)
