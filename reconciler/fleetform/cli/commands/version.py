@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
+from fleetform.agents.host import VERSION
 from fleetform.cli.command import command as make_command
 
 _EXAMPLES = (("fleetform version", "Print the version of fleetform and of Python"),)
 
 
 def version_line() -> str:
-    """Name the version as installed, and the Python that runs it."""
-    import importlib.metadata
-    import sys
-
+    """Name the version, and the Python that runs it."""
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return f"fleetform {importlib.metadata.version('fleetform')} (Python {python})"
+    return f"fleetform {VERSION} (Python {python})"
 
 
 @make_command("version", examples=_EXAMPLES)
