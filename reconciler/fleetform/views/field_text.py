@@ -135,6 +135,9 @@ def _text(kind: str, path: str, value: Any) -> str:
     if isinstance(value, int):
         return _amount(kind, path, name, value)
     if isinstance(value, str):
+        # A command alone on its row is read as it is typed; quotes within quotes are not.
+        if path.startswith("commands[") and value.strip() == value and value.isprintable():
+            return value or '""'
         # Nobody reads 64 digits; twelve tell two files apart.
         return value[:12] if name == "sha256" else _quoted(value)
     if isinstance(value, Mapping):

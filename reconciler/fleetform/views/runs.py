@@ -251,7 +251,7 @@ def row_message(row: RunRow) -> str:
     if row.stop_requested and row.state not in FINAL:
         return f"is asked to end: {row.stop_requested}"
     if not row.waiting:
-        return ""
+        return "archived" if row.archived else ""
     more = len(row.waiting) - 1
     return row.waiting[0].detail + (
         f" (and {figures.counted(more, 'more reason')})" if more else ""

@@ -42,10 +42,11 @@ def list_volumes(path: str | None, as_json: bool) -> None:
 @tree_option
 @json_option
 def show_volume(name: str, path: str | None, as_json: bool) -> None:
-    """Show the volume NAME with the runs that mount it and are not over."""
+    """Show the volume NAME, where it lies, and the runs that mount it and are not over."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
-    rows = volume_rows(open_reader(open_workspace(path)).read_live())
+    workspace = open_workspace(path)
+    rows = volume_rows(open_reader(workspace).read_live())
     found = [row for row in rows if row.name == name]
     if not found:
         raise unknown("volume", name, [row.name for row in rows])
@@ -54,5 +55,8 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
         out.json(found[0])
         return
     out.table(volumes_table(found))
+    out.line()
+    # An absolute path stays what it is.
+    out.line(f"lies in {workspace.paths.volumes / found[0].path}")
     for user in found[0].users:
         out.line(f"used by run/{user}")
