@@ -48,6 +48,7 @@ ROWS = (
     Row("volume", "volume", "List volumes, show one.", "See"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
     Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
+    Row("state", "state", "Put a lost ledger together again.", "Tools"),
     Row("completion", "completion", "Print the completion script of a shell.", "Tools"),
     Row("version", "version", "Print the version.", "Tools"),
 )

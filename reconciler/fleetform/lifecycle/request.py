@@ -86,6 +86,7 @@ def job_request(
         # Once the commit point has passed, one message carries prepare and start: at once for a
         # run on one node, and again where a host has lost a gang's prepared record.
         go=job.state is JobState.STARTING,
+        execution_digest=run.execution_digest,
     )
 
 

@@ -92,5 +92,7 @@ class Live:
     resources: Mapping[ResourceKey, LiveResource]
     instances: tuple[Instance, ...] = ()
     rules: Rules | None = None
+    fence: int = 0
+    """The highest that the ledger has given out; a host that knows a higher one knows more."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""

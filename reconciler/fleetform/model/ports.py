@@ -141,6 +141,10 @@ class LedgerUnavailable(Exception):
     """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
 
 
+class LedgerOutgrown(Exception):
+    """A host knows what only a newer ledger than this one can have told it; says how."""
+
+
 class FenceLost(Exception):
     """Somebody else has become the manager: stop causing effects."""
 
@@ -271,6 +275,9 @@ class Ledger(Reader, Protocol):
 
         Another boot or install id proves that jobs started under the old one are dead: they end
         as `lost`; those only reserved or prepared as `never_started`.
+
+        Raises:
+            LedgerOutgrown: The host proves this ledger older than another; it is recovering now.
         """
 
     def mark_instance(

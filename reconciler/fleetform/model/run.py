@@ -216,6 +216,7 @@ class Run:
     """Attempts so far in which no code of the run ran: `retry.max_attempts` does not count them."""
     after_uid: str = ""
     """An earlier run of the same name that must be over before this one is placed, or empty."""
+    execution_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

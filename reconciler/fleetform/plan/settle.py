@@ -1,6 +1,7 @@
 """
 What a plan says beyond its changes: runs that ended badly and stay so, and work under way.
 
+A run of which nobody knows whether it ran is one that ended badly: only a person can settle it.
 A failure stays visible until somebody does something about it, else a pipeline turns green on
 its second try. Accepted work in progress is no change, so that a second plan is empty.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Settled
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.proposal import Sheet
@@ -26,7 +28,7 @@ def settled_failures(sheet: Sheet) -> tuple[Settled, ...]:
         Settled(row.key, row.run.state.value, row.run.message or row.run.cause)
         for row in sorted(sheet.present.values(), key=lambda row: row.key)
         if row.run is not None
-        and row.run.state in _BAD
+        and (row.run.state in _BAD or row.run.cause == NO_EVIDENCE)
         and row.key not in ending
         and not _stop_wanted(sheet, row)
     )
@@ -50,7 +52,8 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
     keys = {
         key
         for key, row in sheet.live.resources.items()
-        if row.operation or (row.run is not None and row.run.state not in FINAL)
+        if row.operation
+        or (row.run is not None and row.run.state not in FINAL and row.run.cause != NO_EVIDENCE)
     }
     keys.update(
         ResourceKey("fleet", instance.fleet)

@@ -8,12 +8,12 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from fleetform.agents.client.session import open_session
+from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import Host as HostSession
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
 from fleetform.providers.session import SessionHost, translated
 from fleetform.simulate.agent import Agent, AgentFaults
 from fleetform.simulate.host import Host
@@ -58,32 +58,30 @@ class SimulatedHosts:
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> HostSession:
-        agent = self.agents.get(request.name)
-        if agent is None or not agent.alive:
-            raise TemporaryError(f"no agent on {request.name}")
-        link = Link(self._random, DELAY_MAX_SECONDS)
-        agent.accept(link)
         hello = Hello(
             identity.environment_uid, identity.ledger_id, identity.epoch, identity.fence, cursor
         )
-        with translated(request.name):
-            session = await open_session(
+        session = await self._open(request.name, hello)
+        return SessionHost(request.name, session, _seen(request.uid, session, cursor))
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        hello = Hello(instance.environment_uid, instance.ledger_id, instance.epoch, 0, look=True)
+        session = await self._open(instance.name, hello)
+        try:
+            return _seen(instance.uid, session, None)
+        finally:
+            await session.close()
+
+    async def _open(self, name: str, hello: Hello) -> Session:
+        agent = self.agents.get(name)
+        if agent is None or not agent.alive:
+            raise TemporaryError(f"no agent on {name}")
+        link = Link(self._random, DELAY_MAX_SECONDS)
+        agent.accept(link)
+        with translated(name):
+            return await open_session(
                 link.near, link.near, hello, timeout_seconds=REPLY_TIMEOUT_SECONDS
             )
-        welcome = session.welcome
-        told = cursor if welcome.records is None else None
-        seen = HostSeen(
-            instance_uid=request.uid,
-            install_id=welcome.install_id,
-            boot_id=welcome.boot_id,
-            machine_id=welcome.machine_id,
-            ledger_id=welcome.ledger_id,
-            epoch=welcome.epoch,
-            cursor=told or Cursor(welcome.log_id, welcome.newest),
-            records=welcome.records,
-            report=session.report,
-        )
-        return SessionHost(request.name, session, seen)
 
     async def release(self, request: InstanceRequest) -> None:
         agent = self.agents.pop(request.name, None)
@@ -92,6 +90,9 @@ class SimulatedHosts:
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return ()
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        return None  # Simulated hosts have no directories.
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         return path
@@ -111,3 +112,20 @@ class SimulatedHosts:
         agent = self.agents.get(name)
         if agent is not None:
             agent.reset_connections()
+
+
+def _seen(instance_uid: str, session: Session, cursor: Cursor | None) -> HostSeen:
+    welcome = session.welcome
+    told = cursor if welcome.records is None else None
+    return HostSeen(
+        instance_uid=instance_uid,
+        install_id=welcome.install_id,
+        boot_id=welcome.boot_id,
+        machine_id=welcome.machine_id,
+        ledger_id=welcome.ledger_id,
+        epoch=welcome.epoch,
+        cursor=told or Cursor(welcome.log_id, welcome.newest),
+        records=welcome.records,
+        report=session.report,
+        oldest=welcome.oldest,
+    )

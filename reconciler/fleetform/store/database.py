@@ -143,6 +143,14 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def copy(self) -> Database:
+        """Copy all that is committed into memory."""
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        with self.lock, translated():
+            self.connection.backup(copy)
+        copy.execute("PRAGMA foreign_keys = ON")
+        return Database(copy)
+
     def close(self) -> None:
         with self.lock:
             self.connection.close()

@@ -12,12 +12,16 @@ from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
 from fleetform.model.event import LoggedEvent
 from fleetform.model.plan import Plan, Step
-from fleetform.model.ports import Accepted, Begun, Ids, StepOutcome
+from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome
+from fleetform.model.recovery import Evidence, Recovered
 from fleetform.model.run import RunUid
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.store import rebuild
+from fleetform.store.adoption import adopt_world
+from fleetform.store.context import Context
 from fleetform.store.database import Database, to_json
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
+from fleetform.store.outgrown import outgrown_by
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
@@ -111,7 +115,12 @@ class SqliteLedger(Reads):
 
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:
-            return commit_host(transaction, seen, now_ms=now_ms)
+            proof = outgrown_by(transaction, seen)
+            if not proof:
+                return commit_host(transaction, seen, now_ms=now_ms)
+            rebuild.begin_recovery(transaction, proof)
+        # Only now: an exception inside would take the mark back with everything else.
+        raise LedgerOutgrown(proof)
 
     def mark_instance(self, instance_uid: str, *, state: str, message: str, now_ms: int) -> None:
         with self._database.write() as transaction:
@@ -173,3 +182,24 @@ class SqliteLedger(Reads):
             return rebuild.adopt_records(
                 transaction, instance_uid, records, names=names, now_ms=now_ms
             )
+
+    def adopt_world(
+        self,
+        evidence: Evidence,
+        steps: Mapping[str, Step],
+        *,
+        who: str,
+        now_ms: int,
+        mark_missing: bool,
+    ) -> tuple[Recovered, ...]:
+        """Write what the evidence proves, and end the recovery: all of it or nothing."""
+        with self._database.write() as transaction:
+            context = Context(transaction, "", "", who, now_ms, self._ids)
+            found = adopt_world(context, evidence, steps, mark_missing=mark_missing)
+            rebuild.end_recovery(transaction)
+            transaction.log("ledger.rebuilt", now_ms, f"{who} rebuilt the ledger from its hosts")
+            return found
+
+    def copy(self) -> SqliteLedger:
+        """Copy this ledger into memory, to try out what would become of it."""
+        return SqliteLedger(self._database.copy(), self._ids)

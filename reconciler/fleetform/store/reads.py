@@ -140,8 +140,8 @@ _RESOURCES = (
 
 
 def _live(connection: sqlite3.Connection) -> Live:
-    environment_uid, ledger_id, epoch, status, note, serial, rules = connection.execute(
-        "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules FROM meta"
+    environment_uid, ledger_id, epoch, status, note, serial, rules, fence = connection.execute(
+        "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules, fence FROM meta"
     ).fetchone()
     gpus = dict(
         connection.execute(
@@ -158,6 +158,7 @@ def _live(connection: sqlite3.Connection) -> Live:
         resources=_resources(connection, gpus),
         instances=instances,
         rules=Rules(**json.loads(rules)) if rules else None,
+        fence=fence,
         notes=_notes(note, instances),
     )
 

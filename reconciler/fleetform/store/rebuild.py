@@ -6,7 +6,7 @@ Whoever wires decides when; while it is recovering nothing is placed and no plan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
@@ -15,10 +15,20 @@ from fleetform.model.run import RunState
 from fleetform.store.database import Transaction
 from fleetform.store.progress import refresh_runs
 
-__all__ = ["adopt_records", "begin_recovery", "end_recovery", "raise_epoch"]
+__all__ = [
+    "adopt_records",
+    "begin_recovery",
+    "end_recovery",
+    "judge_runs",
+    "put_records",
+    "raise_epoch",
+]
 
 _NO_DOCUMENT = "{}"
 """What a run has whose submission this ledger has never seen."""
+
+_ENDED_BY_US = frozenset({Cause.STOPPED.value, Cause.NEVER_STARTED.value})
+"""Who asked for it was written in the ledger that is gone; a person may run it again."""
 
 
 def begin_recovery(transaction: Transaction, note: str) -> None:
@@ -60,15 +70,33 @@ def adopt_records(
     `names` has run uid to name, as far as anything tells; other runs are called `recovered-` and
     the beginning of their uid. Returns the keys of what was taken over.
     """
+    adopted = put_records(transaction, instance_uid, records, names=names, now_ms=now_ms)
+    judge_runs(transaction, dict.fromkeys(key.run_uid for key in adopted), now_ms=now_ms)
+    return adopted
+
+
+def put_records(
+    transaction: Transaction,
+    instance_uid: str,
+    records: Sequence[JobRecord],
+    *,
+    names: Mapping[str, str],
+    now_ms: int,
+) -> tuple[JobKey, ...]:
+    """Write one host's part; a gang is judged when all of its hosts have been heard."""
     adopted: list[JobKey] = []
     for record in sorted(records, key=lambda record: record.key):
         _put_run(transaction, record, names, now_ms)
         if _put_job(transaction, instance_uid, record, now_ms):
             adopted.append(record.key)
-    for uid in dict.fromkeys(key.run_uid for key in adopted):
+    return tuple(adopted)
+
+
+def judge_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: int) -> None:
+    """Say where runs stand of whose jobs some were taken over."""
+    for uid in run_uids:
         _put_latest_attempt(transaction, uid, now_ms)
         _judge(transaction, uid, now_ms)
-    return tuple(adopted)
 
 
 def _put_run(
@@ -183,11 +211,13 @@ def _judge(transaction: Transaction, uid: str, now_ms: int) -> None:
     if any(state != "finished" for state, *_ in jobs):
         return
     succeeded = all((cause, code) == (Cause.EXITED.value, 0) for _, cause, code, _ in jobs)
+    ended = any(cause in _ENDED_BY_US for _, cause, _, _ in jobs)
+    state = RunState.DONE if succeeded else RunState.TERMINATED if ended else RunState.FAILED
     transaction.execute(
         "UPDATE runs SET state = ?, final = 1, cause = ?, finished_at_ms = ?,"
         " message = 'found on its host when the ledger was rebuilt' WHERE uid = ?",
         (
-            RunState.DONE if succeeded else RunState.FAILED,
+            state,
             jobs[0][1],
             max(finished for *_, finished in jobs),
             uid,

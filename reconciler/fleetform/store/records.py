@@ -39,6 +39,8 @@ def commit_records(
     """See `model.ports.Ledger.commit_records`."""
     moved = _news(transaction, instance_uid, records)
     transaction.many(_MOVE, (_values(record, now_ms) for record in moved.values()))
+    if snapshot:
+        _fast_forward(transaction, records)
     ended = [record for record in moved.values() if record.state is JobState.FINISHED]
     free_units(transaction, [record.job_uid for record in ended])
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
@@ -72,6 +74,15 @@ def _news(
             # Kept in the order in which jobs were first heard of.
             news[record.key] = record
     return news
+
+
+def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> None:
+    """Take over counters of a host that is ahead: a command with a lower one would be stale."""
+    transaction.many(
+        "UPDATE jobs SET gen = ? WHERE run_uid = ? AND attempt = ? AND rank = ? AND uid = ?"
+        " AND gen < ?",
+        ((one.gen, *one.key, one.job_uid, one.gen) for one in records),
+    )
 
 
 def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:

@@ -31,7 +31,7 @@ _INSTANCE_STATES = {state.value: state for state in InstanceState}
 RUN = (
     "uid", "name", "state", "number", "attempt", "generation", "cause", "message",
     "stop_requested", "submitted_at_ms", "started_at_ms", "finished_at_ms", "not_before_ms",
-    "uncounted", "after_uid", "parent", "document",
+    "uncounted", "after_uid", "execution_digest", "parent", "document",
 )  # fmt: skip
 ATTEMPT = (
     "run_uid", "number", "state", "submitted_at_ms", "started_at_ms", "finished_at_ms", "cause",

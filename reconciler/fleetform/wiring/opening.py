@@ -2,7 +2,7 @@
 Opens the ledger for writing, and refuses one that the world has outgrown.
 
 A lost or restored ledger is told by those who remember it: an agent that bears the
-environment's uid and another ledger's id, or a higher epoch.
+environment's uid and another ledger's id, a higher epoch, or a higher fence.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
 
 if TYPE_CHECKING:
+    from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import SqliteLedger
     from fleetform.wiring.workspace import Workspace
+
+_NAMES_SHOWN = 8
 
 
 def open_for_writing(workspace: Workspace) -> SqliteLedger:
@@ -49,24 +52,50 @@ async def refuse_if_outgrown(ledger: SqliteLedger, hosts: HostProvider) -> None:
     Compare the ledger with what bears the environment's uid in the world.
 
     Raises:
-        RecoveringProblem: Somebody remembers another ledger or a newer epoch of this one.
+        RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
     """
     live = ledger.read_live()
-    strangers = _strangers(await hosts.inventory(live.environment_uid), live.ledger_id, live.epoch)
-    if strangers or live.status is LedgerStatus.RECOVERING:
-        names = ", ".join(sorted(one.name for one in strangers)) or "its hosts"
-        ledger.begin_recovery(f"{names} remember another ledger")
-        raise RecoveringProblem(
-            f"the ledger does not know what {names} know: it was lost or restored from a backup, "
-            "so nothing is started or removed",
-            "put the right ledger back at "
-            "its place in the state folder, or read what is there with `fleetform state rebuild`",
-        )
+    proof = outgrown_by(await hosts.inventory(live.environment_uid), live)
+    if proof:
+        ledger.begin_recovery(proof)
+    elif live.status is LedgerStatus.RECOVERING:
+        proof = "; ".join(live.notes)
+    else:
+        return
+    raise recovering(proof)
 
 
-def _strangers(instances: Sequence[InstanceSeen], ledger_id: str, epoch: int) -> list[InstanceSeen]:
-    return [
-        one
+def recovering(proof: str) -> RecoveringProblem:
+    """Put into words that the ledger is not the newest, given the sentence that proves it."""
+    return RecoveringProblem(
+        f"the ledger was lost or restored from an older copy: {proof}. "
+        "Nothing was started or removed",
+        "put the newest ledger back at its place in the state folder, or run "
+        "`fleetform state rebuild`, which reads what the hosts remember",
+    )
+
+
+def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
+    """Return the sentence that says which hosts know more than this ledger, or nothing."""
+    strangers = [one.name for one in instances if _obeys_another(one, live)]
+    if strangers:
+        return f"{_names(strangers)} another ledger of this environment"
+    newer = [
+        one.name
         for one in instances
-        if one.ledger_id and (one.ledger_id != ledger_id or one.epoch > epoch)
+        if one.ledger_id == live.ledger_id and (one.epoch, one.fence) > (live.epoch, live.fence)
     ]
+    return f"{_names(newer)} a newer state of this ledger" if newer else ""
+
+
+def _obeys_another(one: InstanceSeen, live: Live) -> bool:
+    # A rebuilt ledger has a higher epoch than all before it, and hosts obey it from its hello on.
+    return bool(one.ledger_id) and one.ledger_id != live.ledger_id and one.epoch >= live.epoch
+
+
+def _names(hosts: Sequence[str]) -> str:
+    shown = ", ".join(hosts[:_NAMES_SHOWN])
+    more = len(hosts) - _NAMES_SHOWN
+    if more > 0:
+        shown = f"{shown} and {more} more"
+    return f"host {shown} remembers" if len(hosts) == 1 else f"hosts {shown} remember"

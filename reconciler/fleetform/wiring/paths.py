@@ -36,6 +36,10 @@ class StatePaths:
         return self.environment / "manager.lock"
 
     @property
+    def hosts(self) -> Path:
+        return self.home / "hosts" / self.environment_uid
+
+    @property
     def logs(self) -> Path:
         return self.environment / "logs"
 

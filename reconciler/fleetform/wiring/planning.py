@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from fleetform.checker import check
@@ -27,7 +28,7 @@ def make_plan(
     """
     assert loaded.desired is not None, "the caller has refused a tree without an environment"
     reader = workspace.reader()
-    live = reader.read_live() if reader is not None else nothing_yet(loaded.desired)
+    live = reader.read_live() if reader is not None else _without_ledger(workspace, loaded.desired)
     return checked_plan(loaded.desired, live, permissions, now_ms=now_ms)
 
 
@@ -40,6 +41,23 @@ def checked_plan(desired: Desired, live: Live, permissions: Permissions, *, now_
             "nothing was changed; please report it with the output of `fleetform plan --json`",
         )
     return made
+
+
+def _without_ledger(workspace: Workspace, desired: Desired) -> Live:
+    """Tell an environment that was never applied from one whose ledger was lost."""
+    live = nothing_yet(desired)
+    if not workspace.paths.hosts.is_dir():
+        return live
+    # Only here: a plan of an environment that has a ledger meets no host.
+    import asyncio
+
+    from fleetform.wiring.opening import host_provider, outgrown_by
+
+    hosts = host_provider(workspace)
+    proof = outgrown_by(asyncio.run(hosts.inventory(live.environment_uid)), live)
+    if not proof:
+        return live
+    return dataclasses.replace(live, status=LedgerStatus.RECOVERING, notes=(proof,))
 
 
 def nothing_yet(desired: Desired) -> Live:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.tree import STAYS, Look, Planned, TreeKeeper
 from fleetform.model.plan import Permissions, Plan
-from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
@@ -22,7 +22,12 @@ from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.driving import build_manager
-from fleetform.wiring.opening import host_provider, open_for_writing, refuse_if_outgrown
+from fleetform.wiring.opening import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
 from fleetform.wiring.planning import checked_plan
 from fleetform.wiring.problems import Locked, Problem
 
@@ -53,10 +58,13 @@ async def serve(
             workspace.paths.manager_lock, who=WHO, command="serve", now_ms=SystemClock().now_ms()
         )
         if lock is None:
-            raise _locked(workspace)
+            raise locked(workspace)
         with lock, contextlib.closing(WriterGate()) as gate:
             manager = build_manager(workspace, ledger, gate, hosts, who=WHO, progress=progress)
-            await _serve(workspace, ledger, gate, manager, listen, progress, once=once)
+            try:
+                await _serve(workspace, ledger, gate, manager, listen, progress, once=once)
+            except LedgerOutgrown as proof:
+                raise recovering(str(proof)) from proof
     return 0
 
 
@@ -180,7 +188,8 @@ async def _answer(workspace: Workspace, listen: str, progress: Progress) -> None
     await server.serve()
 
 
-def _locked(workspace: Workspace) -> Locked:
+def locked(workspace: Workspace) -> Locked:
+    """Say who manages the environment, to somebody who would."""
     holder = workspace.manager()
     if holder is None:
         return Locked("somebody else has just begun to manage this environment", "try again")

@@ -51,12 +51,13 @@ def test_nobody_owns_an_agent_that_was_never_greeted(folder) -> None:
     folder.claim(**CLAIM)
     assert folder.owner() == Owner("", 0)
     for _ in range(2):
-        folder.note_owner(Owner("l", 4))
-    assert folder.owner() == Owner("l", 4)
+        folder.note_owner(Owner("l", 4, 7))
+    assert folder.owner() == Owner("l", 4, 7)
     assert json.loads((folder.path / "owner.json").read_text()) == {
         **CLAIM,
         "ledger_id": "l",
         "epoch": 4,
+        "fence": 7,
     }
 
 

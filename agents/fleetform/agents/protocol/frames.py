@@ -355,6 +355,7 @@ _job = _fields_of(
     log_tail_bytes=_integer,
     runtime=_text,
     go=_flag,
+    execution_digest=_text,
 )
 _record = _fields_of(
     JobRecord,
@@ -373,6 +374,8 @@ _record = _fields_of(
     cpu_time_ms=_maybe(_integer),
     log_bytes=_integer,
     tombstone=_flag,
+    run_name=_text,
+    execution_digest=_text,
 )
 _gpu = _fields_of(
     GpuReport, index=_integer, uuid=_text, name=_text, memory_bytes=_integer, vendor=_text
@@ -413,6 +416,7 @@ _MESSAGES: dict[str, Reader] = {
         fence=_integer,
         cursor=_maybe(_cursor),
         protocol=_integer,
+        look=_flag,
     ),
     "Prepare": _fields_of(Prepare, id=_integer, job=_job),
     "Start": _fields_of(Start, id=_integer, key=_key, gen=_integer, boot_id=_text),

@@ -95,6 +95,8 @@ class StartJob:
     """Output beyond head + tail is dropped between them, and the gap is marked."""
     runtime: str = "process"
     go: bool = False
+    execution_digest: str = ""
+    """Names what the run's document executes: a lost ledger finds its runs again by it."""
 
 
 # -- controller to agent ------------------------------------------------------------------
@@ -106,7 +108,9 @@ class Hello:
     First message of every connection.
 
     `fence` is the sender's shard fence: a higher one closes older connections. `cursor` is
-    None when this ledger has never read this agent's log.
+    None when this ledger has never read this agent's log. `look` asks for the records alone,
+    whichever ledger of the environment asks: the agent goes on obeying whom it obeys, and takes
+    no command here.
     """
 
     environment_uid: str
@@ -115,6 +119,7 @@ class Hello:
     fence: int
     cursor: Cursor | None = None
     protocol: int = PROTOCOL_VERSION
+    look: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,9 @@ class JobRecord:
 
     A `tombstone` is all that is left after `Forget` or of a job that was stopped before it
     was seen. `exit_code` is None unless `cause` is exited; `signal` likewise.
-    Times are Unix milliseconds by the host's wall clock, for display.
+    Times are Unix milliseconds by the host's wall clock, for display. `run_name` and
+    `execution_digest` are the job's own, as long as the record is kept: by them a ledger that
+    was lost is put together again. Empty where the agent never had the job itself.
     """
 
     key: JobKey
@@ -263,6 +270,8 @@ class JobRecord:
     cpu_time_ms: int | None = None
     log_bytes: int = 0
     tombstone: bool = False
+    run_name: str = ""
+    execution_digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,20 @@ class HostProvider(Protocol):
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         """List every instance that bears the environment's uid, whatever the ledger says."""
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        """
+        Read all records of an instance's agent, whichever ledger of the environment it obeys.
+
+        Nothing is changed by it but that an agent which had ended is started: for a ledger that
+        is put together again.
+
+        Raises:
+            TemporaryError: nobody answers now.
+        """
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        """Find the volume of the environment that lies at a declared path, by its mark."""
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         """Say where on its hosts a volume's declared path lies; absolute."""

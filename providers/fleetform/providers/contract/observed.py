@@ -13,7 +13,8 @@ class HostSeen:
     One host that answered.
 
     `records` is the snapshot of its jobs, or None when events since the cursor tell the rest.
-    `cursor` is where to read on from once `records` are taken in.
+    `cursor` is where to read on from once `records` are taken in. `oldest` is the number of the
+    oldest event that the agent keeps, 0 where it was not told: all before it were acknowledged.
     """
 
     instance_uid: str
@@ -25,6 +26,7 @@ class HostSeen:
     cursor: Cursor
     records: tuple[JobRecord, ...] | None
     report: HostReport
+    oldest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class InstanceSeen:
     """
     One instance that exists in the world under our environment's uid.
 
-    Found by inventory, not by ledger: this is how a lost ledger is told from a new one.
+    Found by inventory, not by ledger: this is how a lost ledger is told from a new one. `fence`
+    is the highest that its agent has welcomed within `epoch`, as far as the provider has noted it.
     """
 
     uid: str
@@ -42,6 +45,7 @@ class InstanceSeen:
     ledger_id: str
     epoch: int
     alive: bool
+    fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,17 @@
 The folder of one local instance, and what of it is known without its agent.
 
     instance.json   who it is: uid, name, fleet, environment; before anything else is there
-    owner.json      whom its agent obeys: ledger and epoch; as soon as it has welcomed one
+    owner.json      whom its agent obeys: ledger, epoch, highest fence; as soon as it has welcomed one
     agent.sock      where the agent listens
 
 Both files are written here; the rest is the agent's. This is how a lost ledger is told from a
-new one: the folder outlives it.
+new one, and an older copy from the newest: the folder outlives it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
+
+VOLUME_MARK = ".fleetform-volume"
+"""Written by the agent (`agents.host.volumes`), so that whose the data is goes where it goes."""
 
 _RELEASED = ".released-"
 
@@ -37,6 +41,7 @@ class Owner:
 
     ledger_id: str = ""
     epoch: int = 0
+    fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,14 @@ class Folder:
 
     def owner(self) -> Owner:
         kept = _read_json(self.path / "owner.json")
-        return Owner(str(kept.get("ledger_id", "")), int(kept.get("epoch", 0)))
+        return Owner(
+            str(kept.get("ledger_id", "")), int(kept.get("epoch", 0)), int(kept.get("fence", 0))
+        )
 
     def note_owner(self, owner: Owner) -> None:
         """Remember whom the agent obeys; costs a read where that has not changed."""
         if self.owner() != owner:
-            kept = {"ledger_id": owner.ledger_id, "epoch": owner.epoch}
-            _write_json(self.path / "owner.json", {**self.identity(), **kept})
+            _write_json(self.path / "owner.json", {**self.identity(), **dataclasses.asdict(owner)})
 
     def claim(self, *, uid: str, name: str, fleet: str, environment_uid: str) -> None:
         """
@@ -106,6 +112,15 @@ def folders_of(environment: Path) -> Iterator[Folder]:
         for path in sorted(environment.iterdir()):
             if path.is_dir() and not path.name.startswith("."):
                 yield Folder(path)
+
+
+def read_mark(volume: Path) -> dict[str, Any]:
+    """Return what an agent wrote into a directory that is a volume; empty where nothing is."""
+    try:
+        mark = json.loads((volume / VOLUME_MARK).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return mark if isinstance(mark, dict) else {}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.errors import OwnedElsewhere, TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
 from fleetform.providers.local import daemon
 from fleetform.providers.local.capacity import instance_report
-from fleetform.providers.local.folder import Folder, Owner, folders_of
+from fleetform.providers.local.folder import Folder, Owner, folders_of, read_mark
 from fleetform.providers.session import SessionHost, translated
 
 IDLE_EXIT_SECONDS = 600
@@ -67,8 +67,8 @@ class LocalHosts:
         )
         folder = self._folder(request.name)
         session = await self._open(folder, hello)
-        # Before any job is given to it: a lost ledger is recognised by this.
-        folder.note_owner(Owner(identity.ledger_id, identity.epoch))
+        # Before any job is given to it: a lost ledger and an older one are recognised by this.
+        folder.note_owner(Owner(identity.ledger_id, identity.epoch, identity.fence))
         return SessionHost(request.name, session, _seen(request, session, cursor))
 
     async def release(self, request: InstanceRequest) -> None:
@@ -86,6 +86,29 @@ class LocalHosts:
             for folder in folders_of(self._hosts / environment_uid)
             if folder.identity()
         ]
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        folder = self._folder(instance.name)
+        if not folder.exists:
+            raise TemporaryError(f"instance {instance.name} is not on this machine")
+        await self._start(folder)
+        owner = folder.owner()
+        hello = Hello(
+            instance.environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True
+        )
+        session = await self._open(folder, hello)
+        try:
+            request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
+            return _seen(request, session, None)
+        finally:
+            await session.close()
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        place = self.volume_path(environment_uid, path)
+        mark = read_mark(Path(place))
+        if mark.get("environment_uid") != environment_uid or not mark.get("volume_uid"):
+            return None
+        return VolumeSeen(str(mark["volume_uid"]), str(mark.get("name", "")), place)
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         if path.startswith("/"):
@@ -173,6 +196,7 @@ def _seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> 
         cursor=told or Cursor(welcome.log_id, welcome.newest),
         records=welcome.records,
         report=instance_report(session.report, share=request.share, declared=request.declared),
+        oldest=welcome.oldest,
     )
 
 
@@ -186,4 +210,5 @@ async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:
         ledger_id=owner.ledger_id,
         epoch=owner.epoch,
         alive=await daemon.answers(folder),
+        fence=owner.fence,
     )

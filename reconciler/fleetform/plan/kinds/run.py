@@ -16,6 +16,7 @@ from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.phase import Phase, is_unknown, phase
@@ -224,6 +225,12 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
     """A run at work whose execution changed: only what it or somebody allows."""
     on_change = case.declared.document.get("on_change", "hold")
     proposal = _submitted(case, reasons, after_uid=case.row.uid)
+    if case.row.run is not None and case.row.run.cause == NO_EVIDENCE:
+        return _held(
+            proposal,
+            "no host knows whether it ran before the ledger was rebuilt",
+            f"fleetform rerun {case.row.key.name}",
+        )
     if is_unknown(case.row):
         return _held(
             proposal,

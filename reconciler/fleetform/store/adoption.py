@@ -1,0 +1,383 @@
+"""
+A lost or older ledger, put together again from hosts and tree.
+
+Hosts say what ran: each record names its run and the digest of what was executed. The tree says
+what that was, where its digest is the same. What neither proves is written down as `unknown`, and
+never as something that is still to be run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fleetform.agents.protocol.messages import JobRecord
+from fleetform.model.plan import Step
+from fleetform.model.ports import StepOutcome
+from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
+from fleetform.model.run import RunState
+from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.names import split_element
+from fleetform.store import fleets
+from fleetform.store.context import Context
+from fleetform.store.database import Transaction, to_json
+from fleetform.store.hosts import commit_host, mark_instance
+from fleetform.store.progress import refresh_runs
+from fleetform.store.rebuild import judge_runs, put_records
+from fleetform.store.records import commit_records
+
+__all__ = ["adopt_world"]
+
+
+def adopt_world(
+    context: Context, evidence: Evidence, steps: Mapping[str, Step], *, mark_missing: bool
+) -> tuple[Recovered, ...]:
+    """
+    Write what the evidence proves into the ledger; doing so twice is the same as once.
+
+    Args:
+        context: Of no apply.
+        evidence: What hosts and tree say.
+        steps: How the tree would make each declared fleet, by its name.
+        mark_missing: Runs of the tree without a row become `unknown`: this ledger may have
+            known them.
+    """
+    found = _adopt_fleets(context, evidence, steps)
+    found += _adopt_volumes(context, evidence)
+    digests, hosts = _adopt_jobs(context, evidence)
+    found += _adopt_runs(context, evidence, digests, hosts)
+    if mark_missing:
+        found += _mark_missing(context, evidence)
+    return tuple(found)
+
+
+# -- fleets and their hosts -----------------------------------------------------------------
+
+
+def _adopt_fleets(
+    context: Context, evidence: Evidence, steps: Mapping[str, Step]
+) -> list[Recovered]:
+    found = []
+    by_fleet: dict[str, list[InstanceSeen]] = {}
+    for instance in evidence.instances:
+        by_fleet.setdefault(instance.fleet, []).append(instance)
+    for fleet, instances in sorted(by_fleet.items()):
+        for instance in instances:
+            _put_instance(context, instance)
+        note = _put_fleet(context, fleet, instances, steps.get(fleet))
+        hosts = ", ".join(one.name for one in instances)
+        found.append(Recovered("fleet", fleet, "present", f"hosts {hosts}", note))
+        for instance in instances:
+            answers = instance.uid in evidence.hosts
+            found.append(
+                Recovered(
+                    "host",
+                    instance.name,
+                    "ready" if answers else "lost",
+                    "its agent answers" if answers else "declared lost",
+                )
+            )
+    return found
+
+
+def _put_instance(context: Context, instance: InstanceSeen) -> None:
+    transaction, number = context.transaction, _number(instance)
+    taken = transaction.execute(
+        "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'"
+        " AND uid <> ?",
+        (instance.fleet, number, instance.uid),
+    ).fetchall()
+    for (uid,) in taken:
+        message = f"{instance.name} is another instance now"
+        mark_instance(transaction, uid, state="terminated", message=message, now_ms=context.now_ms)
+    transaction.execute(
+        "INSERT INTO instances (uid, name, fleet, number, state, address)"
+        " VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1')"
+        " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning' WHERE state = 'terminated'",
+        (instance.uid, instance.name, instance.fleet, number),
+    )
+
+
+def _number(instance: InstanceSeen) -> int:
+    """Read an instance's number off its name, which is made of it."""
+    digits = instance.name.removeprefix(f"{instance.fleet}-")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _put_fleet(
+    context: Context, fleet: str, instances: Sequence[InstanceSeen], step: Step | None
+) -> str:
+    """Give the fleet a row if it has none; returns what the next plan does about it."""
+    key = ResourceKey("fleet", fleet)
+    if _has_row(context.transaction, key):
+        return ""
+    wanted = {entry["number"] for entry in step.arguments["instances"]} if step else set()
+    if step is not None and wanted == {_number(one) for one in instances}:
+        fleets.begin_make(context, step)
+        fleets.finish_write(context, [step], [StepOutcome(step.key)])
+        return "as the tree declares it"
+    # Without a digest it differs from whatever is declared, and the next plan shows how.
+    context.transaction.execute(
+        "INSERT INTO resources (kind, name, uid, type, generation, state, document)"
+        " VALUES ('fleet', ?, ?, 'fleet', 1, 'present', '{}')",
+        (fleet, context.ids.uid()),
+    )
+    return "the tree declares other hosts" if step is not None else "not in the tree"
+
+
+# -- volumes --------------------------------------------------------------------------------
+
+
+def _adopt_volumes(context: Context, evidence: Evidence) -> list[Recovered]:
+    found = []
+    for name, volume in sorted(evidence.volumes.items()):
+        key = ResourceKey("volume", name)
+        if not _has_row(context.transaction, key):
+            _put_resource(context.transaction, key, volume.uid, evidence.desired.resources[key])
+        found.append(Recovered("volume", name, "present", volume.path, "its data is untouched"))
+    return found
+
+
+# -- jobs and runs --------------------------------------------------------------------------
+
+
+def _adopt_jobs(
+    context: Context, evidence: Evidence
+) -> tuple[dict[str, str], dict[str, dict[str, None]]]:
+    """Take in every record; returns what each run executed, and on which hosts, by run uid."""
+    transaction = context.transaction
+    place = {one.uid: one.name for one in evidence.instances}
+    names: dict[str, str] = {}
+    digests: dict[str, str] = {}
+    hosts: dict[str, dict[str, None]] = {}
+    for uid, seen in sorted(evidence.hosts.items()):
+        records = seen.records or ()
+        for record in records:
+            _note(record, names, digests)
+            hosts.setdefault(record.key.run_uid, {})[place[uid]] = None
+    now_ms = context.now_ms
+    adopted: dict[str, None] = {}
+    for uid, seen in sorted(evidence.hosts.items()):
+        commit_host(transaction, seen, now_ms=now_ms)
+        keys = put_records(transaction, uid, seen.records or (), names=names, now_ms=now_ms)
+        adopted.update({key.run_uid: None for key in keys})
+    judge_runs(transaction, adopted, now_ms=now_ms)
+    for uid, seen in sorted(evidence.hosts.items()):
+        # What had a row goes the way of all news.
+        records = seen.records or ()
+        commit_records(transaction, uid, records, seen.cursor, snapshot=True, now_ms=now_ms)
+    return {uid: digests.get(uid, "") for uid in hosts}, hosts
+
+
+def _note(record: JobRecord, names: dict[str, str], digests: dict[str, str]) -> None:
+    if record.run_name:
+        names[record.key.run_uid] = record.run_name
+    if record.execution_digest:
+        digests[record.key.run_uid] = record.execution_digest
+
+
+def _adopt_runs(
+    context: Context,
+    evidence: Evidence,
+    digests: Mapping[str, str],
+    hosts: Mapping[str, Iterable[str]],
+) -> list[Recovered]:
+    found = []
+    for name, uids in sorted(_by_name(context.transaction, digests).items()):
+        uid = _newest(context.transaction, name, uids)
+        note = _put_run(context, name, uid, digests.get(uid, ""), evidence)
+        state = context.transaction.one("SELECT state FROM runs WHERE uid = ?", (uid,))
+        assert state is not None
+        where = ", ".join(hosts.get(uid, ())) or "this ledger"
+        found.append(Recovered("run", name, state[0], f"records on {where}", note))
+    return found
+
+
+def _by_name(transaction: Transaction, digests: Mapping[str, str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for uid in sorted(digests):
+        row = transaction.one("SELECT name FROM runs WHERE uid = ?", (uid,))
+        assert row is not None, f"run {uid} was adopted"
+        names.setdefault(row[0], []).append(uid)
+    return names
+
+
+def _newest(transaction: Transaction, name: str, uids: Sequence[str]) -> str:
+    """
+    Choose which run of a name is the one that people mean, and take the others off the list.
+
+    One that still runs before one that is over, then the one that began last. A run without
+    evidence gives way to any.
+    """
+    rows = transaction.execute(
+        "SELECT uid FROM runs WHERE name = ?1 AND (uid IN (SELECT value FROM json_each(?2))"
+        " OR uid IN (SELECT uid FROM resources WHERE kind = 'run' AND name = ?1))"
+        " ORDER BY cause = ?3, final, coalesce(started_at_ms, submitted_at_ms) DESC, uid",
+        (name, to_json(list(uids)), NO_EVIDENCE),
+    ).fetchall()
+    newest: str = rows[0][0]
+    transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", rows[1:])
+    return newest
+
+
+def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evidence) -> str:
+    """Make the run the one that its name stands for; returns what the next plan does about it."""
+    transaction, key = context.transaction, ResourceKey("run", name)
+    row = transaction.one("SELECT uid FROM resources WHERE kind = 'run' AND name = ?", (name,))
+    if row is not None and row[0] == uid:
+        return "known to this ledger"
+    declared = evidence.desired.resources.get(key)
+    same = declared is not None and digest in {"", declared.execution_digest}
+    _put_resource(transaction, key, uid, declared if same else None, execution_digest=digest)
+    if same:
+        assert declared is not None
+        return _describe(context, uid, declared, proved=bool(digest))
+    if declared is not None:
+        return "it executed another document than the tree's"
+    if key in evidence.desired.broken:
+        return "its document in the tree is broken"
+    return _archive(transaction, name, uid)
+
+
+def _describe(context: Context, uid: str, declared: Declared, *, proved: bool) -> str:
+    """Give a run the document whose digest it executed, and say what is left unproven."""
+    transaction = context.transaction
+    nodes = declared.document.get("nodes", 1)
+    row = transaction.one(
+        "SELECT r.final, (SELECT count(*) FROM jobs j WHERE j.run_uid = r.uid"
+        " AND j.attempt = r.attempt) FROM runs r WHERE r.uid = ?",
+        (uid,),
+    )
+    assert row is not None
+    final, ranks = row
+    transaction.execute(
+        "UPDATE runs SET document = ?, execution_digest = ?, parent = ?, element = ?, type = ?,"
+        " nodes = ?, stale = ? WHERE uid = ?",
+        (
+            to_json(declared.document),
+            declared.execution_digest,
+            declared.parent,
+            declared.element,
+            declared.type,
+            nodes,
+            int(not proved),
+            uid,
+        ),
+    )
+    if final and ranks < nodes:
+        transaction.execute(
+            "UPDATE runs SET state = ?, cause = ?, message = ? WHERE uid = ?",
+            (
+                RunState.UNKNOWN,
+                NO_EVIDENCE,
+                f"only {ranks} of its {nodes} ranks are known to any host",
+                uid,
+            ),
+        )
+        return _cure(declared.key.name)
+    if not final:
+        refresh_runs(transaction, (uid,), now_ms=context.now_ms)
+        return "as the tree declares it: goes on"
+    if not proved:
+        return "its host does not know what it executed: marked stale, not run again"
+    return "as the tree declares it: not run again"
+
+
+def _archive(transaction: Transaction, name: str, uid: str) -> str:
+    row = transaction.one("SELECT final FROM runs WHERE uid = ?", (uid,))
+    if row is None or not row[0]:
+        return "not in the tree, and not over"
+    transaction.execute("UPDATE runs SET listed = 0 WHERE uid = ?", (uid,))
+    transaction.execute(
+        "UPDATE resources SET archived = 1 WHERE kind = 'run' AND name = ?", (name,)
+    )
+    return "not in the tree: archived"
+
+
+# -- what nothing proves --------------------------------------------------------------------
+
+
+def _mark_missing(context: Context, evidence: Evidence) -> list[Recovered]:
+    found = []
+    for key, declared in sorted(evidence.desired.resources.items()):
+        if key.kind != "run" or _has_row(context.transaction, key):
+            continue
+        _put_unknown(context, declared)
+        found.append(
+            Recovered("run", key.name, RunState.UNKNOWN, "no host has a record", _cure(key.name))
+        )
+    return found
+
+
+def _put_unknown(context: Context, declared: Declared) -> None:
+    """
+    Write a run of which nothing is known.
+
+    It is over as far as anybody will ever say, so that it is neither placed nor waited for, and
+    a person may have it run again.
+    """
+    uid = context.ids.uid()
+    name = declared.key.name
+    context.transaction.execute(
+        "INSERT INTO runs (number, uid, name, type, parent, element, state, final, listed, nodes,"
+        " cause, message, submitted_at_ms, execution_digest, document)"
+        " VALUES ((SELECT coalesce(max(number), 0) + 1 FROM runs), ?, ?, ?, ?, ?, ?, 1, 1, ?, ?,"
+        " ?, ?, ?, ?)",
+        (
+            uid, name, declared.type, declared.parent, declared.element, RunState.UNKNOWN,
+            declared.document.get("nodes", 1), NO_EVIDENCE,
+            f"the ledger was rebuilt and no host knows whether it ran; {_cure(name)}",
+            context.now_ms, declared.execution_digest, to_json(declared.document),
+        ),
+    )  # fmt: skip
+    _put_resource(context.transaction, declared.key, uid, declared)
+    context.transaction.log(
+        "run.unknown", context.now_ms, f"nobody knows whether run {name} ran", declared.key
+    )
+
+
+def _cure(name: str) -> str:
+    return f"`fleetform rerun {name}` runs it"
+
+
+# -- rows -----------------------------------------------------------------------------------
+
+
+def _has_row(transaction: Transaction, key: ResourceKey) -> bool:
+    row = transaction.one("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key)
+    return row is not None
+
+
+def _put_resource(
+    transaction: Transaction,
+    key: ResourceKey,
+    uid: str,
+    declared: Declared | None,
+    *,
+    execution_digest: str = "",
+) -> None:
+    """Write a resource's row: as declared, or without a document where nothing proves one."""
+    parent, element = (declared.parent, declared.element) if declared else split_element(key.name)
+    if not element:
+        parent = ""
+    document = declared.document if declared else {}
+    transaction.execute(
+        "INSERT INTO resources (kind, name, uid, type, generation, digest, execution_digest,"
+        " own_digest, state, protected, parent, element, rerun_mark, document)"
+        " VALUES (?, ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
+        " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
+        " generation = generation + 1, digest = excluded.digest,"
+        " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
+        " archived = 0, protected = excluded.protected, parent = excluded.parent,"
+        " element = excluded.element, rerun_mark = max(rerun_mark, excluded.rerun_mark),"
+        " document = excluded.document",
+        (
+            *key, uid,
+            declared.type if declared else "task",
+            declared.digest if declared else "",
+            declared.execution_digest if declared else execution_digest,
+            declared.own_digest if declared else "",
+            int(bool(document.get("protect", False))),
+            parent, element, document.get("rerun", 0), to_json(document),
+        ),
+    )  # fmt: skip

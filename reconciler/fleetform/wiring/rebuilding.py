@@ -1,0 +1,208 @@
+"""
+Puts a lost or restored ledger together again: from its hosts, and from the tree.
+
+Every host that bears the environment's uid must answer, or be declared lost by a person: a
+job on a host that was not asked may still run. Then the ledger takes an epoch above all that
+anybody has heard of, each host is told, and what they remember is written in one transaction.
+Until that is done the ledger is recovering, and whoever tries again begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.recovery import Evidence, Recovered
+from fleetform.plan.kinds.fleet import propose_create
+from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.store.lock import try_lock
+from fleetform.store.opening import ledger_in_memory
+from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
+from fleetform.wiring.problems import Problem, RecoveringProblem
+from fleetform.wiring.serving import locked
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+    from fleetform.model.plan import Step
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+    from fleetform.spec.desired import Desired
+    from fleetform.store.ledger import SqliteLedger
+    from fleetform.wiring.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """
+    What a rebuild came to.
+
+    `needed`: the ledger did not know everything that its hosts know. `epoch` is the one that
+    holds from now on; with a trial, the one that holds already.
+    """
+
+    needed: bool
+    epoch: int
+    found: tuple[Recovered, ...]
+
+
+async def rebuild(
+    workspace: Workspace, desired: Desired, *, who: str, lost: Sequence[str], trial: bool
+) -> Rebuilt:
+    """
+    Fill the ledger from what its hosts remember; with `trial` only say what would come of it.
+
+    Args:
+        workspace: Whose ledger.
+        desired: The tree: it says what the digests that hosts keep stand for.
+        who: For the events.
+        lost: Names of hosts that a person says are gone for good.
+        trial: Nothing is written, and hosts go on obeying whom they obey.
+
+    Raises:
+        Locked: Somebody manages the environment.
+        Problem: A host does not answer, or the ledger cannot be used.
+    """
+    lock = None
+    if not trial:
+        workspace.paths.environment.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = try_lock(
+            workspace.paths.manager_lock,
+            who=who,
+            command="state rebuild",
+            now_ms=SystemClock().now_ms(),
+        )
+        if lock is None:
+            raise locked(workspace)
+    with contextlib.ExitStack() as stack:
+        if lock is not None:
+            stack.enter_context(lock)
+        ledger = stack.enter_context(contextlib.closing(_open(workspace, trial=trial)))
+        return await _Rebuild(ledger, host_provider(workspace), desired, who, lost).run(trial=trial)
+
+
+def _open(workspace: Workspace, *, trial: bool) -> SqliteLedger:
+    if not trial:
+        return open_for_writing(workspace)
+    if not workspace.paths.ledger.exists():
+        return ledger_in_memory(
+            workspace.environment.uid, RandomIds(), now_ms=SystemClock().now_ms()
+        )
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        return ledger.copy()
+
+
+class _Rebuild:
+    """One rebuild of one ledger, which may be a copy that is thrown away."""
+
+    def __init__(
+        self,
+        ledger: SqliteLedger,
+        hosts: HostProvider,
+        desired: Desired,
+        who: str,
+        lost: Sequence[str],
+    ) -> None:
+        self._ledger = ledger
+        self._hosts = hosts
+        self._desired = desired
+        self._who = who
+        self._lost = frozenset(lost)
+
+    async def run(self, *, trial: bool) -> Rebuilt:
+        live = self._ledger.read_live()
+        instances = tuple(await self._hosts.inventory(live.environment_uid))
+        self._check_lost(instances)
+        asked = [one for one in instances if one.name not in self._lost]
+        seen = await self._look(asked)
+        needed = _is_needed(live, instances)
+        if not trial:
+            seen = await self._take_over(live, asked, seen)
+        evidence = Evidence(self._desired, instances, seen, await self._volumes(live))
+        found = self._ledger.adopt_world(
+            evidence,
+            _fleet_steps(self._desired),
+            who=self._who,
+            now_ms=SystemClock().now_ms(),
+            mark_missing=needed,
+        )
+        return Rebuilt(needed, self._ledger.read_live().epoch, found)
+
+    def _check_lost(self, instances: Sequence[InstanceSeen]) -> None:
+        unknown = sorted(self._lost - {one.name for one in instances})
+        if unknown:
+            raise Problem(
+                f"no host of this environment is called {', '.join(unknown)}",
+                f"there are {', '.join(one.name for one in instances) or 'none'}",
+            )
+
+    async def _look(self, instances: Sequence[InstanceSeen]) -> dict[str, HostSeen]:
+        """Ask every host what it remembers; refuse where one is silent."""
+        answers = await asyncio.gather(
+            *(self._hosts.look(one) for one in instances), return_exceptions=True
+        )
+        seen: dict[str, HostSeen] = {}
+        for instance, answer in zip(instances, answers, strict=True):
+            if isinstance(answer, ProviderError):
+                raise RecoveringProblem(
+                    f"host {instance.name} does not say what it runs: {answer}",
+                    f"bring it back, or, if it is gone for good, pass --lost {instance.name}: "
+                    "what it ran is then unknown",
+                ) from answer
+            if isinstance(answer, BaseException):
+                raise answer
+            seen[instance.uid] = answer
+        return seen
+
+    async def _take_over(
+        self, live: Live, instances: Sequence[InstanceSeen], seen: dict[str, HostSeen]
+    ) -> dict[str, HostSeen]:
+        """Raise the epoch above all others and have every host obey it from here on."""
+        self._ledger.begin_recovery("`fleetform state rebuild` has not come to its end")
+        heard = [*(one.epoch for one in instances), *(one.epoch for one in seen.values())]
+        epoch = self._ledger.raise_epoch(above=max(heard, default=0))
+        fence = self._ledger.take_fence(who=self._who, now_ms=SystemClock().now_ms())
+        identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
+        obeyed: dict[str, HostSeen] = {}
+        for instance in instances:
+            request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
+            try:
+                host = await self._hosts.connect(request, identity, None)
+            except ProviderError as problem:
+                raise RecoveringProblem(
+                    f"host {instance.name} does not take the new epoch: {problem}",
+                    "run `fleetform state rebuild` once more",
+                ) from problem
+            await host.close()
+            obeyed[instance.uid] = host.seen
+        return obeyed
+
+    async def _volumes(self, live: Live) -> dict[str, VolumeSeen]:
+        found: dict[str, VolumeSeen] = {}
+        for key, declared in self._desired.resources.items():
+            if key.kind == "volume":
+                volume = await self._hosts.volume_at(
+                    live.environment_uid, declared.document["path"]
+                )
+                if volume is not None:
+                    found[key.name] = volume
+        return found
+
+
+def _is_needed(live: Live, instances: Sequence[InstanceSeen]) -> bool:
+    if live.status is LedgerStatus.RECOVERING or outgrown_by(instances, live):
+        return True
+    return live.status is LedgerStatus.EMPTY and bool(instances)
+
+
+def _fleet_steps(desired: Desired) -> dict[str, Step]:
+    return {
+        key.name: propose_create(declared).change.steps[0]
+        for key, declared in desired.resources.items()
+        if key.kind == "fleet"
+    }
