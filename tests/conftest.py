@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 SUMMARY = "summary"
+SUMS = "sums"
 
 
 @pytest.fixture(scope="session")
@@ -41,15 +43,40 @@ def summarise(record_property: Callable[[str, object], None]) -> Callable[[str],
     return say
 
 
+@pytest.fixture
+def count(
+    record_property: Callable[[str, object], None],
+) -> Callable[[str, dict[str, int]], None]:
+    """Add figures under a title; the end of the whole run prints their sums on one line."""
+
+    def add(title: str, figures: dict[str, int]) -> None:
+        record_property(SUMS, [title, dict(figures)])
+
+    return add
+
+
+def _sums(properties: list[tuple[str, object]]) -> list[str]:
+    totals: dict[str, Counter[str]] = {}
+    for name, value in properties:
+        if name == SUMS:
+            title, figures = value
+            totals.setdefault(title, Counter()).update(figures)
+    return [
+        f"{title}: " + ", ".join(f"{number} {what}" for what, number in sums.items())
+        for title, sums in totals.items()
+    ]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = sorted(
-        str(value)
+    properties = [
+        item
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", "") == "call"
-        for name, value in report.user_properties
-        if name == SUMMARY
-    )
+        for item in report.user_properties
+    ]
+    lines = sorted(str(value) for name, value in properties if name == SUMMARY)
+    lines += _sums(properties)
     if lines:
         terminalreporter.section("promises under faults")
         for line in lines:

@@ -1,0 +1,87 @@
+"""The judge sees what it is for: each test breaks one rule of the product and expects a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from fleetform.agents.host import recovery
+from fleetform.controllers import runs
+from fleetform.lifecycle import Due, sending
+from fleetform.simulate import host, judge
+from fleetform.wiring.simulation import play_seed
+
+SEEDS = range(40)
+
+
+def first_violation() -> str:
+    """Play seeds until one breaks a promise; empty when none does."""
+    for seed in SEEDS:
+        verdict = play_seed(seed)
+        if verdict.violations:
+            return verdict.violations[0]
+    return ""
+
+
+def test_a_second_supervisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that starts what was started already is caught, once an agent asks for it again."""
+    real = recovery._resume
+
+    def start_anything(known, entry, seen, boot_id, now_ms):  # type: ignore[no-untyped-def]
+        if seen.condition is recovery.Condition.ABANDONED:
+            seen = dataclasses.replace(seen, condition=recovery.Condition.PREPARED)
+        return real(known, entry, seen, boot_id, now_ms)
+
+    def start_again(self, job_uid):  # type: ignore[no-untyped-def]
+        directory = self.directories.get(job_uid)
+        if directory is not None and not directory.held:
+            directory.started = False
+        return forked(self, job_uid)
+
+    forked: Callable[..., bool] = host.Host.start_supervisor
+    monkeypatch.setattr(recovery, "_resume", start_anything)
+    monkeypatch.setattr(host.Host, "start_supervisor", start_again)
+    assert "was started 2 times" in first_violation()
+
+
+def test_a_gang_that_does_not_wait_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that is told to go with its preparation, before the others are prepared, is caught."""
+    real = runs.job_request
+
+    def hasty(*arguments):  # type: ignore[no-untyped-def]
+        return dataclasses.replace(real(*arguments), go=True)
+
+    monkeypatch.setattr(runs, "job_request", hasty)
+    assert "was never prepared" in first_violation()
+
+
+def test_a_lost_message_that_is_not_sent_again_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that sends each message once and never compares again does not come to an end."""
+    real = sending.due
+    said: set[tuple[object, ...]] = set()
+
+    def once(job, record, **options):  # type: ignore[no-untyped-def]
+        what = real(job, record, **options)
+        if what is Due.STOP or what is Due.START:
+            if (job.key, what) in said:
+                return None
+            said.add((job.key, what))
+        return what
+
+    monkeypatch.setattr(runs, "due", once)
+    monkeypatch.setattr("fleetform.simulate.seed.END_SECONDS", 120.0)
+    assert "not over" in first_violation()
+
+
+def test_a_host_that_is_given_too_much_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that together hold more CPUs than their host has are caught."""
+    real = judge.Judge.host_exists
+
+    def smaller(self, host, cpu_millicores):  # type: ignore[no-untyped-def]
+        real(self, host, cpu_millicores // 3)
+
+    # The product is told three times what the host has.
+    monkeypatch.setattr(judge.Judge, "host_exists", smaller)
+    assert "runs more than it has" in first_violation()
