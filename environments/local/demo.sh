@@ -9,7 +9,10 @@ bin=$(cd "${BIN:?folder of the fleetform program}" && pwd)
 PATH=$bin:$PATH
 export PATH
 
-say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; "$@"; }
+bold= plain=
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
+
+say() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 
 status=0
 say fleetform plan "$tree" --detailed-exitcode || status=$?
@@ -18,6 +21,5 @@ case $status in
     2) say fleetform apply "$tree" -y ;;
     *) exit "$status" ;;
 esac
-say fleetform ps "$tree"
 say fleetform logs evaluate --path "$tree"
 say fleetform plan "$tree"
