@@ -7,20 +7,17 @@ that does not say whose it is could delete what belongs to another.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
+from fleetform.spec.names import is_uid
 from fleetform.spec.quantities.ranges import shown
-
-FILE_NAME = "environment.yaml"
 
 
 def _check_uid(value: str) -> str:
-    # It names folders, tags and sockets, so it is as plain as a name; a UUID is one.
-    if re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{2,62}[a-z0-9])", value, re.ASCII):
+    if is_uid(value):
         return value
     raise refuse(
         "bad-uid",

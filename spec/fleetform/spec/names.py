@@ -7,7 +7,6 @@ parameters, so `0.10` and `1e-1` are one element and a reordered sweep is the sa
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ __all__ = [
     "Address",
     "element_name",
     "indexed_name",
+    "is_uid",
     "name_problem",
     "nearest",
     "parse_address",
@@ -31,6 +31,8 @@ __all__ = [
 NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
 NAME_LENGTH_MAX = 41
 
+# A UUID is one, and so is what `fleetform init` mints.
+_UID = re.compile(r"[a-z0-9](?:[a-z0-9-]{2,62}[a-z0-9])")
 _KIND = re.compile(r"[a-z][a-z-]*")
 _BARE = re.compile(r"[A-Za-z0-9._+-]+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -167,6 +169,11 @@ def parse_address(text: str) -> Address:
     return _parse_element(Address(kind, name), inside[:-1])
 
 
+def is_uid(text: str) -> bool:
+    """Whether `text` can mark an environment: it names folders, tags and sockets."""
+    return _UID.fullmatch(text) is not None
+
+
 def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """
     Return the candidate that `word` is most likely a slip of, or None when none is close.
@@ -180,6 +187,8 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     # SequenceMatcher takes quadratic time; nobody means a name by a whole paragraph.
     if len(word) > 100:
         return None
+    import difflib  # Only a mistake needs it.
+
     close = difflib.get_close_matches(_fold(word), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

@@ -16,8 +16,9 @@ from fleetform.spec import checks, interpolate
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared, Desired, Environment, Loaded, ResourceKey, Rules
 from fleetform.spec.documents import quote_lines, read_documents
-from fleetform.spec.environment import FILE_NAME, EnvironmentDocument
+from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding, Level, Problem
+from fleetform.spec.identity import FILE_NAME, plain_environment
 from fleetform.spec.kinds import KINDS, unbuilt
 from fleetform.spec.names import name_problem, nearest
 from fleetform.spec.nodes import Node, plain
@@ -138,8 +139,12 @@ class Loader:
         return self._parse_environment(nodes[0])
 
     def _parse_environment(self, node: Node) -> Environment | None:
+        value = plain(node)
+        environment = plain_environment(value)
+        if environment is not None:
+            return environment
         try:
-            document = EnvironmentDocument.model_validate(plain(node))
+            document = EnvironmentDocument.model_validate(value)
         except ValidationError as exc:
             for problem in complain(exc, EnvironmentDocument, "environment"):
                 self._tell(place(problem, node, FILE_NAME, "environment"))

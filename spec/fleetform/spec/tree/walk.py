@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetform.spec.documents import DEFAULT, Limits
-from fleetform.spec.environment import FILE_NAME
 from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.identity import FILE_NAME
 
 # Ten times the largest tree anybody has shown; a home folder given by mistake ends here.
 FILES_MAX = 100_000
@@ -180,4 +179,7 @@ def unreadable(path: str, exc: OSError) -> Finding:
 
 def finding(code: str, path: str, detail: str, advice: str, level: Level = Level.ERROR) -> Finding:
     """A finding about a file as a whole."""
+    # With the codes come all kinds, and a tree that can be read needs none of this.
+    from fleetform.spec.kinds.codes import SUMMARIES
+
     return Finding(level, code, SUMMARIES[code], Place(path), detail, advice, path)
