@@ -733,6 +733,23 @@ def test_gang_passes_its_commit_point(two_hosts: Desk) -> None:
     assert desk.ledger.read_book().attempts[uid].state is AttemptState.RUNNING
 
 
+def test_deadlines_count_from_reservation_and_commit_point(two_hosts: Desk) -> None:
+    """An attempt knows when it was reserved and when it passed its commit point."""
+    desk = two_hosts
+    desk.submit(submit_step("one"))
+    desk.place("one")
+    (alone,) = desk.ledger.read_book().attempts.values()
+    assert (alone.reserved_at_ms, alone.starting_at_ms) == (10_000, 10_000)
+    prepared_gang(desk)
+    uid = desk.run("g").uid
+    reserved = desk.ledger.read_book().attempts[uid]
+    assert (reserved.reserved_at_ms, reserved.starting_at_ms) == (10_000, None)
+    desk.now_ms = 12_000
+    desk.decide("g", AllPrepared())
+    started = desk.ledger.read_book().attempts[uid]
+    assert (started.reserved_at_ms, started.starting_at_ms) == (10_000, 12_000)
+
+
 def test_commit_point_needs_all_prepared(two_hosts: Desk) -> None:
     """A verdict that is out of date does not start a gang."""
     desk = two_hosts

@@ -121,8 +121,11 @@ class _Round:
         for room, share in zip(rooms, shares, strict=True):
             assert room is not None
             self._reserve(placement, share, jobs[share.rank], room.take(share), alone=alone)
+        now_ms = self._now_ms
         self._attempts.append(
-            ("starting" if alone else "reserved", placement.run_uid, placement.attempt)
+            ("starting", now_ms, now_ms, placement.run_uid, placement.attempt)
+            if alone
+            else ("reserved", now_ms, None, placement.run_uid, placement.attempt)
         )
         self._placed.add(placement.run_uid)
         return True
@@ -182,10 +185,14 @@ class _Round:
         )
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
         many("INSERT INTO units VALUES (?, ?, ?)", self._units)
-        many("UPDATE attempts SET state = ? WHERE run_uid = ? AND number = ?", self._attempts)
+        many(
+            "UPDATE attempts SET state = ?, reserved_at_ms = ?, starting_at_ms = ?"
+            " WHERE run_uid = ? AND number = ?",
+            self._attempts,
+        )
         many(
             "UPDATE runs SET state = 'preparing', generation = generation + 1 WHERE uid = ?",
-            [(uid,) for _, uid, _ in self._attempts],
+            [(uid,) for *_, uid, _ in self._attempts],
         )
 
 

@@ -41,6 +41,8 @@ CREATE TABLE attempts (
     state TEXT DEFAULT '' NOT NULL,
     counted INTEGER DEFAULT 1 NOT NULL,
     submitted_at_ms INTEGER DEFAULT 0 NOT NULL,
+    reserved_at_ms INTEGER,
+    starting_at_ms INTEGER,
     started_at_ms INTEGER,
     finished_at_ms INTEGER,
     cause TEXT DEFAULT '' NOT NULL,

@@ -165,6 +165,9 @@ attempts = Table(
     _text("state"),
     _number("counted", 1),
     _number("submitted_at_ms"),
+    # When its units were reserved, and when it passed its commit point: deadlines count from them.
+    _perhaps("reserved_at_ms"),
+    _perhaps("starting_at_ms"),
     _perhaps("started_at_ms"),
     _perhaps("finished_at_ms"),
     _text("cause"),

@@ -76,8 +76,9 @@ def _pass_commit_point(
         (run.uid, run.attempt),
     )
     transaction.execute(
-        "UPDATE attempts SET state = 'starting' WHERE run_uid = ? AND number = ?",
-        (run.uid, run.attempt),
+        "UPDATE attempts SET state = 'starting', starting_at_ms = ?"
+        " WHERE run_uid = ? AND number = ?",
+        (now_ms, run.uid, run.attempt),
     )
     _raise_generation(transaction, run)
     refresh_runs(transaction, (run.uid,), now_ms=now_ms)

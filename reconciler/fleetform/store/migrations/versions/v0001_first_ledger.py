@@ -232,6 +232,8 @@ def upgrade() -> None:
         _text("state"),
         _number("counted", 1),
         _number("submitted_at_ms"),
+        _perhaps("reserved_at_ms"),
+        _perhaps("starting_at_ms"),
         _perhaps("started_at_ms"),
         _perhaps("finished_at_ms"),
         _text("cause"),
