@@ -14,12 +14,9 @@ if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
 
 say() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 
-status=0
-say fleetform plan "$tree" --detailed-exitcode || status=$?
-case $status in
-    0) echo; echo "There is nothing to do: everything has run."; ;;
-    2) say fleetform apply "$tree" -y ;;
-    *) exit "$status" ;;
-esac
+say fleetform plan "$tree"
+# Where everything has run already this says that there is nothing to do; where a demo was
+# interrupted, it follows what is still running.
+say fleetform apply "$tree" -y
 say fleetform logs evaluate --path "$tree"
 say fleetform plan "$tree"
