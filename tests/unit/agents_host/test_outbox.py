@@ -1,0 +1,123 @@
+"""In which order things are said on a connection, and what waits."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from fleetform.agents.host.joblog import Writer
+from fleetform.agents.host.outbox import Outbox
+from fleetform.agents.protocol.frames import Decoder
+from fleetform.agents.protocol.messages import LogData, Reply
+
+
+class Line:
+    """The other end: decodes what was written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[bytes] = []
+        self.outbox = Outbox(self.said.append, str(folder))
+
+    def output_of(self, uid: str, data: bytes) -> None:
+        (self.folder / uid).mkdir()
+        writer = Writer(str(self.folder / uid / "log"), head_bytes=1 << 20, tail_bytes=1 << 20)
+        writer.write(data)
+        writer.close()
+
+    def messages(self) -> list[object]:
+        while self.outbox.pump():
+            pass
+        self.outbox.flush()
+        return list(Decoder().feed(b"".join(self.said)))
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    return Line(tmp_path)
+
+
+def data_of(messages: list[object]) -> bytes:
+    return b"".join(base64.b64decode(m.data) for m in messages if isinstance(m, LogData))
+
+
+def test_end_after_output(line: Line) -> None:
+    """The end is said after all output, whose last piece says that it is complete."""
+    line.output_of("job-a", b"x" * 700_000)
+    line.outbox.follow("job-a", 0)
+    line.outbox.end("job-a", 700_000, lambda: line.outbox.say(Reply(1, True)))
+    messages = line.messages()
+    assert data_of(messages) == b"x" * 700_000
+    assert isinstance(messages[-1], Reply)
+    pieces = [m for m in messages if isinstance(m, LogData)]
+    assert [piece.complete for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+
+
+def test_no_output(line: Line) -> None:
+    """A job without output is complete at once."""
+    line.outbox.follow("job-a", 0)
+    line.outbox.end("job-a", 0, None)
+    assert line.messages() == [LogData("job-a", 0, "", complete=True)]
+
+
+def test_lost_output(line: Line) -> None:
+    """Output that is not there is told by the offset of the last piece."""
+    line.output_of("job-a", b"x" * 10)
+    line.outbox.follow("job-a", 0)
+    line.outbox.end("job-a", 500, None)
+    messages = line.messages()
+    assert data_of(messages) == b"x" * 10
+    assert messages[-1] == LogData("job-a", 500, "", complete=True)
+
+
+def test_paused(line: Line) -> None:
+    """While the other side does not read, output waits and answers do not."""
+    line.output_of("job-a", b"late")
+    line.outbox.follow("job-a", 0)
+    line.outbox.paused = True
+    line.outbox.say(Reply(1, True))
+    assert line.messages() == [Reply(1, True)]
+    line.outbox.paused = False
+    assert data_of(line.messages()) == b"late"
+
+
+def test_from_an_offset(line: Line) -> None:
+    """Following from an offset sends what comes after it, once."""
+    line.output_of("job-a", b"0123456789")
+    line.outbox.follow("job-a", 4)
+    assert data_of(line.messages()) == b"456789"
+    line.outbox.touch("job-a")
+    assert data_of(line.messages()) == b"456789"
+
+
+def test_jobs_take_turns(line: Line) -> None:
+    """A loud job does not keep a quiet one waiting until it is through."""
+    line.output_of("job-a", b"a" * 2_000_000)
+    line.output_of("job-b", b"b")
+    line.outbox.follow("job-a", 0)
+    line.outbox.follow("job-b", 0)
+    order = [m.job_uid for m in line.messages() if isinstance(m, LogData)]
+    assert order.index("job-b") == 1
+
+
+def test_closed(line: Line) -> None:
+    """What waited for output is handed back when the connection is gone."""
+    called: list[int] = []
+    line.output_of("job-a", b"x")
+    line.outbox.follow("job-a", 0)
+    line.outbox.end("job-a", 1, lambda: called.append(1))
+    for then in line.outbox.close():
+        then()
+    assert called == [1]
+    assert not line.outbox.follows("job-a")
+
+
+def test_cut(line: Line) -> None:
+    """A job that will never write is complete where it stands, before whatever is said next."""
+    line.outbox.follow("job-a", 0)
+    line.outbox.cut("job-a")
+    line.outbox.say(Reply(1, True))
+    assert line.messages() == [LogData("job-a", 0, "", complete=True), Reply(1, True)]
+    line.outbox.cut("job-unknown")

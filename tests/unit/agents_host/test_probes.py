@@ -1,0 +1,131 @@
+"""Readers of what the kernel and its tools print, against recorded output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fleetform.agents.host import processes
+from fleetform.agents.host.limits import groups
+from fleetform.agents.host.probes import cpu, gpu, host, memory
+from fleetform.agents.protocol.messages import GpuReport, HostReport
+
+MEMINFO = """\
+MemTotal:       24684096 kB
+MemFree:        20000000 kB
+MemAvailable:   22000000 kB
+HugePages_Total:       0
+"""
+
+MOUNTINFO = """\
+24 1 0:22 / /proc rw,nosuid shared:5 - proc proc rw
+30 24 0:27 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+31 24 0:28 /docker/abc /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
+32 24 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+"""
+
+CGROUP = """\
+9:name=systemd:/
+4:memory:/agents/one
+1:cpu,cpuacct:/docker/abc/inner
+0::/system.slice
+"""
+
+
+def test_meminfo() -> None:
+    """Sizes are KiB in the file and bytes for us; an old kernel has no estimate of what is free."""
+    assert memory.parse_meminfo(MEMINFO) == (24684096 * 1024, 22000000 * 1024)
+    old = "MemTotal: 100 kB\nMemFree: 40 kB\n"
+    assert memory.parse_meminfo(old + "MemAvailable: 50 kB\n") == (102400, 51200)
+
+
+@pytest.mark.parametrize(
+    ("text", "millicores"),
+    [("max 100000\n", None), ("150000 100000\n", 1500), ("50000 100000", 500)],
+)
+def test_cpu_max(text: str, millicores: int | None) -> None:
+    """A quota is a part of a period; `max` is none."""
+    assert cpu.parse_cpu_max(text) == millicores
+
+
+def test_gpus() -> None:
+    """GPUs come in the driver's order, and lines that are none are passed over."""
+    output = (
+        "1, GPU-b, NVIDIA A100-SXM4-80GB, 81920\n"
+        "0, GPU-a, NVIDIA A100-SXM4-80GB, 81920\n"
+        "2, GPU-c, NVIDIA A100-SXM4-80GB, [N/A]\n"
+        "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n"
+    )
+    name = "NVIDIA A100-SXM4-80GB"
+    assert gpu.parse(output) == (
+        GpuReport(0, "GPU-a", name, 81920 << 20),
+        GpuReport(1, "GPU-b", name, 81920 << 20),
+    )
+    assert gpu.parse("NVIDIA-SMI has failed because it couldn't communicate\n") == ()
+
+
+def test_mountpoints() -> None:
+    """A hierarchy is found by its kind and controller, with the part of it that is mounted."""
+    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "memory") == ("/", "/sys/fs/cgroup/memory")
+    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "cpu") == (
+        "/docker/abc",
+        "/sys/fs/cgroup/cpu",
+    )
+    assert groups.parse_mountpoint(MOUNTINFO, "cgroup2", "") == ("/", "/sys/fs/cgroup/unified")
+    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "freezer") is None
+
+
+def test_groups() -> None:
+    """A process's group is found by controller, that of cgroup 2 by none."""
+    assert groups.parse_group(CGROUP, "memory") == "/agents/one"
+    assert groups.parse_group(CGROUP, "cpu") == "/docker/abc/inner"
+    assert groups.parse_group(CGROUP, "") == "/system.slice"
+    assert groups.parse_group(CGROUP, "freezer") is None
+
+
+def test_process_files() -> None:
+    """Names with spaces and brackets do not mislead, and masks are hexadecimal."""
+    assert processes.parse_parent(b"12 (a) b (c)) S 7 12 12 0 -1") == 7
+    assert processes.parse_caught(b"SigIgn:\t0\nSigCgt:\t0000000000000200\n") == 1 << 9
+    assert processes.parse_caught(b"") == 0
+    assert processes.parse_proportional(b"Rss: 8 kB\nPss:       5 kB\nPss_Anon: 1 kB\n") == 5120
+
+
+def test_this_process() -> None:
+    """The readers agree with what is known of this process and a child of it."""
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import signal; signal.signal(10, print); print(flush=True); input()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "FLEETFORM_JOB_UID": "job-of-this-test"},
+    )
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert child.pid in processes.descendants(os.getpid())
+        assert processes._descendants_by_scan(os.getpid()) == processes.descendants(os.getpid())
+        assert processes.catching([child.pid], signal.SIGUSR1) == [child.pid]
+        assert processes.catching([child.pid], signal.SIGUSR2) == []
+        assert processes.tagged("job-of-this-test") == [child.pid]
+        assert processes.resident_bytes([child.pid]) > 1 << 20
+        assert 0 < processes.proportional_bytes([child.pid]) < 1 << 30
+    finally:
+        child.communicate()
+
+
+def test_report() -> None:
+    """A host's report is whole and plausible."""
+    report = host.report("/", ("poll",), ())
+    assert isinstance(report, HostReport)
+    assert 0 < report.cpu_millicores <= os.cpu_count() * 1000  # type: ignore[operator]  # Known on Linux.
+    assert 0 < report.memory_free_bytes <= report.memory_bytes
+    assert 0 <= report.disk_free_bytes <= report.disk_bytes
+    assert all(not address.startswith("127.") for address in report.addresses)
