@@ -40,6 +40,11 @@ class StatePaths:
         return self.home / "hosts" / self.environment_uid
 
     @property
+    def volumes(self) -> Path:
+        """Below it lie the volumes of local fleets whose paths are relative."""
+        return self.home / "volumes" / self.environment_uid
+
+    @property
     def logs(self) -> Path:
         return self.environment / "logs"
 
