@@ -314,6 +314,17 @@ def test_volume_lives_and_is_forgotten(ledger: Ledger) -> None:
     assert not ledger.read_live().resources
 
 
+def test_book_says_where_volumes_lie(desk: Desk) -> None:
+    """A run that mounts a volume must go to its fleet: the whole book tells which that is."""
+    make = step("volume.make", "data", **written({"fleet": "local", "path": "d"}, type="volume"))
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [make]))
+    desk.ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    assert desk.ledger.read_book().volume_fleets == {}
+    desk.ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key)], now_ms=1)
+    assert desk.ledger.read_book().volume_fleets == {"data": "local"}
+    assert desk.ledger.read_book(()).volume_fleets == {}
+
+
 def test_volume_that_failed_leaves_no_row(ledger: Ledger) -> None:
     """A volume that was never made is made by the next plan, and not replaced."""
     make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))

@@ -8,7 +8,7 @@ costs what has changed and not what there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ class Mirror:
     instances: tuple[Instance, ...] = ()
     allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    volume_fleets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lingering(self) -> tuple[Job, ...]:
@@ -49,6 +50,7 @@ class Mirror:
             instances=self.instances,
             allocations=self.allocations,
             outcomes=self.outcomes,
+            volume_fleets=self.volume_fleets,
         )
 
     def replace(self, book: Book) -> None:
@@ -58,6 +60,8 @@ class Mirror:
         self.lingering_by_run.clear()
         self.allocations_by_run.clear()
         self.outcomes.clear()
+        # Only a plan moves volumes, and after a plan everything is read anew.
+        self.volume_fleets = book.volume_fleets
         self.merge((), book)
 
     def merge(self, uids: Iterable[RunUid], book: Book) -> None:

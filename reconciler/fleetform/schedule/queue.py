@@ -49,7 +49,7 @@ class Queue:
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
 
 
-def queue_from_book(book: Book, *, volume_fleets: Mapping[str, str] | None = None) -> Queue:
+def queue_from_book(book: Book) -> Queue:
     """
     Pick out of the book what waits.
 
@@ -77,7 +77,7 @@ def queue_from_book(book: Book, *, volume_fleets: Mapping[str, str] | None = Non
         allocations=book.allocations,
         ends_at_ms=ends,
         unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
-        volume_fleets=volume_fleets or {},
+        volume_fleets=book.volume_fleets,
     )
 
 

@@ -248,6 +248,7 @@ def _book(connection: sqlite3.Connection, only: Sequence[RunUid] | None) -> Book
             )
         ),
         outcomes=_outcomes(connection, which, values),
+        volume_fleets=_volume_fleets(connection) if only is None else {},
     )
 
 
@@ -277,6 +278,15 @@ def _outcomes(
         name: Outcome(RUN_STATES[state], parent, element, bool(started))
         for name, state, parent, element, started in rows
     }
+
+
+def _volume_fleets(connection: sqlite3.Connection) -> dict[str, str]:
+    # One that is being made for the first time has no document yet.
+    rows = connection.execute(
+        "SELECT name, document ->> 'fleet' AS fleet FROM resources"
+        " WHERE kind = 'volume' AND fleet IS NOT NULL ORDER BY name"
+    )
+    return dict(rows.fetchall())
 
 
 def _by_run(rows: Iterable[Sequence[object]]) -> dict[str, list[Job]]:
