@@ -431,6 +431,23 @@ def test_execution_of_a_running_run_is_kept(desk: Desk) -> None:
     assert any("has started" in event.message for event in desk.ledger.read_events(run="a"))
 
 
+def test_refused_step_is_told(desk: Desk) -> None:
+    """Whoever carries the plan out hears which steps were refused, each time it writes them."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a")
+    changed = written({"type": "task", "commands": ["false"]})
+    steps = [step("run.update", name, **changed) for name in ("a", "b")]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    outcomes = [StepOutcome(one.key) for one in steps]
+    for _ in range(2):
+        refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
+        assert refused == {
+            steps[0].key: "run a has started, so its execution was not changed",
+        }
+    resumed, _ = desk.ledger.unfinished_apply() or pytest.fail("the apply is lost")
+    assert resumed.done == {steps[1].key}
+
+
 def test_finished_run_is_marked_stale(desk: Desk) -> None:
     """A finished run keeps what was executed; that it is out of date is written beside it."""
     desk.submit(submit_step("a"))

@@ -106,8 +106,7 @@ class _Execution:
                     break
                 finished = await self._drain()
                 in_flight -= len(finished)
-                await self._write(finished)
-                graph.mark_done(step.key for step, error in finished if not error)
+                graph.mark_done(await self._write(finished))
         finally:
             for task in list(self._tasks):
                 task.cancel()
@@ -132,8 +131,7 @@ class _Execution:
         if inward:
             for step in inward:
                 self._progress.step_started(step)
-            await self._write([(step, "") for step in inward])
-            graph.mark_done(step.key for step in inward)
+            graph.mark_done(await self._write([(step, "") for step in inward]))
         return len(outward)
 
     async def _perform(self, step: Step, begun: Begun) -> None:
@@ -177,19 +175,22 @@ class _Execution:
             finished.append((step, error))
         return finished
 
-    async def _write(self, finished: Sequence[tuple[Step, str]]) -> None:
-        if not finished:
-            return
+    async def _write(self, finished: Sequence[tuple[Step, str]]) -> list[str]:
+        """Write results down; returns the keys of the steps that are done."""
         steps = [step for step, _ in finished]
         outcomes = [StepOutcome(step.key, error) for step, error in finished]
-        await self._gate(
+        refused = await self._gate(
             lambda: self._ledger.finish_steps(
                 self._apply_uid, steps, outcomes, now_ms=self._clock.now_ms()
             )
         )
-        for step, error in finished:
+        done = []
+        for step, failure in finished:
+            error = refused.get(step.key, failure)
             if error:
                 self._outcome.failed[step.key] = error
             else:
-                self._outcome.done.append(step.key)
+                done.append(step.key)
             self._progress.step_finished(step, error)
+        self._outcome.done.extend(done)
+        return done

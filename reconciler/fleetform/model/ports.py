@@ -226,9 +226,12 @@ class Ledger(Reader, Protocol):
         outcomes: Sequence[StepOutcome],
         *,
         now_ms: int,
-    ) -> None:
+    ) -> Mapping[str, str]:
         """
         Write results, and the rows that the steps stand for; as long as `steps`.
+
+        Returns the sentence why, by key, for each step that the ledger refuses although the world
+        obeyed, because what it was planned for has moved since: it has failed.
 
         Steps that touch nothing but the ledger (`run.*`, `rules.set`) come here without a begin.
         """

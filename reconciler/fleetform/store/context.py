@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetform.model.ports import Ids
 from fleetform.store.database import Transaction
@@ -12,7 +12,11 @@ __all__ = ["Context"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`commit` and `who` are the apply's; every run that it submits bears them."""
+    """
+    `commit` and `who` are the apply's; every run that it submits bears them.
+
+    `refused` collects the sentences of steps that could not be written down as asked, by key.
+    """
 
     transaction: Transaction
     apply_uid: str
@@ -20,6 +24,7 @@ class Context:
     who: str
     now_ms: int
     ids: Ids
+    refused: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, transaction: Transaction, apply_uid: str, now_ms: int, ids: Ids) -> Context:

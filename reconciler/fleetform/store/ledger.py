@@ -76,9 +76,11 @@ class SqliteLedger(Reads):
         outcomes: Sequence[StepOutcome],
         *,
         now_ms: int,
-    ) -> None:
+    ) -> Mapping[str, str]:
         with self._database.write() as transaction:
-            finish_steps(transaction, apply_uid, steps, outcomes, now_ms=now_ms, ids=self._ids)
+            return finish_steps(
+                transaction, apply_uid, steps, outcomes, now_ms=now_ms, ids=self._ids
+            )
 
     def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None:
         with self._database.write() as transaction:

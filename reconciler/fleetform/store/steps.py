@@ -92,7 +92,7 @@ def finish_steps(
     *,
     now_ms: int,
     ids: Ids,
-) -> None:
+) -> Mapping[str, str]:
     """See `model.ports.Ledger.finish_steps`."""
     context = Context.of(transaction, apply_uid, now_ms, ids)
     known = _operations(transaction, apply_uid)
@@ -116,9 +116,14 @@ def finish_steps(
         else:
             _FINISH[verb](context, [step for step, _ in members], [one for _, one in members])
     transaction.many(
+        "UPDATE operations SET state = 'failed', error = ? WHERE apply_uid = ? AND key = ?",
+        ((sentence, apply_uid, key) for key, sentence in context.refused.items()),
+    )
+    transaction.many(
         "UPDATE resources SET operation = '' WHERE kind = ? AND name = ? AND operation = ?",
         ((*step.resource, apply_uid) for step, _ in pairs),
     )
+    return context.refused
 
 
 def _write_failures(context: Context, pairs: Sequence[tuple[Step, StepOutcome]]) -> None:

@@ -195,10 +195,7 @@ def _update_one(context: Context, step: Step) -> None:
 def _refuse(context: Context, step: Step) -> None:
     """The run was placed between the plan's acceptance and this step: the next plan holds it."""
     sentence = f"run {step.resource.name} has started, so its execution was not changed"
-    context.transaction.execute(
-        "UPDATE operations SET state = 'failed', error = ? WHERE apply_uid = ? AND key = ?",
-        (sentence, context.apply_uid, step.key),
-    )
+    context.refused[step.key] = sentence
     context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
 
 
