@@ -8,15 +8,22 @@ the reasons that the manager has, without the manager.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from fleetform.model.decision import Waiting
-from fleetform.model.ports import Book
-from fleetform.model.run import RunUid
-from fleetform.schedule import Policies, queue_from_book, schedule
+if TYPE_CHECKING:
+    from fleetform.model.decision import Waiting
+    from fleetform.model.ports import Book
+    from fleetform.model.run import RunUid
 
 
 def waiting_reasons(book: Book, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:
     """Answer for every run that waits; one that would start now has no reason left."""
+    if not book.runs:
+        return {}
+    # Behind that: looking at runs that are over is most of what people do, and costs no round.
+    from fleetform.model.decision import Waiting
+    from fleetform.schedule import Policies, queue_from_book, schedule
+
     queue = queue_from_book(book)
     if not queue.runs:
         return {}

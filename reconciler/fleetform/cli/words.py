@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fleetform.model.plan import Step
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Step
 
 NOBODY_DRIVES = "nobody drives the runs now; `fleetform apply` or `fleetform serve` takes them up"
 """Said where something is not over and no process of ours would bring it to its end."""

@@ -11,12 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.agents.protocol.states import Cause
 from fleetform.model import figures
-from fleetform.model.decision import Waiting
-from fleetform.model.instance import Instance
-from fleetform.model.ports import RunHistory
 from fleetform.model.run import (
     FINAL,
     Attempt,
@@ -29,6 +27,11 @@ from fleetform.model.run import (
 )
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table
+
+if TYPE_CHECKING:
+    from fleetform.model.decision import Waiting
+    from fleetform.model.instance import Instance
+    from fleetform.model.ports import RunHistory
 
 TONES: Mapping[RunState, str] = {
     RunState.PENDING: "dim",
