@@ -397,9 +397,11 @@ class Journal:
 
     # -- what recovery needs besides ----------------------------------------------------------
 
-    def found_prepared(self, job_uid: str) -> list[Effect]:
+    def found_prepared(self, job_uid: str, now_ms: int) -> list[Effect]:
         """The directory is complete and was never started; the start may be committed."""
         entry = self._entry(job_uid)
+        if entry is not None and entry.stop is not None:
+            return self._never_start(entry, now_ms)
         if entry is not None and entry.record.state is JobState.STARTING:
             return [StartSupervisor(job_uid)]
         return self.prepared(job_uid)

@@ -88,7 +88,7 @@ def _resume(journal: Journal, entry: Entry, seen: Found, boot_id: str, now_ms: i
         message = "the host was rebooted while the job was there"
         return journal.lost(uid, message, seen.log_bytes, now_ms)
     if condition is Condition.PREPARED:
-        return journal.found_prepared(uid)
+        return journal.found_prepared(uid, now_ms)
     never_started = entry.record.state is JobState.PREPARING and entry.job is not None
     if never_started and condition in {Condition.INCOMPLETE, Condition.ABSENT}:
         assert entry.job is not None

@@ -9,6 +9,7 @@ and more on file systems that look at every recently deleted inode when they mak
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import stat
@@ -60,9 +61,10 @@ class Skeletons:
         spare = f"{self._folder}/{next(self._numbers)}"
         os.rename(path, spare)
         os.rename(f"{spare}/{layout.STARTED}", f"{spare}/{layout.LAUNCH}")
-        output = f"{spare}/{layout.OUTPUT}"
-        if os.path.exists(output):
-            os.truncate(output, 0)
+        # Not cut to nothing: ext4 takes what is then written for a file being replaced, and
+        # writes it to the disk at once (mount option auto_da_alloc).
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{spare}/{layout.OUTPUT}")
         self._spares.append(spare)
         return True
 

@@ -69,8 +69,7 @@ class FileStore:
         return self._size > max(_REWRITE_BYTES_MIN, self._rewritten_size * _REWRITE_GROWTH)
 
     def rewrite(self, entries: Iterable[bytes]) -> None:
-        """Replace the file by one with these entries, all at once."""
-        assert not self._pending, "entries wait to be committed"
+        """Replace the file by one with these entries, which say all that is known, at once."""
         temporary = f"{self._path}.new"
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o600)
@@ -78,15 +77,27 @@ class FileStore:
             _write_all(descriptor, b"".join(map(_line, entries)))
             os.fsync(descriptor)
             os.replace(temporary, self._path)
+            # Or a power cut brings the old file back, without what will be synced into this one.
+            _sync_directory(os.path.dirname(self._path) or ".")
         except OSError:
             os.close(descriptor)
             raise
+        # What waited to be committed is among the entries.
+        self._pending.clear()
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._size = self._rewritten_size = os.fstat(descriptor).st_size
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _line(entry: bytes) -> bytes:

@@ -243,10 +243,12 @@ def _below(directory: str, path: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # Overwritten and then cut, not cut and then written: see `skeletons`.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        written = os.write(descriptor, data)
+        written = 0
         while written < len(data):
             written += os.write(descriptor, data[written:])
+        os.ftruncate(descriptor, len(data))
     finally:
         os.close(descriptor)
