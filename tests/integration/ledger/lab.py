@@ -1,0 +1,180 @@
+"""An environment of its own with a state folder of its own, driven by the real program."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
+
+FLEET = "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 8, memory: 16GB}\n"
+
+PATIENCE_SECONDS = 60.0
+
+
+def task(name: str, *commands: str, more: str = "") -> str:
+    """Write a task; `more` is YAML of its top level."""
+    lines = "".join(f"  - {json.dumps(command)}\n" for command in commands)
+    return f"type: task\nname: {name}\ncommands:\n{lines}{more}"
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return (path / "cwd").readlink().is_relative_to(folder)
+    return False
+
+
+class Lab:
+    """
+    A tree, a state folder, and every process that came of them.
+
+    `witness` is a file that jobs write to and nobody else reads: it says what really ran.
+    """
+
+    def __init__(self, folder: Path, state: Path | None = None) -> None:
+        self.folder = folder
+        self.tree = folder / "tree"
+        self.state = state if state is not None else folder / "state"
+        self.witness = folder / "witness"
+        self.uid = uuid.uuid4().hex
+        self._children: list[subprocess.Popen[str]] = []
+        self.tree.mkdir(parents=True)
+        self.witness.touch()
+        (self.tree / "environment.yaml").write_text(
+            f"type: environment\nname: lab\nuid: {self.uid}\n", encoding="utf-8"
+        )
+
+    # -- the tree -----------------------------------------------------------------------------
+
+    def declare(self, *documents: str) -> None:
+        (self.tree / "tree.yaml").write_text("---\n".join(documents), encoding="utf-8")
+
+    def says(self, word: str) -> str:
+        """Return a command that writes a word to the witness."""
+        return f"echo {word} >> {self.witness}"
+
+    def said(self) -> list[str]:
+        return self.witness.read_text(encoding="utf-8").split()
+
+    # -- the program --------------------------------------------------------------------------
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command in the tree to its end."""
+        return subprocess.run(
+            [FLEETFORM, *arguments],
+            cwd=self.tree,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode in {0, 3, 4}, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start one command; whatever is left of it at the end is killed."""
+        child = subprocess.Popen(
+            [FLEETFORM, *arguments],
+            cwd=self.tree,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._children.append(child)
+        return child
+
+    def finish(self, child: subprocess.Popen[str]) -> tuple[int, str]:
+        output, _ = child.communicate(timeout=PATIENCE_SECONDS)
+        return child.returncode, output
+
+    def states(self) -> dict[str, str]:
+        return {run["name"]: run["state"] for run in self.json("ps", "--all")}
+
+    def wait_until_said(self, word: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while word not in self.said():
+            assert time.monotonic() < deadline, f"{word} was never said"
+            time.sleep(0.02)
+
+    # -- the state ----------------------------------------------------------------------------
+
+    @property
+    def environment(self) -> Path:
+        return self.state / "environments" / self.uid
+
+    @property
+    def ledger(self) -> Path:
+        return self.environment / "ledger.db"
+
+    def lose_ledger(self) -> None:
+        for path in self.environment.glob("ledger.db*"):
+            path.unlink()
+
+    def copy_ledger(self, path: Path) -> None:
+        """Copy it as a backup does: whole, whoever writes meanwhile."""
+        with (
+            contextlib.closing(sqlite3.connect(self.ledger)) as source,
+            contextlib.closing(sqlite3.connect(path)) as copy,
+        ):
+            source.backup(copy)
+
+    def restore_ledger(self, path: Path) -> None:
+        self.lose_ledger()
+        shutil.copy(path, self.ledger)
+
+    def agents(self) -> list[int]:
+        """Ids of the agents, as they wrote them down, of those that still live."""
+        found = []
+        for file in self.state.glob("hosts/*/*/agent.pid"):
+            pid = int(file.read_text().split()[0])
+            with contextlib.suppress(OSError):
+                if str(self.state).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
+    def end_agents(self) -> None:
+        """Ask the agents to end, as idle ones do by themselves, and wait for that."""
+        for pid in self.agents():
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.agents():
+            assert time.monotonic() < deadline, "an agent does not end"
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        for child in self._children:
+            if child.poll() is None:
+                child.kill()
+            child.communicate()
+        agents = self.agents()
+        # Jobs first: an agent that has gone cannot end them.
+        for pid in (*self._jobs(), *agents):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _jobs(self) -> Iterator[int]:
+        """Processes that work in a job's directory of ours."""
+        for path in Path("/proc").iterdir():
+            if path.name.isdigit() and _is_below(path, self.state):
+                yield int(path.name)
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "FLEETFORM_STATE_HOME": str(self.state), "COLUMNS": "200"}

@@ -1,0 +1,147 @@
+"""What lies where the ledger should be, and is none that may be used."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fleetform.store import filesystem
+from fleetform.store.errors import NetworkFileSystemError
+from integration.ledger.lab import FLEET, Lab, task
+
+
+def _applied(lab: Lab) -> None:
+    lab.declare(FLEET, task("one", lab.says("one")))
+    done = lab.run("apply", "-y")
+    assert done.returncode == 0, done.stderr
+    assert lab.said() == ["one"]
+
+
+def _zero(lab: Lab) -> None:
+    lab.ledger.write_bytes(b"")
+
+
+def _garbage(lab: Lab) -> None:
+    lab.ledger.write_bytes(b"this is no database\n" * 500)
+
+
+def _torn(lab: Lab) -> None:
+    """The first page is whole and the rest is not."""
+    content = bytearray(lab.ledger.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    lab.ledger.write_bytes(bytes(content))
+
+
+def _another_database(lab: Lab) -> None:
+    with contextlib.closing(sqlite3.connect(lab.ledger)) as connection:
+        connection.execute("CREATE TABLE diary (day TEXT)")
+
+
+def _newer(lab: Lab) -> None:
+    with contextlib.closing(sqlite3.connect(lab.ledger, isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+def _foreign(lab: Lab) -> None:
+    with contextlib.closing(sqlite3.connect(lab.ledger, isolation_level=None)) as connection:
+        connection.execute("UPDATE meta SET environment_uid = ?", ("f" * 32,))
+
+
+@pytest.mark.parametrize(
+    ("damage", "word", "moved_away"),
+    [
+        (_zero, "is empty", True),
+        (_garbage, "not a database", True),
+        (_torn, "damaged", True),
+        (_another_database, "not a ledger", True),
+        (_newer, "9999", False),
+        (_foreign, "f" * 32, False),
+    ],
+    ids=["zero bytes", "garbage", "torn", "another database", "newer", "another environment's"],
+)
+def test_what_is_no_ledger_is_refused_and_kept(
+    lab: Lab, damage: Callable[[Lab], None], word: str, moved_away: bool
+) -> None:
+    """Each command says what is wrong and what to do, and neither runs anything nor writes."""
+    _applied(lab)
+    if moved_away:
+        copy = lab.folder / "copy.db"
+        lab.copy_ledger(copy)
+        lab.restore_ledger(copy)
+        if damage is _another_database:
+            lab.lose_ledger()
+    damage(lab)
+    before = lab.ledger.read_bytes()
+    for command in (["plan"], ["apply", "-y"], ["ps"], ["serve", "--once"], ["state", "rebuild"]):
+        done = lab.run(*command)
+        assert done.returncode == 1, (command, done.stdout, done.stderr)
+        assert word in done.stderr, command
+        assert "help:" in done.stderr, command
+        assert "Traceback" not in done.stderr
+        assert "bug in fleetform" not in done.stderr
+    assert lab.ledger.read_bytes() == before
+    assert lab.said() == ["one"]
+
+
+def test_a_damaged_ledger_is_moved_away_and_rebuilt(lab: Lab) -> None:
+    """The advice that the error gives leads to a ledger that runs nothing again."""
+    _applied(lab)
+    lab.lose_ledger()
+    _garbage(lab)
+    assert lab.run("apply", "-y").returncode == 1
+    lab.ledger.rename(lab.folder / "moved.db")
+    assert lab.run("state", "rebuild").returncode == 0
+    done = lab.run("apply", "-y")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lab.said() == ["one"]
+
+
+def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Path) -> None:
+    """On a disk that is mounted read-only a plan is made and an apply refused."""
+    lab.state = small_disk
+    _applied(lab)
+    lab.end_agents()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    lab.declare(FLEET, task("one", lab.says("one")), task("two", lab.says("two")))
+    done = lab.run("apply", "-y")
+    assert done.returncode == 1, done.stdout
+    assert "help:" in done.stderr
+    assert "bug in fleetform" not in done.stderr
+    assert lab.said() == ["one"]
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.said() == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [("nfs4", True), ("fuse.sshfs", True), ("9p", True), ("ext4", False), ("fuse.encfs", False)],
+)
+def test_a_network_file_system_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, refused: bool
+) -> None:
+    """The mount that holds the folder decides, unless somebody vouches for it."""
+    state = tmp_path / "a state"
+    mounts = tmp_path / "mountinfo"
+    point = str(state).replace(" ", "\\040")
+    mounts.write_text(
+        "22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+        f"23 22 0:21 / {point} rw,relatime shared:2 - {kind} host:/x rw\n"
+    )
+    monkeypatch.setattr(filesystem, "_MOUNTS", mounts)
+    monkeypatch.delenv(filesystem.ALLOW_VARIABLE, raising=False)
+    filesystem.require_local(tmp_path)
+    if not refused:
+        filesystem.require_local(state / "environments")
+        return
+    with pytest.raises(NetworkFileSystemError) as caught:
+        filesystem.require_local(state / "environments")
+    assert kind in str(caught.value)
+    assert filesystem.ALLOW_VARIABLE in caught.value.advice
+    monkeypatch.setenv(filesystem.ALLOW_VARIABLE, "1")
+    filesystem.require_local(state / "environments")

@@ -1,0 +1,73 @@
+"""A disk that fills up under the ledger and the agents, and is given space again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.ledger.lab import FLEET, Lab, task
+
+
+def _fill(disk: Path) -> Path:
+    """Take the last byte of the disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                continue
+    return filler
+
+
+def test_a_full_disk_loses_nothing(lab: Lab, small_disk: Path) -> None:
+    """Apply says that the disk is full; with space again the same command goes on from there."""
+    lab.state = small_disk
+    lab.declare(FLEET, task("first", lab.says("first")))
+    assert lab.run("apply", "-y").returncode == 0
+    filler = _fill(small_disk)
+    lab.declare(FLEET, task("first", lab.says("first")), task("second", lab.says("second")))
+    done = lab.run("apply", "-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "full" in done.stderr or "no space" in done.stderr.lower(), done.stderr
+    assert "bug in fleetform" not in done.stderr
+    assert lab.run("ps").returncode in {0, 1}
+    filler.unlink()
+    done = lab.run("apply", "-y")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lab.said() == ["first", "second"]
+    assert lab.states() == {"first": "done", "second": "done"}
+
+
+def test_a_disk_that_fills_while_runs_run(lab: Lab, small_disk: Path) -> None:
+    """What ends meanwhile is told once there is space, and nothing runs twice."""
+    lab.state = small_disk
+    gate = lab.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
+    lab.declare(FLEET, task("slow", lab.says("begun"), wait, lab.says("ended")))
+    apply = lab.start("apply", "-y")
+    lab.wait_until_said("begun")
+    filler = _fill(small_disk)
+    gate.touch()
+    lab.wait_until_said("ended")
+    assert apply.poll() is None or apply.returncode == 0
+    filler.unlink()
+    code, output = lab.finish(apply)
+    assert code == 0, output
+    assert lab.states() == {"slow": "done"}
+    assert lab.said() == ["begun", "ended"]
+
+
+def test_no_space_for_a_first_ledger(lab: Lab, small_disk: Path) -> None:
+    """Nothing half-made is left: the next apply makes the environment as if it were the first."""
+    lab.state = small_disk
+    filler = _fill(small_disk)
+    lab.declare(FLEET, task("first", lab.says("first")))
+    done = lab.run("apply", "-y")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "help:" in done.stderr
+    assert "bug in fleetform" not in done.stderr
+    filler.unlink()
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.said() == ["first"]
+    assert not list(lab.environment.glob(".ledger*"))
