@@ -98,23 +98,23 @@ def _explain_problem(error: BaseException) -> Failure | None:
 
 
 def _explain_ledger(error: BaseException) -> Failure | None:
-    ports = sys.modules.get("fleetform.model.ports")
-    if ports is None:
+    refusals = sys.modules.get("fleetform.model.refusals")
+    if refusals is None:
         return None
-    if isinstance(error, ports.StalePlan):
+    if isinstance(error, refusals.StalePlan):
         changed = "".join(f"\n  {failure}" for failure in error.failures)
         return Failure(
             f"the plan no longer fits what is there{':' if changed else ''}{changed}",
             "nothing was changed; plan again and apply that",
             Exit.STALE,
         )
-    if isinstance(error, ports.FenceLost):
+    if isinstance(error, refusals.FenceLost):
         return Failure(
             "another fleetform has taken over this environment",
             "this one has stopped; `fleetform ps` shows how the runs go on",
             Exit.LOCKED,
         )
-    if isinstance(error, ports.LedgerUnavailable):
+    if isinstance(error, refusals.LedgerUnavailable):
         return Failure(
             f"the ledger cannot be written now: {error}",
             "nothing was lost; see to the disk, then run the same command again",

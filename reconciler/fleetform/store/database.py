@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fleetform.model.ports import FenceLost
+from fleetform.model.refusals import FenceLost
 from fleetform.store.errors import (
     DamagedLedgerError,
     LedgerBusyError,

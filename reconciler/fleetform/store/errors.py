@@ -16,7 +16,7 @@ Each message is one sentence; `advice` is the next thing to do.
 
 from __future__ import annotations
 
-from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.refusals import LedgerUnavailable
 
 
 class LedgerError(Exception):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
 
 
 @dataclass(frozen=True, slots=True)

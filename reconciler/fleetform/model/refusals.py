@@ -1,0 +1,32 @@
+"""
+What a ledger may answer instead of doing what it was asked; a part of its port.
+
+They stand apart from `ports` because each command that opens a ledger may meet one, and only
+those that drive runs need the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "StalePlan"]
+
+
+class StalePlan(Exception):
+    """A predicate of the plan no longer holds. `failures` names each with what is there now."""
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__("; ".join(failures))
+        self.failures = tuple(failures)
+
+
+class LedgerUnavailable(Exception):
+    """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
+
+
+class LedgerOutgrown(Exception):
+    """A host knows what only a newer ledger than this one can have told it; says how."""
+
+
+class FenceLost(Exception):
+    """Somebody else has become the manager: stop causing effects."""
