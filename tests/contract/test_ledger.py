@@ -602,6 +602,17 @@ def test_capacity_adds_up_within_a_batch(desk: Desk) -> None:
     assert held == (True,) * 8 + (False,) * 2
 
 
+def test_disk_of_unknown_size_is_not_counted(ledger: Ledger) -> None:
+    """A host that reports no size of its disk takes jobs that ask for some, as the scheduler does."""
+    desk = Desk.of(ledger)
+    seen = hello(desk.instances[0])
+    blind = replace(seen, report=replace(seen.report, disk_bytes=0))
+    ledger.commit_host(blind, fence=desk.fence, now_ms=desk.now_ms)
+    desk.submit(submit_step("a"), submit_step("b"))
+    wide = desk.share(disk_bytes=900 * GIB)
+    assert desk.place_all(("a", [wide]), ("b", [wide])) == (True, True)
+
+
 def test_whole_host_takes_one(ledger: Ledger) -> None:
     """On a fleet shared `whole` a second job misses, however small."""
     desk = Desk.of(ledger, sharing="whole")

@@ -263,16 +263,17 @@ def _unknown(instance: Instance) -> frozenset[str]:
     Name what is not known of an instance's capacity.
 
     An agent that was reached once has reported everything; before that, a zero means nothing
-    unless the fleet declares it.
+    unless the fleet declares it. No host is without a disk: a zero there always means that nobody
+    has measured it, and then it is not counted, here or in the ledger.
     """
+    disk = frozenset() if instance.disk_bytes else frozenset({"disk"})
     if instance.boot_id:
-        return frozenset()
+        return disk
     amounts = (
         ("cpu", instance.cpu_millicores),
         ("memory", instance.memory_bytes),
-        ("disk", instance.disk_bytes),
         ("gpu", len(instance.gpus)),
     )
-    return frozenset(
+    return disk | frozenset(
         name for name, amount in amounts if not amount and name not in instance.declared
     )

@@ -28,6 +28,9 @@ what would be left over. Runs without GPUs thus keep off hosts with free GPUs, a
 stay for large runs.
 """
 
+UNCOUNTED_BYTES = 1 << 62
+"""What is free of a disk of which nobody knows the size: more than anything asks for."""
+
 
 @dataclass(slots=True)
 class Held:
@@ -231,7 +234,7 @@ def capacity(instance: Instance) -> Free:
     return Free(
         instance.cpu_millicores,
         instance.memory_bytes,
-        instance.disk_bytes,
+        instance.disk_bytes or UNCOUNTED_BYTES,
         sorted(instance.gpus, key=lambda gpu: (gpu.index, gpu.uuid)),
         max(instance.blocks, 1),
     )

@@ -47,7 +47,7 @@ class _Room:
     cpu_millicores: int
     memory_bytes: int
     disk_bytes: int | None
-    """None: the host has not said, so it is not counted."""
+    """None: nobody knows its size, so it is not counted; see `schedule.demand`."""
     gpus: set[str]
     taken: set[str] = field(default_factory=set)
 

@@ -105,6 +105,15 @@ def test_a_volume_draws_its_run_to_its_fleet():
     )
 
 
+@pytest.mark.parametrize("sharing", ["exact", "blocks", "whole"])
+def test_a_disk_of_unknown_size_is_not_counted(sharing):
+    """A host whose disk nobody has measured takes jobs that ask for disk, one after another."""
+    host = instance("a", disk_bytes=0, sharing=sharing, blocks=4)
+    holder = [held(host, disk_bytes=500 * GB)] if sharing == "exact" else []
+    runs = [run("r", requirement=need(cpu=2, disk=300))]
+    assert started(decide(runs, [host], allocations=holder)) == ["r"]
+
+
 # -- gangs ----------------------------------------------------------------------------------
 
 
