@@ -67,8 +67,10 @@ class Agent:
         return self.root / "jobs" / job_uid
 
     def supervisor(self, job_uid: str) -> int:
-        """Return the pid of a running job's supervisor."""
-        pid = launch.load_pid((self.job(job_uid) / "started").read_bytes())
+        """Return the pid of a job's supervisor, once it has one."""
+        started = self.job(job_uid) / "started"
+        await_true(lambda: started.exists() and launch.load_pid(started.read_bytes()))
+        pid = launch.load_pid(started.read_bytes())
         assert pid is not None
         return pid
 

@@ -298,7 +298,8 @@ def test_lost_connection_takes_in_ends(agent: Agent) -> None:
         await session.close()
         with pytest.raises(ConnectionLost):
             await session.probe()
-        await_true(lambda: not is_alive(agent.supervisor("job-a")))
+        supervisor = agent.supervisor("job-a")
+        await_true(lambda: not is_alive(supervisor))
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
             if record.state is not JobState.FINISHED:

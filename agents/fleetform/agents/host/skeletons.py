@@ -4,7 +4,8 @@ Empty directories of jobs, made anew or used again.
 A job's directory is put together out of sight and appears under the job's name complete, by one
 rename. What a job that ended cleanly leaves is taken apart the same way and serves the next one:
 nothing is created or deleted then. That matters where an array of thousands of short jobs runs,
-and more on file systems that look at every recently deleted inode when they make a new one.
+and more on file systems that look at every recently deleted inode when they make a new one, as
+ext4 without a journal does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import itertools
 import os
 import stat
+import time
 
 from fleetform.agents.host import layout, result
 
@@ -21,7 +23,7 @@ _SPARES_MAX = 512
 
 _FOLDERS = (layout.WORK, layout.TEMPORARY)
 
-_KNOWN = frozenset({layout.LAUNCH, layout.RESULT, layout.CONTROL, layout.OUTPUT, *_FOLDERS})
+_NEEDED = frozenset({layout.RESULT, layout.CONTROL, *_FOLDERS})
 
 
 class Skeletons:
@@ -31,11 +33,16 @@ class Skeletons:
     """
 
     def __init__(self, root: str) -> None:
-        """Expects `spare` to be empty: what an earlier agent left may be half of one."""
+        """Take over the spares of an earlier agent; those that are not whole become trash."""
         self._root = root
         self._folder = f"{root}/{layout.SPARE}"
         self._spares: list[str] = []
         self._numbers = itertools.count()
+        for name in os.listdir(self._folder):
+            if _is_spare(f"{self._folder}/{name}"):
+                self._spares.append(f"{self._folder}/{name}")
+            else:
+                os.rename(f"{self._folder}/{name}", f"{root}/{layout.TRASH}/{name}")
 
     def take(self) -> str:
         """Return the path of one that is nobody's; raises OSError when none can be made."""
@@ -58,7 +65,7 @@ class Skeletons:
         path = f"{self._root}/{layout.JOBS}/{job_uid}"
         if len(self._spares) >= _SPARES_MAX or not _is_clean(path, job_uid):
             return False
-        spare = f"{self._folder}/{next(self._numbers)}"
+        spare = self._new_path()
         os.rename(path, spare)
         os.rename(f"{spare}/{layout.STARTED}", f"{spare}/{layout.LAUNCH}")
         # Not cut to nothing: ext4 takes what is then written for a file being replaced, and
@@ -69,7 +76,7 @@ class Skeletons:
         return True
 
     def _make(self) -> str:
-        path = f"{self._folder}/{next(self._numbers)}"
+        path = self._new_path()
         os.mkdir(path, 0o700)
         for folder in _FOLDERS:
             os.mkdir(f"{path}/{folder}", 0o700)
@@ -77,18 +84,37 @@ class Skeletons:
         result.allocate(f"{path}/{layout.RESULT}")
         return path
 
+    def _new_path(self) -> str:
+        # Named by the moment, since an earlier agent's are still here.
+        return f"{self._folder}/{time.time_ns():x}-{next(self._numbers)}"
+
 
 def _is_clean(path: str, job_uid: str) -> bool:
+    """Tell whether a job has ended here and left nothing."""
     try:
-        names = set(os.listdir(path))
         return (
-            layout.STARTED in names
-            and names - {layout.STARTED} <= _KNOWN - {layout.LAUNCH}
+            set(os.listdir(path)) - {layout.OUTPUT} == _NEEDED | {layout.STARTED}
             and result.read(f"{path}/{layout.RESULT}", job_uid) is not None
-            and all(_is_empty(f"{path}/{folder}") for folder in _FOLDERS)
+            and _are_empty(path)
         )
     except OSError:
         return False
+
+
+def _is_spare(path: str) -> bool:
+    """Tell whether a spare is whole; an agent may have died while it made or filled it."""
+    try:
+        return (
+            set(os.listdir(path)) - {layout.LAUNCH} == _NEEDED
+            and os.stat(f"{path}/{layout.RESULT}").st_size == result.SLOT_BYTES
+            and _are_empty(path)
+        )
+    except OSError:
+        return False
+
+
+def _are_empty(path: str) -> bool:
+    return all(_is_empty(f"{path}/{folder}") for folder in _FOLDERS)
 
 
 def _is_empty(path: str) -> bool:

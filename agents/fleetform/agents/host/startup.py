@@ -32,7 +32,6 @@ def run(settings: Settings, channel: socket.socket, listening: Callable[[], None
 async def _run(settings: Settings, channel: socket.socket, listening: Callable[[], None]) -> None:
     for name in (layout.JOBS, layout.SPARE, layout.TRASH):
         os.makedirs(name, mode=0o700, exist_ok=True)
-    _discard(layout.SPARE)
     store = FileStore(layout.JOURNAL)
     if store.torn:
         _log.warning("journal.torn bytes=%d", store.torn)
@@ -57,15 +56,11 @@ def _remember(store: FileStore) -> Memory:
     if known.install_id:
         # This disk is a copy; the jobs that it tells of are another machine's.
         _log.warning("machine.changed from=%s to=%s", known.machine_id, machine)
-        _discard(layout.JOBS)
+        for name in os.listdir(layout.JOBS):
+            os.rename(f"{layout.JOBS}/{name}", f"{layout.TRASH}/{name}.{identity.mint()}")
     fresh = Memory(install_id=identity.mint(), machine_id=machine)
     store.rewrite(memory.snapshot(fresh))
     return fresh
-
-
-def _discard(folder: str) -> None:
-    for name in os.listdir(folder):
-        os.rename(f"{folder}/{name}", f"{layout.TRASH}/{name}.{identity.mint()}")
 
 
 def _now_ms() -> int:
