@@ -9,7 +9,7 @@ from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason
-from fleetform.model.run import RunState
+from fleetform.model.run_state import RunState
 from fleetform.spec.desired import Declared
 
 

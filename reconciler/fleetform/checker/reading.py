@@ -11,7 +11,7 @@ from functools import cached_property
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Permissions, Plan, Step
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
 KINDS = frozenset({"fleet", "volume", "run"})

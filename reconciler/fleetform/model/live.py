@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleetform.model.instance import Instance
-from fleetform.model.run import RunState
+from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 
 

@@ -15,44 +15,14 @@ from typing import Any, NewType
 
 from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.run_state import FINAL, AttemptState, RunState
+
+__all__ = [
+    "FINAL", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",
+    "Requirement", "Retry", "Run", "RunState", "RunUid", "Template", "VolumeMount", "When",
+]  # fmt: skip
 
 RunUid = NewType("RunUid", str)
-
-
-class RunState(enum.StrEnum):
-    """What people see of a run; the last four are final."""
-
-    PENDING = "pending"
-    """Waits for other runs, or for its earliest time."""
-    SUBMITTED = "submitted"
-    """Waits for a place."""
-    PROVISIONING = "provisioning"
-    PREPARING = "preparing"
-    RUNNING = "running"
-    FINISHING = "finishing"
-    UNKNOWN = "unknown"
-    """A host is silent, or the ledger was rebuilt and has no evidence: never started again."""
-    DONE = "done"
-    FAILED = "failed"
-    TERMINATED = "terminated"
-    """Ended by somebody: stop, removal from the tree."""
-    ABORTED = "aborted"
-    """Never ran and never will: no place can ever satisfy it, or what it depends on failed."""
-
-
-FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED})
-
-
-class AttemptState(enum.StrEnum):
-    """Where one try is. `STARTING` is the commit point: from there it may have run."""
-
-    WAITING = "waiting"
-    RESERVED = "reserved"
-    ABORTING = "aborting"
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 
 from fleetform.model.live import LiveResource
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run_state import FINAL, RunState
 
 
 class Phase(enum.Enum):

@@ -12,7 +12,7 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Settled
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey

@@ -1,5 +1,5 @@
 """
-Rows to values: which columns make a run, an attempt, a job, an instance, an allocation.
+Rows to values: which columns make a run, an attempt, a job, an allocation.
 
 The order of columns here is the order in which the functions below unpack them.
 """
@@ -11,22 +11,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from fleetform.agents.protocol.keys import Cursor, JobKey
+from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
-from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid, Template
+from fleetform.model.instance import Allocation
+from fleetform.model.run import Attempt, AttemptState, Job, Run, RunUid, Template
 from fleetform.model.template import from_document
+from fleetform.store.live import RUN_STATES
 
-__all__ = ["ALLOCATION", "ATTEMPT", "INSTANCE", "JOB", "JOB_STATES", "RUN", "RUN_STATES",
-           "allocation_of", "attempt_of", "gpus_text", "instance_of", "job_of", "prefixed",
-           "run_of"]  # fmt: skip
+__all__ = ["ALLOCATION", "ATTEMPT", "JOB", "JOB_STATES", "RUN", "allocation_of", "attempt_of",
+           "gpus_text", "job_of", "prefixed", "run_of"]  # fmt: skip
 
 # Looking a value up in a dictionary takes a fifth of the enumeration's own call.
 JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
-RUN_STATES: Mapping[str, RunState] = {state.value: state for state in RunState}
 _CAUSES: Mapping[str, Cause | None] = {"": None, **{cause.value: cause for cause in Cause}}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
-_INSTANCE_STATES = {state.value: state for state in InstanceState}
 
 RUN = (
     "uid", "name", "state", "number", "attempt", "generation", "cause", "message",
@@ -42,11 +40,6 @@ JOB = (
     "stop_wanted", "cpu_millicores", "memory_bytes", "memory_limited", "disk_bytes", "gpus",
     "blocks", "cause", "exit_code", "signal", "message", "started_at_ms", "finished_at_ms",
     "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes",
-)  # fmt: skip
-INSTANCE = (
-    "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
-    "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
-    "log_id", "log_number", "declared", "parts", "message",
 )  # fmt: skip
 ALLOCATION = (
     "instance_uid", "job_uid", "run_uid", "cpu_millicores", "memory_bytes", "disk_bytes",
@@ -113,32 +106,6 @@ def gpus_text(gpus: Sequence[str]) -> str:
     """Write the UUIDs of GPUs, which have no spaces, as one text."""
     assert not any(" " in gpu for gpu in gpus)
     return " ".join(gpus)
-
-
-def instance_of(row: Sequence[Any]) -> Instance:
-    (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
-     address, boot_id, install_id, log_id, log_number, declared, parts, message) = row  # fmt: skip
-    return Instance(
-        uid=uid,
-        name=name,
-        fleet=fleet,
-        number=number,
-        state=_INSTANCE_STATES[state],
-        generation=generation,
-        sharing=sharing,
-        blocks=blocks,
-        cpu_millicores=cpu,
-        memory_bytes=memory,
-        disk_bytes=disk,
-        gpus=tuple(Gpu(**gpu) for gpu in json.loads(gpus)) if gpus else (),
-        address=address,
-        boot_id=boot_id,
-        install_id=install_id,
-        cursor=Cursor(log_id, log_number) if log_id else None,
-        declared=json.loads(declared) if declared else {},
-        parts=parts,
-        message=message,
-    )
 
 
 def allocation_of(row: Sequence[Any]) -> Allocation:

@@ -17,7 +17,7 @@ from typing import Any
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run import RunState
+from fleetform.model.run_state import RunState
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.phase import Phase, is_unknown, phase
 from fleetform.plan.proposal import Proposal

@@ -1,0 +1,47 @@
+"""
+Where a run and its attempts stand, as words.
+
+They stand apart from `run` because a plan knows of a run its state and no more.
+"""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["FINAL", "AttemptState", "RunState"]
+
+
+class RunState(enum.StrEnum):
+    """What people see of a run; the last four are final."""
+
+    PENDING = "pending"
+    """Waits for other runs, or for its earliest time."""
+    SUBMITTED = "submitted"
+    """Waits for a place."""
+    PROVISIONING = "provisioning"
+    PREPARING = "preparing"
+    RUNNING = "running"
+    FINISHING = "finishing"
+    UNKNOWN = "unknown"
+    """A host is silent, or the ledger was rebuilt and has no evidence: never started again."""
+    DONE = "done"
+    FAILED = "failed"
+    TERMINATED = "terminated"
+    """Ended by somebody: stop, removal from the tree."""
+    ABORTED = "aborted"
+    """Never ran and never will: no place can ever satisfy it, or what it depends on failed."""
+
+
+FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED})
+
+
+class AttemptState(enum.StrEnum):
+    """Where one try is. `STARTING` is the commit point: from there it may have run."""
+
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    ABORTING = "aborting"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"

@@ -1,0 +1,175 @@
+"""
+Runs read from the ledger: the book of what is not over, and histories for people.
+"""
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from fleetform.model.ports import Book, Outcome, RunHistory
+from fleetform.model.run import Attempt, Job, Run, RunUid
+from fleetform.store.live import RUN_STATES, read_instances
+from fleetform.store.rows import (
+    ALLOCATION,
+    ATTEMPT,
+    JOB,
+    RUN,
+    allocation_of,
+    attempt_of,
+    job_of,
+    prefixed,
+    run_of,
+)
+
+__all__ = ["read_book", "read_histories"]
+
+_THESE = "r.uid IN (SELECT value FROM json_each(?1))"
+
+
+def read_book(connection: sqlite3.Connection, only: Sequence[RunUid] | None) -> Book:
+    """Read the open runs, or those of `only`; statements differ in that condition alone."""
+    which, values = ("TRUE", ()) if only is None else (_THESE, (json.dumps(list(only)),))
+    (serial,) = connection.execute("SELECT serial FROM meta").fetchone()
+    runs = {
+        RunUid(row[0]): run_of(row)
+        for row in connection.execute(
+            f"SELECT {prefixed('r', RUN)} FROM runs r WHERE r.final = 0 AND {which}"
+            " ORDER BY r.number",
+            values,
+        )
+    }
+    jobs = _by_run(
+        connection.execute(
+            f"SELECT {prefixed('j', JOB)} FROM runs r JOIN jobs j"
+            " ON j.run_uid = r.uid AND j.attempt = r.attempt"
+            f" WHERE r.final = 0 AND {which} ORDER BY j.run_uid, j.rank",
+            values,
+        )
+    )
+    attempts = {
+        RunUid(row[0]): attempt_of(row, jobs.get(row[0], ()))
+        for row in connection.execute(
+            f"SELECT {prefixed('a', ATTEMPT)} FROM runs r JOIN attempts a"
+            " ON a.run_uid = r.uid AND a.number = r.attempt"
+            f" WHERE r.final = 0 AND {which} ORDER BY r.number",
+            values,
+        )
+    }
+    return Book(
+        serial=serial,
+        runs=runs,
+        attempts=attempts,
+        lingering=_lingering(connection, which, values),
+        instances=read_instances(connection),
+        allocations=tuple(
+            allocation_of(row)
+            for row in connection.execute(
+                f"SELECT {', '.join(ALLOCATION)} FROM allocations r WHERE "
+                f"{which.replace('r.uid', 'r.run_uid')} ORDER BY instance_uid, job_uid",
+                values,
+            )
+        ),
+        outcomes=_outcomes(connection, which, values),
+        volume_fleets=_volume_fleets(connection) if only is None else {},
+    )
+
+
+def _lingering(
+    connection: sqlite3.Connection, which: str, values: Sequence[str]
+) -> tuple[Job, ...]:
+    # The partial index holds what hosts still keep; without the hint all runs would be read.
+    hint = "INDEXED BY jobs_kept" if not values else ""
+    rows = connection.execute(
+        f"SELECT {prefixed('j', JOB)} FROM jobs j {hint} JOIN runs r ON r.uid = j.run_uid"
+        f" WHERE j.forgotten = 0 AND (r.final = 1 OR j.attempt <> r.attempt) AND {which}"
+        " ORDER BY j.run_uid, j.attempt, j.rank",
+        values,
+    )
+    return tuple(job_of(row) for row in rows)
+
+
+def _outcomes(
+    connection: sqlite3.Connection, which: str, values: Sequence[str]
+) -> dict[str, Outcome]:
+    rows = connection.execute(
+        "SELECT r.name, r.state, r.parent, r.element, r.started_at_ms IS NOT NULL"
+        f" FROM runs r WHERE r.listed = 1 AND {which} ORDER BY r.number",
+        values,
+    )
+    return {
+        name: Outcome(RUN_STATES[state], parent, element, bool(started))
+        for name, state, parent, element, started in rows
+    }
+
+
+def _volume_fleets(connection: sqlite3.Connection) -> dict[str, str]:
+    # One that is being made for the first time has no document yet.
+    rows = connection.execute(
+        "SELECT name, document ->> 'fleet' AS fleet FROM resources"
+        " WHERE kind = 'volume' AND fleet IS NOT NULL ORDER BY name"
+    )
+    return dict(rows.fetchall())
+
+
+def _by_run(rows: Iterable[Sequence[object]]) -> dict[str, list[Job]]:
+    jobs: dict[str, list[Job]] = {}
+    for row in rows:
+        job = job_of(row)
+        jobs.setdefault(job.key.run_uid, []).append(job)
+    return jobs
+
+
+# -- runs for people ----------------------------------------------------------------------
+
+
+def read_histories(
+    connection: sqlite3.Connection, names: Sequence[str] | None, *, earlier: bool
+) -> tuple[RunHistory, ...]:
+    conditions, values = [], []
+    if not earlier:
+        conditions.append("(r.listed = 1 OR s.uid IS NOT NULL)")
+    if names is not None:
+        conditions.append(
+            "r.number IN (SELECT number FROM runs, json_each(?1) WHERE runs.name = value"
+            " UNION SELECT number FROM runs, json_each(?1) WHERE runs.parent = value)"
+        )
+        values.append(json.dumps(list(names)))
+    rows = connection.execute(
+        f"SELECT {prefixed('r', RUN)}, s.archived, r.tree_commit, r.execution_digest"
+        " FROM runs r LEFT JOIN resources s"
+        " ON s.kind = 'run' AND s.name = r.name AND s.uid = r.uid"
+        f" WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY r.number",
+        values,
+    ).fetchall()
+    runs = [run_of(row[: len(RUN)]) for row in rows]
+    attempts = _attempts(connection, runs)
+    return tuple(
+        RunHistory(run, tuple(attempts.get(run.uid, ())), bool(archived), commit, digest)
+        for run, (archived, commit, digest) in zip(
+            runs, (row[len(RUN) :] for row in rows), strict=True
+        )
+    )
+
+
+def _attempts(connection: sqlite3.Connection, runs: Sequence[Run]) -> dict[str, list[Attempt]]:
+    """Read every attempt of these runs, with jobs."""
+    values = (json.dumps([run.uid for run in runs]),)
+    condition = "run_uid IN (SELECT value FROM json_each(?1))"
+    jobs: dict[tuple[str, int], list[Job]] = {}
+    for row in connection.execute(
+        f"SELECT {', '.join(JOB)} FROM jobs WHERE {condition} ORDER BY run_uid, attempt, rank",
+        values,
+    ):
+        job = job_of(row)
+        jobs.setdefault(job.key[:2], []).append(job)
+    attempts: dict[str, list[Attempt]] = {}
+    for row in connection.execute(
+        f"SELECT {', '.join(ATTEMPT)} FROM attempts WHERE {condition} ORDER BY run_uid, number",
+        values,
+    ):
+        attempts.setdefault(row[0], []).append(attempt_of(row, jobs.get(row[:2], ())))
+    return attempts
