@@ -120,6 +120,8 @@ def _explain_ledger(error: BaseException) -> Failure | None:
             "nothing was lost; see to the disk, then run the same command again",
             Exit.ERROR,
         )
+    if isinstance(error, refusals.LedgerUnusable):
+        return Failure(str(error), error.advice, Exit.ERROR)
     return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "StalePlan"]
+__all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "LedgerUnusable", "StalePlan"]
 
 
 class StalePlan(Exception):
@@ -22,6 +22,14 @@ class StalePlan(Exception):
 
 class LedgerUnavailable(Exception):
     """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
+
+
+class LedgerUnusable(Exception):
+    """The ledger cannot be used, whoever tries; `advice` is the next thing to do."""
+
+    def __init__(self, message: str, *, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 class LedgerOutgrown(Exception):

@@ -16,15 +16,11 @@ Each message is one sentence; `advice` is the next thing to do.
 
 from __future__ import annotations
 
-from fleetform.model.refusals import LedgerUnavailable
+from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 
 
-class LedgerError(Exception):
+class LedgerError(LedgerUnusable):
     """Base of what opening, reading or writing a ledger raises."""
-
-    def __init__(self, message: str, *, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 class MissingLedgerError(LedgerError):

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.store import filesystem
-from fleetform.store.errors import NetworkFileSystemError
 from integration.ledger.lab import FLEET, Lab, task
 
 
@@ -116,32 +114,3 @@ def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Pat
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert lab.run("apply", "-y").returncode == 0
     assert lab.said() == ["one", "two"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "refused"),
-    [("nfs4", True), ("fuse.sshfs", True), ("9p", True), ("ext4", False), ("fuse.encfs", False)],
-)
-def test_a_network_file_system_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, refused: bool
-) -> None:
-    """The mount that holds the folder decides, unless somebody vouches for it."""
-    state = tmp_path / "a state"
-    mounts = tmp_path / "mountinfo"
-    point = str(state).replace(" ", "\\040")
-    mounts.write_text(
-        "22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
-        f"23 22 0:21 / {point} rw,relatime shared:2 - {kind} host:/x rw\n"
-    )
-    monkeypatch.setattr(filesystem, "_MOUNTS", mounts)
-    monkeypatch.delenv(filesystem.ALLOW_VARIABLE, raising=False)
-    filesystem.require_local(tmp_path)
-    if not refused:
-        filesystem.require_local(state / "environments")
-        return
-    with pytest.raises(NetworkFileSystemError) as caught:
-        filesystem.require_local(state / "environments")
-    assert kind in str(caught.value)
-    assert filesystem.ALLOW_VARIABLE in caught.value.advice
-    monkeypatch.setenv(filesystem.ALLOW_VARIABLE, "1")
-    filesystem.require_local(state / "environments")
