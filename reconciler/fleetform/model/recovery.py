@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
-from fleetform.spec.desired import Desired
+if TYPE_CHECKING:
+    from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+    from fleetform.spec.desired import Desired
 
 NO_EVIDENCE = "no-evidence"
 """Cause of a run of which nobody can say whether it ever ran: only a person may run it."""
