@@ -441,6 +441,30 @@ class TestOwners:
 
         tell(story)
 
+    def test_looking_changes_nothing(self, tell) -> None:
+        """Who looks gets every record with its run's name; who manages goes on undisturbed."""
+
+        async def story(site: Site) -> None:
+            async with connected(site, who=identity(epoch=3, fence=5)) as listener:
+                job = job_for(listener, "exit 4", execution_digest="d" * 64)
+                assert (await listener.host.prepare(job)).ok
+                await listener.ending(job)
+                await listener.host.acknowledge(listener.cursor)
+                assert (await listener.host.forget([job.key])).ok
+                (before,) = await site.provider.inventory(ENVIRONMENT)
+                assert before.fence == 5
+                site_seen = await site.provider.look(before)
+                assert site_seen.records is not None
+                (record,) = site_seen.records
+                assert (record.tombstone, record.exit_code) == (True, 4)
+                assert (record.run_name, record.execution_digest) == (job.run_name, "d" * 64)
+                assert (site_seen.ledger_id, site_seen.epoch) == ("ledger", 3)
+                assert not listener.ended
+                assert (await listener.host.prepare(job_for(listener, "true"))).ok
+                assert [before] == await site.provider.inventory(ENVIRONMENT)
+
+        tell(story)
+
     def test_a_newer_manager_ends_the_older_session(self, tell) -> None:
         """Two that both believe to manage never both do."""
 
