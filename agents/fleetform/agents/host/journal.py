@@ -300,7 +300,7 @@ class Journal:
         if entry.go:
             return self._commit_start(entry)
         prepared = _with(entry, state=JobState.PREPARED)
-        self._keep(prepared)
+        self._put(prepared)
         return [self._announce(prepared)]
 
     def prepare_failed(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
@@ -323,7 +323,7 @@ class Journal:
             state=JobState.RUNNING,
             started_at_ms=started_at_ms,
         )
-        self._keep(running)
+        self._put(running)
         return [self._announce(running)]
 
     def supervisor_refused(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
@@ -341,7 +341,7 @@ class Journal:
         if entry is None or not moves_forward(entry.record.state, JobState.CLEANING):
             return []
         cleaning = _with(entry, state=JobState.CLEANING)
-        self._keep(cleaning)
+        self._put(cleaning)
         return [self._announce(cleaning)]
 
     def supervisor_ended(self, result: Result) -> list[Effect]:
@@ -422,11 +422,15 @@ class Journal:
         return None if key is None else self._memory.entries[key]
 
     def _keep(self, entry: Entry, *, sync: bool = False) -> Persist:
+        """Take an entry in, to be written down."""
+        self._put(entry)
+        return memory.of_job(entry, sync=sync)
+
+    def _put(self, entry: Entry) -> None:
         """
         Take an entry in; the one place where entries change.
 
-        Steps that show in the job's directory need not be persisted; their callers drop what
-        this returns.
+        On its own for steps that show in the job's directory, and need not be written down.
         """
         record = entry.record
         known = self._memory.entries.get(record.key)
@@ -441,7 +445,6 @@ class Journal:
                 # Somebody else may have it since the job's end.
                 if self._gpus.get(gpu) == record.key:
                     del self._gpus[gpu]
-        return memory.of_job(entry, sync=sync)
 
     def _finish(self, entry: Entry, **fields: Any) -> list[Effect]:
         # Not synced: the result lies synced in its slot, and without one a reboot says `lost`.

@@ -85,16 +85,29 @@ class _Spawner:
 
     def _take_request(self) -> bool:
         packet = self._channel.recv(PACKET_BYTES)
-        for uid in packet.decode().split():
-            self._fork(uid)
+        # First all that can be done in this process, then fork after fork: each one protects
+        # every page against writing anew, here too, so little should be written in between.
+        lives = [(uid, self._make_life(uid)) for uid in packet.decode().split()]
+        for uid, life in lives:
+            if life is not None:
+                self._fork(uid, life)
         return bool(packet)
 
-    def _fork(self, uid: str) -> None:
+    def _make_life(self, uid: str) -> Supervisor | None:
         try:
-            life, descriptor = _open_launch(uid)
+            with open(_launch_path(uid), "rb") as file:
+                return Supervisor(launch.load(file.read()))
         except (OSError, ValueError, KeyError, TypeError) as error:
             # Started before, perhaps; whoever asked looks at the directory and sees.
-            self._reports.append(f"refused {uid} {getattr(error, 'errno', None) or errno.EINVAL}")
+            self._refuse(uid, getattr(error, "errno", None) or errno.EINVAL)
+            return None
+
+    def _fork(self, uid: str, life: Supervisor) -> None:
+        try:
+            # One at a time: a copy in another supervisor would hold this job's lock for it.
+            descriptor = os.open(_launch_path(uid), os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            self._refuse(uid, error.errno)
             return
         try:
             pid = os.fork()
@@ -103,9 +116,12 @@ class _Spawner:
             self._uids[pid] = uid
             self._reports.append(f"started {uid} {pid}")
         except OSError as error:
-            self._reports.append(f"refused {uid} {error.errno}")
+            self._refuse(uid, error.errno)
         finally:
             os.close(descriptor)
+
+    def _refuse(self, uid: str, number: int | None) -> None:
+        self._reports.append(f"refused {uid} {number}")
 
     def _become_supervisor(self, uid: str, life: Supervisor, descriptor: int) -> NoReturn:
         try:
@@ -134,11 +150,5 @@ class _Spawner:
         self._reports.clear()
 
 
-def _open_launch(uid: str) -> tuple[Supervisor, int]:
-    descriptor = os.open(f"{layout.JOBS}/{uid}/{layout.LAUNCH}", os.O_RDWR | os.O_CLOEXEC)
-    try:
-        job = launch.load(os.read(descriptor, os.fstat(descriptor).st_size))
-        return Supervisor(job), descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
+def _launch_path(uid: str) -> str:
+    return f"{layout.JOBS}/{uid}/{layout.LAUNCH}"
