@@ -42,16 +42,8 @@ def make(command: MakeVolume, owner: str) -> None:
         "name": command.name,
         "operation_uid": command.operation_uid,
     }
-    try:
-        descriptor = os.open(
-            f"{path}/{MARK}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
-        )
-    except FileExistsError:
+    if not _leave_mark(path, mark):
         _check_owner(path, owner, command.volume_uid)
-        return
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(mark, file, indent=2)
-        file.write("\n")
 
 
 def remove(command: RemoveVolume, owner: str) -> None:
@@ -77,6 +69,40 @@ def remove(command: RemoveVolume, owner: str) -> None:
         # A mount point stays, and so does what is new there; it is no longer ours.
         with contextlib.suppress(OSError):
             os.rmdir(path)
+
+
+def _leave_mark(path: str, mark: dict[str, str]) -> bool:
+    """
+    Put the mark there unless there is one; returns whether it was put.
+
+    It appears whole: two agents of one machine make the volume of their fleet at the same moment,
+    and one that found the other's half of a mark would take the directory for a stranger's.
+    """
+    text = json.dumps(mark, indent=2) + "\n"
+    partial = f"{path}/{MARK}.{os.getpid()}"
+    _write(partial, text, "w")
+    try:
+        os.link(partial, f"{path}/{MARK}")
+    except FileExistsError:
+        return False
+    except OSError:
+        # Some shared file systems have no hard links. There one of the two may have to try again.
+        return _write(f"{path}/{MARK}", text, "x")
+    finally:
+        os.unlink(partial)
+    return True
+
+
+def _write(path: str, text: str, mode: str) -> bool:
+    """Write it down to the disk; False where it is there and `mode` is `x`."""
+    try:
+        with open(path, mode, encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        return False
+    return True
 
 
 def _empty(path: str) -> None:
