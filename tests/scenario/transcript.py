@@ -38,6 +38,7 @@ def run(document: Path, folder: Path, state: Path) -> int:
     Raises:
         AssertionError: Output differs; says which command at which line of the document.
     """
+    __tracebackhide__ = True
     text = document.read_text()
     environment = {
         **os.environ,
@@ -86,6 +87,7 @@ def _typed(body: str, line: int) -> list[Typed]:
 
 def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path) -> Path:
     """Run one command and compare; returns the folder that the shell is in afterwards."""
+    __tracebackhide__ = True
     marker = "transcript-is-now-in:"
     done = subprocess.run(
         ["bash", "-c", f"{typed.command}\nstatus=$?\necho '{marker}'$PWD\nexit $status"],
@@ -95,7 +97,7 @@ def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=180,
+        timeout=60,
         check=False,
     )
     output, _, folder = done.stdout.rpartition(marker)

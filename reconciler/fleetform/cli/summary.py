@@ -13,8 +13,9 @@ from fleetform.cli.failure import explain
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tail import last_lines
+from fleetform.cli.words import NOBODY_DRIVES
 from fleetform.model.figures import counted
-from fleetform.model.run import RunState
+from fleetform.model.run import FINAL, RunState
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
@@ -60,6 +61,9 @@ def show_summary(
     for each in bad[:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
     _show_next(out, result, bad, finished)
+    # A detached apply leaves, and runs neither start nor end by themselves.
+    if any(each.run.state not in FINAL for each in runs) and workspace.manager() is None:
+        error_screen().labelled("help", NOBODY_DRIVES)
 
 
 def show_interrupted(workspace: Workspace) -> None:
