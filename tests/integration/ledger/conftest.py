@@ -20,8 +20,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path, need: Callable[[str, bool, str], None]) -> Iterator[Path]:
-    """Mount a file system of 12 MiB; a test fills it and empties it again."""
+def small_disk(lab: Lab, tmp_path: Path, need: Callable[[str, bool, str], None]) -> Iterator[Path]:
+    """Give the lab a state folder on a disk of 12 MiB; a test fills it and empties it again."""
     disk = tmp_path / "disk"
     disk.mkdir()
     need("root", os.geteuid() == 0, "only root may mount a small disk")
@@ -32,5 +32,8 @@ def small_disk(tmp_path: Path, need: Callable[[str, bool, str], None]) -> Iterat
         check=False,
     )
     need("mount", mounted.returncode == 0, f"a tmpfs cannot be mounted: {mounted.stderr.strip()}")
+    lab.state = disk
     yield disk
+    # While its agents can still be found there.
+    lab.close()
     subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -101,7 +101,6 @@ def test_a_damaged_ledger_is_moved_away_and_rebuilt(lab: Lab) -> None:
 
 def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Path) -> None:
     """On a disk that is mounted read-only a plan is made and an apply refused."""
-    lab.state = small_disk
     _applied(lab)
     lab.end_agents()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)

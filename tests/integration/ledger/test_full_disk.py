@@ -22,7 +22,6 @@ def _fill(disk: Path) -> Path:
 
 def test_a_full_disk_loses_nothing(lab: Lab, small_disk: Path) -> None:
     """Apply says that the disk is full; with space again the same command goes on from there."""
-    lab.state = small_disk
     lab.declare(FLEET, task("first", lab.says("first")))
     assert lab.run("apply", "-y").returncode == 0
     filler = _fill(small_disk)
@@ -41,7 +40,6 @@ def test_a_full_disk_loses_nothing(lab: Lab, small_disk: Path) -> None:
 
 def test_a_disk_that_fills_while_runs_run(lab: Lab, small_disk: Path) -> None:
     """What ends meanwhile is told once there is space, and nothing runs twice."""
-    lab.state = small_disk
     gate = lab.folder / "gate"
     wait = f"until [ -e {gate} ]; do sleep 0.05; done"
     lab.declare(FLEET, task("slow", lab.says("begun"), wait, lab.says("ended")))
@@ -60,7 +58,6 @@ def test_a_disk_that_fills_while_runs_run(lab: Lab, small_disk: Path) -> None:
 
 def test_no_space_for_a_first_ledger(lab: Lab, small_disk: Path) -> None:
     """Nothing half-made is left: the next apply makes the environment as if it were the first."""
-    lab.state = small_disk
     filler = _fill(small_disk)
     lab.declare(FLEET, task("first", lab.says("first")))
     done = lab.run("apply", "-y")
