@@ -260,15 +260,49 @@ def test_fleet_gets_instances_with_its_intent(ledger: Ledger) -> None:
     assert live.resources[make.resource].uid == begun[make.key].resource_uid
 
 
-def test_fleet_shrinks_and_grows(two_hosts: Desk) -> None:
-    """A host that is not wanted leaves, its place can be taken again, by another instance."""
-    ledger = two_hosts.ledger
+def test_shrunk_fleet_is_drained(two_hosts: Desk) -> None:
+    """The update of a fleet ends no work: who leaves takes no job more, and its jobs go on."""
+    desk = two_hosts
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a", desk.share(on=1))
+    desk.say(desk.record("a", JobState.RUNNING), on=1)
+    carry_out(desk.ledger, [fleet_step("local", 1, "fleet.update")])
+    leaving = desk.ledger.read_live().instances[1]
+    assert leaving.state is InstanceState.TERMINATING
+    assert not desk.place("b", desk.share(on=1))
+    desk.say(desk.record("a", JobState.FINISHED), on=1)
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[-1].jobs[0].cause is Cause.EXITED
+    assert not desk.ledger.read_book().allocations
+
+
+def test_retired_host_is_gone(two_hosts: Desk) -> None:
+    """A host that was let go is gone for good: its place is another instance's afterwards."""
+    desk, ledger = two_hosts, two_hosts.ledger
+    desk.submit(submit_step("a"))
+    desk.place("a", desk.share(on=1))
+    desk.say(desk.record("a", JobState.RUNNING), on=1)
     carry_out(ledger, [fleet_step("local", 1, "fleet.update")])
+    ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
     assert [one.number for one in ledger.read_live().instances] == [0]
+    (history,) = ledger.read_runs(["a"])
+    assert history.attempts[-1].jobs[0].cause is Cause.LOST
     carry_out(ledger, [fleet_step("local", 2, "fleet.update")])
     second = ledger.read_live().instances[1]
     assert second.number == 1
-    assert second.uid not in two_hosts.instances
+    assert second.uid not in desk.instances
+
+
+def test_leaving_host_is_taken_back(two_hosts: Desk) -> None:
+    """A fleet that grows again keeps the host that was leaving, which is then not retired."""
+    desk = two_hosts
+    carry_out(desk.ledger, [fleet_step("local", 1, "fleet.update")])
+    carry_out(desk.ledger, [fleet_step("local", 2, "fleet.update")])
+    desk.ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
+    back = desk.ledger.read_live().instances[1]
+    assert (back.uid, back.state) == (desk.instances[1], InstanceState.PROVISIONING)
+    desk.greet(back.uid)
+    assert desk.ledger.read_live().instances[1].state is InstanceState.READY
 
 
 def test_fleet_that_failed_is_planned_again(ledger: Ledger) -> None:

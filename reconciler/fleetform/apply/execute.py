@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from fleetform.apply.graph import StepGraph
 from fleetform.apply.kinds import PERFORMERS
-from fleetform.apply.verbs import TOUCHES_WORLD
+from fleetform.apply.verbs import TOUCHES_WORLD, Verb
 from fleetform.apply.world import World
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
@@ -132,6 +132,9 @@ class _Execution:
             for step in inward:
                 self._progress.step_started(step)
             graph.mark_done(await self._write([(step, "") for step in inward]))
+            if any(step.verb == Verb.RUN_STOP for step in inward):
+                # The removal of a fleet waits for these ends, so they must not wait for the plan's.
+                self._world.ends_asked()
         return len(outward)
 
     async def _perform(self, step: Step, begun: Begun) -> None:

@@ -14,7 +14,8 @@ from fleetform.providers.contract.hosts import Host
 
 
 class World(Protocol):
-    environment_uid: str
+    @property
+    def environment_uid(self) -> str: ...
 
     async def instances(self, fleet: str) -> Sequence[Instance]:
         """Return the fleet's instances that are not terminated, as the ledger has them now."""
@@ -27,8 +28,19 @@ class World(Protocol):
             ProviderError: It cannot be reached; the message says why.
         """
 
-    async def release(self, instance: Instance) -> None:
-        """End the instance for good; nothing when it is gone already."""
+    async def depart(self, instance: Instance) -> None:
+        """
+        End a terminating instance for good, once the jobs that are being ended there have ended.
+
+        What nobody has asked to end is not waited for, and lost with the instance. Returns at once
+        when it is gone already.
+
+        Raises:
+            ProviderError: It cannot be released; the message says why.
+        """
+
+    def ends_asked(self) -> None:
+        """Take note that ends of runs were written down: they are brought about while we wait."""
 
     def volume_path(self, path: str) -> str:
         """Say where a volume's declared path lies on its hosts."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
@@ -90,13 +90,20 @@ class HostSessions:
         self.greeted: dict[str, None] = {}
         """Uids of instances that said hello since the last round: compare all their jobs."""
         self.instances_changed = False
+        self.rows_changed = False
+        """Somebody of this process has written rows of runs: read everything anew."""
+        self._departing: dict[str, asyncio.Event] = {}
+        """Instances that are being released; nobody reaches one before it is gone."""
 
     # -- what the manager asks --------------------------------------------------------------
 
-    def watch(self, instances: Iterable[Instance]) -> None:
-        """Keep a session with each of these that takes jobs or may run some."""
+    def watch(self, instances: Iterable[Instance], occupied: Container[str] = frozenset()) -> None:
+        """Keep a session with each of these that takes jobs, or leaves and is still `occupied`."""
         for instance in instances:
-            if instance.state in {InstanceState.TERMINATED, InstanceState.TERMINATING}:
+            if instance.state is InstanceState.TERMINATED or instance.uid in self._departing:
+                continue
+            if instance.state is InstanceState.TERMINATING and instance.uid not in occupied:
+                # A greeting would make it exist again.
                 continue
             session = self._sessions.get(instance.uid)
             if session is None:
@@ -138,9 +145,11 @@ class HostSessions:
         return [one for one in book.instances if one.fleet == fleet]
 
     async def reach(self, instance: Instance) -> Host:
+        while (departing := self._departing.get(instance.uid)) is not None:
+            # Taken back at the last moment: it is made anew once it is gone.
+            await departing.wait()
         known = self._sessions.get(instance.uid)
-        if known is not None and _request(known.instance) != _request(instance):
-            # Another share or declared capacity: only a new hello reports it.
+        if known is not None and _needs_hello(known, instance):
             await self._drop(known)
         self.watch([instance])
         session = self._sessions[instance.uid]
@@ -155,10 +164,29 @@ class HostSessions:
             raise TemporaryError(f"host {instance.name} does not answer{detail}") from None
 
     async def release(self, instance: Instance) -> None:
-        session = self._sessions.get(instance.uid)
-        if session is not None:
-            await self._drop(session)
-        await self._provider.release(_request(instance))
+        """
+        End a leaving instance for good; nothing when it is gone, or was taken back meanwhile.
+
+        From the look at its row on nobody reaches it: who takes it back later makes it anew.
+        """
+        assert instance.uid not in self._departing, instance.name
+        departing = self._departing[instance.uid] = asyncio.Event()
+        try:
+            if not await self._is_leaving(instance):
+                return
+            session = self._sessions.get(instance.uid)
+            if session is not None:
+                await self._drop(session)
+            await self._provider.release(_request(instance))
+        finally:
+            del self._departing[instance.uid]
+            departing.set()
+
+    async def _is_leaving(self, instance: Instance) -> bool:
+        return any(
+            one.uid == instance.uid and one.state is InstanceState.TERMINATING
+            for one in await self.instances(instance.fleet)
+        )
 
     def volume_path(self, path: str) -> str:
         return self._provider.volume_path(self.environment_uid, path)
@@ -346,6 +374,14 @@ class HostSessions:
             if not waiter.done():
                 waiter.set_exception(problem)
         session.waiters.clear()
+
+
+def _needs_hello(session: Session, instance: Instance) -> bool:
+    """Tell whether only a new hello reports its capacity, or makes it ready again."""
+    if _request(session.instance) != _request(instance):
+        return True
+    # It was leaving and has been taken back.
+    return session.host is not None and instance.state is InstanceState.PROVISIONING
 
 
 def _request(instance: Instance) -> InstanceRequest:

@@ -12,9 +12,11 @@ import asyncio
 from collections.abc import Callable
 
 from fleetform.apply.execute import Outcome, execute
+from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.runs import RunController
+from fleetform.controllers.world import ManagedWorld
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
     Accepted,
@@ -123,26 +125,38 @@ class Manager:
                 nursery=nursery,
                 fence=self._identity.fence,
             )
-            await nursery.run(self._loop(self.runs, hosts, nursery, finished))
+            departures = Departures(
+                hosts=hosts,
+                ledger=self._ledger,
+                gate=self._gate,
+                clock=self._clock,
+                progress=self._progress,
+                nursery=nursery,
+                fence=self._identity.fence,
+            )
+            world = ManagedWorld(hosts, departures)
+            await nursery.run(self._loop(self.runs, world, nursery, finished))
 
     async def _loop(
         self,
         runs: RunController,
-        hosts: HostSessions,
+        world: ManagedWorld,
         nursery: Nursery,
         finished: Callable[[Manager], bool],
     ) -> None:
         while True:
             self._awake.clear()
             try:
-                await self._start_plan(runs, hosts, nursery)
+                await self._start_plan(runs, world, nursery)
                 await runs.round()
+                world.departures.round(runs.mirror)
             except LedgerUnavailable as problem:
                 self._progress.notice(f"waiting for the ledger: {problem}")
                 runs.reload()
                 await asyncio.sleep(UNAVAILABLE_SECONDS)
                 continue
-            if not self._applying and not self._look_for_plans and finished(self):
+            under_way = self._applying or self._look_for_plans or world.departures.is_busy
+            if not under_way and finished(self):
                 return
             await self._rest(runs)
 
@@ -165,7 +179,7 @@ class Manager:
                     self._look_for_plans = True
                     return
 
-    async def _start_plan(self, runs: RunController, hosts: HostSessions, nursery: Nursery) -> None:
+    async def _start_plan(self, runs: RunController, world: ManagedWorld, nursery: Nursery) -> None:
         if self._applying or not self._look_for_plans:
             return
         self._look_for_plans = False
@@ -175,10 +189,10 @@ class Manager:
         accepted, body = found
         self._applying = accepted.apply_uid
         plan = self._load_plan(body)
-        nursery.start(self._carry_out(accepted, plan, runs, hosts), name="apply")
+        nursery.start(self._carry_out(accepted, plan, runs, world), name="apply")
 
     async def _carry_out(
-        self, accepted: Accepted, plan: Plan, runs: RunController, hosts: HostSessions
+        self, accepted: Accepted, plan: Plan, runs: RunController, world: ManagedWorld
     ) -> None:
         try:
             outcome = await execute(
@@ -186,7 +200,7 @@ class Manager:
                 accepted,
                 ledger=self._ledger,
                 gate=self._gate,
-                world=hosts,
+                world=world,
                 clock=self._clock,
                 progress=self._progress,
             )

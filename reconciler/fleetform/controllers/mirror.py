@@ -94,6 +94,11 @@ class Mirror:
         for jobs in self.lingering_by_run.values():
             yield from jobs
 
+    def occupied(self) -> set[str]:
+        """Return the uids of instances that hold units, or still keep a record of some job."""
+        kept = {job.instance_uid for job in self.all_jobs() if not job.forgotten}
+        return kept | {one.instance_uid for one in self.allocations}
+
     def job(self, key: JobKey) -> Job | None:
         for job in self.jobs_of(key.run_uid):
             if job.key == key:

@@ -23,7 +23,7 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
 from fleetform.lifecycle import Due, advance, due, job_request
 from fleetform.model.decision import Decisions, Finish, Next, Wait
-from fleetform.model.instance import Instance
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import BlobStore, Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run, RunState, RunUid
 from fleetform.providers.contract.errors import PermanentError, ProviderError
@@ -108,7 +108,8 @@ class RunController:
         touched = {RunUid(uid): None for uid in self._hosts.touched}
         self._hosts.touched.clear()
         serial = await self._gate(self._ledger.serial)
-        if serial != self._serial:
+        if serial != self._serial or self._hosts.rows_changed:
+            self._hosts.rows_changed = False
             self._serial = serial
             book = await self._gate(self._ledger.read_book)
             gone = [uid for uid in self.mirror.runs if uid not in book.runs]
@@ -120,7 +121,7 @@ class RunController:
         elif touched or self._hosts.instances_changed:
             await self._reread(touched)
         self._hosts.instances_changed = False
-        self._hosts.watch(self.mirror.instances)
+        self._hosts.watch(self.mirror.instances, self._occupied())
         for instance_uid in list(self._hosts.greeted):
             touched.update(
                 {
@@ -131,6 +132,11 @@ class RunController:
             )
         self._hosts.greeted.clear()
         return touched
+
+    def _occupied(self) -> set[str]:
+        """Say which instances are occupied, where some leave and it matters."""
+        leaving = any(one.state is InstanceState.TERMINATING for one in self.mirror.instances)
+        return self.mirror.occupied() if leaving else set()
 
     async def _write_refused(self) -> None:
         refused, self._refused = self._refused, []

@@ -203,7 +203,8 @@ class Ledger(Reader, Protocol):
 
         Returns the uids by step key; a step begun before a crash gets the same ones again.
 
-        `fleet.make` gets its instances' rows here, `fleet.remove` marks them terminating.
+        `fleet.make` gets its instances' rows here; `fleet.update` and `fleet.remove` mark those
+        terminating that are not wanted any more.
         """
 
     def finish_steps(
@@ -279,6 +280,13 @@ class Ledger(Reader, Protocol):
     def mark_instance(
         self, instance_uid: str, *, state: str, message: str, now_ms: int
     ) -> None: ...
+    def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
+        """
+        Say that a terminating instance was released: what was still on it is lost.
+
+        Nothing happens to one that a plan has taken back meanwhile.
+        """
+
     def mark_forgotten(self, keys: Sequence[JobKey]) -> None: ...
 
     # -- requests of people -----------------------------------------------------------------

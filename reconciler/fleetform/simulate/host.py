@@ -66,7 +66,8 @@ class Host:
         self.name = name
         self.cpu_millicores = cpu_millicores
         self.boot_id = f"{name}-boot-1"
-        self.install_id = f"{name}-install"
+        self.installs = 1
+        self.install_id = f"{name}-install-1"
         self.boots = 1
         self.durable: list[bytes] = []
         self.unsynced: list[bytes] = []
@@ -188,6 +189,16 @@ class Host:
                 del self.directories[uid]
         self.boots += 1
         self.boot_id = f"{self.name}-boot-{self.boots}"
+
+    def wipe(self) -> None:
+        """Forget everything, as a folder that is deleted: the next agent here is installed anew."""
+        for directory in self.directories.values():
+            if directory.held and directory.supervisor is not None:
+                directory.supervisor.cancel()
+        self.directories.clear()
+        self.durable, self.unsynced = [], []
+        self.installs += 1
+        self.install_id = f"{self.name}-install-{self.installs}"
 
 
 def launch_of(job: StartJob, digest: str) -> Launch:

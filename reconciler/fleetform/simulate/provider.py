@@ -84,9 +84,17 @@ class SimulatedHosts:
             )
 
     async def release(self, request: InstanceRequest) -> None:
+        await asyncio.sleep(self._random.uniform(0, DELAY_MAX_SECONDS))
+        if not self.powered[request.name]:
+            raise TemporaryError(f"host {request.name} is off")
         agent = self.agents.pop(request.name, None)
-        if agent is not None:
+        if agent is not None and agent.alive:
             agent.kill()
+        host = self.hosts[request.name]
+        self._judge.require(
+            host.now(), not host.running(), f"{request.name} is released and runs {host.running()}"
+        )
+        host.wipe()
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return ()

@@ -18,6 +18,7 @@ from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
 
 ENVIRONMENT_UID = "5" * 32
+NODES_MAX = 3
 EXECUTION = ("commands", "env", "nodes", "fleets", "resources", "index")
 
 
@@ -26,7 +27,7 @@ class Scenario:
     """
     Attributes:
         desired: The first declaration, then what it is edited to, in order.
-        hosts: Names of the instances that the fleet will have, with their CPU in millicores.
+        hosts: Names of the instances that the fleet may ever have, with their CPU in millicores.
         scripts: What each run does, by name: seconds, and exit codes of its attempts; the last
             code holds for all that follow.
     """
@@ -42,20 +43,17 @@ class Scenario:
 
 
 def make_scenario(source: random.Random) -> Scenario:
-    nodes = source.randint(1, 3)
+    nodes = source.randint(1, NODES_MAX)
     cpu = source.choice([2000, 4000])
-    fleet = {
-        "nodes": {"min": nodes, "target": nodes, "max": nodes},
-        "local": {"cpu": cpu, "memory": 1 << 34},
-    }
-    hosts = {f"pool-{number}": cpu for number in range(nodes)}
+    fleet = {"nodes": _exactly(nodes), "local": {"cpu": cpu, "memory": 1 << 34}}
+    hosts = {f"pool-{number}": cpu for number in range(NODES_MAX)}
     scripts: dict[str, tuple[float, tuple[int, ...]]] = {}
     runs: dict[str, dict[str, Any]] = {}
     for number in range(source.randint(2, 7)):
         name = f"run-{number}"
         runs[name] = _run(source, list(runs), nodes, cpu)
         scripts[name] = (source.uniform(0.05, 8), _codes(source))
-    first = _desired(fleet, runs)
+    first = make_desired(fleet, runs)
     return Scenario((first, *_edits(source, fleet, runs)), hosts, scripts)
 
 
@@ -91,24 +89,31 @@ def _codes(source: random.Random) -> tuple[int, ...]:
 def _edits(
     source: random.Random, fleet: dict[str, Any], runs: dict[str, dict[str, Any]]
 ) -> list[Desired]:
-    """Change a priority, remove a run that nobody waits for, or change nothing."""
+    """Change the fleet's size, a priority, remove a run that nobody waits for, or change nothing."""
     edits = []
     current = {name: dict(document) for name, document in runs.items()}
     for _ in range(source.randint(0, 2)):
         name = source.choice(sorted(current))
-        if source.random() < 0.5:
+        if source.random() < 0.3:
+            fleet = {**fleet, "nodes": _exactly(source.randint(1, NODES_MAX))}
+        elif source.random() < 0.5:
             current[name]["priority"] = source.randint(0, 100)
         elif len(current) > 1 and not any(_waits_for(one, name) for one in current.values()):
             del current[name]
-        edits.append(_desired(fleet, current))
+        edits.append(make_desired(fleet, current))
     return edits
+
+
+def _exactly(nodes: int) -> dict[str, int]:
+    return {"min": nodes, "target": nodes, "max": nodes}
 
 
 def _waits_for(document: Mapping[str, Any], name: str) -> bool:
     return any(one["run"] == name for one in document.get("depends_on", {}).get("runs", ()))
 
 
-def _desired(fleet: dict[str, Any], runs: Mapping[str, dict[str, Any]]) -> Desired:
+def make_desired(fleet: dict[str, Any], runs: Mapping[str, dict[str, Any]]) -> Desired:
+    """Declare the fleet `pool` and runs, by their canonical documents."""
     declared = [_declared("fleet", "fleet", "pool", fleet)]
     for name, document in runs.items():
         upstream = tuple(one["run"] for one in document.get("depends_on", {}).get("runs", ()))

@@ -1,6 +1,9 @@
 """
 Fleets' rows and their instances': wanted, leaving, gone.
 
+An update only marks who leaves: it may still run work, and the step is done without it. Whoever
+drives the runs lets it go once nothing is on it, and `retire` writes that down.
+
 A fleet that could not be made in whole keeps its row, without a digest: the next plan shows what
 is still missing, and its removal releases what was made.
 """
@@ -16,7 +19,15 @@ from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
 
-__all__ = ["begin_make", "begin_remove", "begin_update", "fail", "finish_remove", "finish_write"]
+__all__ = [
+    "begin_make",
+    "begin_remove",
+    "begin_update",
+    "fail",
+    "finish_remove",
+    "finish_write",
+    "retire",
+]
 
 
 def begin_make(context: Context, step: Step) -> None:
@@ -90,7 +101,6 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
-        _terminate(context, step.resource.name)
         verb = "updated" if before[0] else "made"
         hosts = len(said["instances"])
         context.transaction.log(
@@ -103,7 +113,12 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
 
 def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
-        _terminate(context, step.resource.name)
+        leaving = context.transaction.execute(
+            "SELECT uid FROM instances WHERE fleet = ? AND state = 'terminating' ORDER BY number",
+            (step.resource.name,),
+        ).fetchall()
+        for (uid,) in leaving:
+            retire(context.transaction, uid, now_ms=context.now_ms)
         context.transaction.execute(
             "DELETE FROM resources WHERE kind = 'fleet' AND name = ?", (step.resource.name,)
         )
@@ -160,12 +175,19 @@ def _leave(transaction: Transaction, fleet: str, numbers: Sequence[int]) -> None
     )
 
 
-def _terminate(context: Context, fleet: str) -> None:
-    """Those who were leaving have left: nothing of theirs runs any more."""
-    gone = context.transaction.execute(
-        "UPDATE instances SET state = 'terminated', generation = generation + 1"
-        " WHERE fleet = ? AND state = 'terminating' RETURNING uid, name",
-        (fleet,),
-    ).fetchall()
-    for uid, name in gone:
-        lose_jobs(context.transaction, uid, f"host {name} was released", now_ms=context.now_ms)
+def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
+    """
+    Write down that a leaving instance has left: nothing of its runs any more.
+
+    One that is not leaving any more was taken back meanwhile, and stays.
+    """
+    row = transaction.one(
+        "UPDATE instances SET state = 'terminated', message = '', generation = generation + 1"
+        " WHERE uid = ? AND state = 'terminating' RETURNING name",
+        (instance_uid,),
+    )
+    if row is None:
+        return
+    (name,) = row
+    lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
+    transaction.log("host.terminated", now_ms, f"host {name} was released")

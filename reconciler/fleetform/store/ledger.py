@@ -20,6 +20,7 @@ from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_world
 from fleetform.store.context import Context
 from fleetform.store.database import Database, to_json
+from fleetform.store.fleets import retire
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
 from fleetform.store.outgrown import outgrown_by
 from fleetform.store.placements import commit_placements
@@ -127,6 +128,10 @@ class SqliteLedger(Reads):
     def mark_instance(self, instance_uid: str, *, state: str, message: str, now_ms: int) -> None:
         with self._database.write() as transaction:
             mark_instance(transaction, instance_uid, state=state, message=message, now_ms=now_ms)
+
+    def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
+        with self._database.write(fence=fence) as transaction:
+            retire(transaction, instance_uid, now_ms=now_ms)
 
     def mark_forgotten(self, keys: Sequence[JobKey]) -> None:
         with self._database.write() as transaction:

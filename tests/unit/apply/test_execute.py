@@ -37,8 +37,10 @@ class NoWorld:
     async def reach(self, instance: Instance) -> Host:
         raise AssertionError(instance)
 
-    async def release(self, instance: Instance) -> None:
+    async def depart(self, instance: Instance) -> None:
         raise AssertionError(instance)
+
+    def ends_asked(self) -> None: ...
 
     def volume_path(self, path: str) -> str:
         return path

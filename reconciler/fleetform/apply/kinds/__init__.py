@@ -14,7 +14,7 @@ Performer = Callable[[Step, Begun, World], Awaitable[None]]
 
 PERFORMERS: dict[str, Performer] = {
     Verb.FLEET_MAKE: fleet.make,
-    Verb.FLEET_UPDATE: fleet.update,
+    Verb.FLEET_UPDATE: fleet.make,
     Verb.FLEET_REMOVE: fleet.remove,
     Verb.VOLUME_MAKE: volume.make,
     Verb.VOLUME_UPDATE: volume.make,

@@ -1,4 +1,9 @@
-"""A fleet's steps: instances are reached, or released, side by side."""
+"""
+A fleet's steps: instances are reached, or let go, side by side.
+
+Only the removal of the whole fleet waits for hosts that leave. Those of a fleet that shrinks
+may run work for days: their rows say that they leave, and whoever drives the runs lets them go.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +23,10 @@ async def make(step: Step, begun: Begun, world: World) -> None:
     )
 
 
-async def update(step: Step, begun: Begun, world: World) -> None:
-    """Reach what is wanted first and release the rest after, so that capacity never dips."""
-    await make(step, begun, world)
-    await remove_leaving(step.resource.name, world)
-
-
 async def remove(step: Step, begun: Begun, world: World) -> None:
-    """Release every instance; the intent has marked them terminating."""
-    await remove_leaving(step.resource.name, world)
-
-
-async def remove_leaving(fleet: str, world: World) -> None:
-    instances = await world.instances(fleet)
-    await asyncio.gather(*(world.release(instance) for instance in instances if _leaving(instance)))
+    """Let every instance go; the intent has marked them terminating."""
+    instances = await world.instances(step.resource.name)
+    await asyncio.gather(*(world.depart(instance) for instance in instances if _leaving(instance)))
 
 
 def _leaving(instance: Instance) -> bool:

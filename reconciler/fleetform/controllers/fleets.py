@@ -1,0 +1,165 @@
+"""
+Lets hosts go that are leaving their fleet: drained first, released after.
+
+A leaving host takes no new jobs; what runs there runs to its end, however long that takes, and
+its output is fetched. Only where the whole fleet is removed does somebody wait: then ends that
+were asked for are waited for, and what nobody has asked to end is lost with its host. Decided in
+every round from rows alone, so that the next manager goes on where a dead one stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.hosts import HostSessions
+from fleetform.controllers.mirror import Mirror
+from fleetform.controllers.nursery import Nursery
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
+from fleetform.model.run import Job, RunUid
+from fleetform.providers.contract.errors import ProviderError
+
+RETRY_MS = 10_000
+"""Pause after a release that failed: a host that does not answer is asked as rarely as others."""
+
+SILENCE_MS = 30_000
+"""How long the removal of a fleet waits for a host that does not answer; its provider knows more."""
+
+
+@dataclass(slots=True)
+class _Removal:
+    """A step that waits for one instance of a fleet that is removed."""
+
+    since_ms: int
+    gone: asyncio.Future[None]
+
+
+class Departures:
+    """All hosts that leave, as long as this process is the manager."""
+
+    def __init__(
+        self,
+        *,
+        hosts: HostSessions,
+        ledger: Ledger,
+        gate: Gate,
+        clock: Clock,
+        progress: Progress,
+        nursery: Nursery,
+        fence: int,
+    ) -> None:
+        self._hosts = hosts
+        self._ledger = ledger
+        self._gate = gate
+        self._clock = clock
+        self._progress = progress
+        self._nursery = nursery
+        self._fence = fence
+        self._under_way: set[str] = set()
+        self._retry_at_ms: dict[str, int] = {}
+        self._removals: dict[str, _Removal] = {}
+        self.is_busy = False
+        """Some host is about to go: whoever ends now would leave it behind."""
+
+    def round(self, mirror: Mirror) -> None:
+        """Start to release what nothing is on any more."""
+        leaving = [one for one in mirror.instances if one.state is InstanceState.TERMINATING]
+        self._settle_gone(mirror)
+        self.is_busy = bool(self._under_way)
+        if not leaving:
+            return
+        jobs = _jobs_by_instance(mirror)
+        held = {one.instance_uid for one in mirror.allocations}
+        now = self._clock.now_ms()
+        for instance in leaving:
+            if instance.uid in self._under_way or now < self._retry_at_ms.get(instance.uid, 0):
+                continue
+            there = jobs.get(instance.uid, ())
+            if self._may_go(mirror, instance, there, held=instance.uid in held, now_ms=now):
+                self._under_way.add(instance.uid)
+                self._nursery.start(self._let_go(instance), name=f"release {instance.name}")
+                self.is_busy = True
+            elif self._is_soon_free(instance, there):
+                self.is_busy = True
+
+    async def depart(self, instance: Instance) -> None:
+        """See `apply.world.World.depart`."""
+        gone = asyncio.get_running_loop().create_future()
+        self._removals[instance.uid] = _Removal(self._clock.now_ms(), gone)
+        self._retry_at_ms.pop(instance.uid, None)
+        self._hosts.rows_changed = True
+        self._hosts.wake()
+        try:
+            await gone
+        finally:
+            del self._removals[instance.uid]
+
+    # -- who may go -------------------------------------------------------------------------
+
+    def _may_go(
+        self, mirror: Mirror, instance: Instance, jobs: Sequence[Job], *, held: bool, now_ms: int
+    ) -> bool:
+        removal = self._removals.get(instance.uid)
+        if removal is None:
+            return not jobs and not held
+        if not any(_is_ending(mirror, job) for job in jobs):
+            return True
+        return not self._answers(instance) and now_ms - removal.since_ms >= SILENCE_MS
+
+    def _is_soon_free(self, instance: Instance, jobs: Sequence[Job]) -> bool:
+        """Tell whether all of its jobs are over and it only has to be told to forget them."""
+        return self._answers(instance) and all(job.state is JobState.FINISHED for job in jobs)
+
+    def _answers(self, instance: Instance) -> bool:
+        session = self._hosts.session(instance.uid)
+        return session is not None and session.host is not None
+
+    # -- going ------------------------------------------------------------------------------
+
+    async def _let_go(self, instance: Instance) -> None:
+        try:
+            await self._hosts.release(instance)
+            await self._gate(
+                lambda: self._ledger.retire(
+                    instance.uid, fence=self._fence, now_ms=self._clock.now_ms()
+                )
+            )
+        except (ProviderError, LedgerUnavailable) as problem:
+            self._retry_at_ms[instance.uid] = self._clock.now_ms() + RETRY_MS
+            self._progress.notice(f"host {instance.name} cannot be released: {problem}")
+            removal = self._removals.get(instance.uid)
+            if removal is not None and not removal.gone.done():
+                removal.gone.set_exception(problem)
+        finally:
+            self._under_way.discard(instance.uid)
+            self._hosts.rows_changed = True
+            self._hosts.wake()
+
+    def _settle_gone(self, mirror: Mirror) -> None:
+        """Tell the steps that wait which of their instances are gone."""
+        if not self._removals:
+            return
+        there = {one.uid for one in mirror.instances}
+        for uid, removal in self._removals.items():
+            if uid not in there and not removal.gone.done():
+                removal.gone.set_result(None)
+
+
+def _jobs_by_instance(mirror: Mirror) -> dict[str, list[Job]]:
+    """Group the jobs that hosts may still know."""
+    found: dict[str, list[Job]] = {}
+    for job in mirror.all_jobs():
+        if job.instance_uid and not job.forgotten:
+            found.setdefault(job.instance_uid, []).append(job)
+    return found
+
+
+def _is_ending(mirror: Mirror, job: Job) -> bool:
+    """Tell whether the job is over or was asked to be, so that its end is worth waiting for."""
+    if job.state is JobState.FINISHED or job.stop_wanted:
+        return True
+    run = mirror.runs.get(RunUid(job.key.run_uid))
+    return run is None or bool(run.stop_requested)

@@ -1,0 +1,39 @@
+"""The world as an apply's steps see it: the manager's sessions, and the hosts that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleetform.controllers.fleets import Departures
+from fleetform.controllers.hosts import HostSessions
+from fleetform.model.instance import Instance
+from fleetform.providers.contract.hosts import Host
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedWorld:
+    """Implements `apply.world.World`; the docstrings there hold here."""
+
+    hosts: HostSessions
+    departures: Departures
+
+    @property
+    def environment_uid(self) -> str:
+        return self.hosts.environment_uid
+
+    async def instances(self, fleet: str) -> Sequence[Instance]:
+        return await self.hosts.instances(fleet)
+
+    async def reach(self, instance: Instance) -> Host:
+        return await self.hosts.reach(instance)
+
+    async def depart(self, instance: Instance) -> None:
+        await self.departures.depart(instance)
+
+    def ends_asked(self) -> None:
+        self.hosts.rows_changed = True
+        self.hosts.wake()
+
+    def volume_path(self, path: str) -> str:
+        return self.hosts.volume_path(path)
