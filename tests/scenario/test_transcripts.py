@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from scenario import transcript
 
 ROOT = Path(__file__).parents[2]

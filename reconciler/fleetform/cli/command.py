@@ -32,7 +32,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A noun with verbs below it: `fleet list`, `fleet show`. Without a verb it lists."""
+    """A noun with verbs below it: `fleet list`, `fleet show`. Without a verb it lists, or helps."""
 
     command_class = Command
 
@@ -43,7 +43,7 @@ class Group(click.Group):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or ["list"])
+        return super().parse_args(ctx, args or ["list" if "list" in self.commands else "--help"])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
