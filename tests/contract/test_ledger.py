@@ -998,6 +998,36 @@ def test_silence_moves_nothing(desk: Desk) -> None:
     assert desk.run("a").state is RunState.RUNNING
 
 
+def test_suspect_host_takes_no_jobs(desk: Desk) -> None:
+    """A suspect host keeps its jobs and gets none, until it is pardoned or says hello again."""
+    (host,) = desk.instances
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    desk.place("a")
+    for pardon in (
+        lambda: desk.ledger.mark_instance(host, state="ready", message="", now_ms=2),
+        lambda: desk.greet(host),
+    ):
+        desk.ledger.mark_instance(host, state="suspect", message="it fails", now_ms=1)
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.SUSPECT, "it fails")
+        assert not desk.place("b")
+        assert len(desk.ledger.read_book().allocations) == 1
+        pardon()
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.READY, "")
+    assert desk.place("b")
+
+
+def test_silent_host_is_neither_suspect_nor_pardoned(desk: Desk) -> None:
+    """Of a host that is silent only a hello tells that it is ready."""
+    (host,) = desk.instances
+    desk.ledger.mark_instance(host, state="unreachable", message="no answer", now_ms=1)
+    for state in ("suspect", "ready"):
+        desk.ledger.mark_instance(host, state=state, message="", now_ms=2)
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.UNREACHABLE, "no answer")
+
+
 def test_terminated_host_is_proof(desk: Desk) -> None:
     """A provider's word that the instance is gone ends its jobs."""
     desk.submit(submit_step("a"))

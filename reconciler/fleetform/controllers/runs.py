@@ -21,8 +21,9 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.suspects import Suspects
 from fleetform.lifecycle import Due, advance, due, job_request
-from fleetform.model.decision import Decisions, Finish, Next, Wait
+from fleetform.model.decision import Decisions, Finish, Next, Requeue, Wait
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import BlobStore, Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run, RunState, RunUid
@@ -75,6 +76,7 @@ class RunController:
         self._blobs_there: dict[str, set[str]] = {}
         self._volume_paths: asyncio.Future[Mapping[str, str]] | None = None
         self._deadline_check_ms = 0
+        self._suspects = Suspects(ledger=ledger, gate=gate, clock=clock, progress=progress)
         self._forgotten: list[JobKey] = []
         self._refused: list[tuple[str, JobRecord]] = []
         self.next_at_ms: int | None = None
@@ -97,6 +99,8 @@ class RunController:
         """Take in what moved, decide, commit and send; returns when all is on its way."""
         touched = await self._refresh()
         touched |= await self._judge(touched)
+        # Before runs are placed anew: they would be sent to the same hosts.
+        await self._suspects.mark(self.mirror)
         touched |= await self._place()
         await self._send_due(touched)
 
@@ -123,6 +127,7 @@ class RunController:
         self._hosts.instances_changed = False
         self._hosts.watch(self.mirror.instances, self._occupied())
         for instance_uid in list(self._hosts.greeted):
+            self._suspects.greeted(instance_uid)
             touched.update(
                 {
                     RunUid(job.key.run_uid): None
@@ -199,6 +204,8 @@ class RunController:
             verdict = advance(run, attempt, now_ms=now)
             if not isinstance(verdict, Wait):
                 verdicts.append((uid, verdict))
+            if isinstance(verdict, Requeue | Finish):
+                self._suspects.note(run, attempt, now_ms=now)
         return await self._commit_verdicts(verdicts, now)
 
     def _to_judge(self, touched: Mapping[RunUid, None], now: int) -> Sequence[RunUid]:

@@ -13,12 +13,14 @@ from fleetform.agents.protocol.keys import Cursor
 class InstanceState(enum.StrEnum):
     """
     `PROVISIONING` is wanted and not yet reached; `READY` takes jobs; `UNREACHABLE` is silent:
-    its rows and allocations stay. `TERMINATING` takes no more jobs.
+    its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
+    jobs until it says hello again or some minutes have passed. `TERMINATING` takes no more jobs.
     """
 
     PROVISIONING = "provisioning"
     READY = "ready"
     UNREACHABLE = "unreachable"
+    SUSPECT = "suspect"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
 

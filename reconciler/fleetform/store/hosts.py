@@ -8,7 +8,7 @@ records or its events are about to say is not overruled here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetform.agents.protocol.messages import JobKey
@@ -115,7 +115,8 @@ def mark_instance(
     Write down what is believed of an instance.
 
     Silence (`unreachable`) moves no job. `terminated` is a provider's word that it is gone, and
-    with it whatever it ran.
+    with it whatever it ran. Only a ready one becomes `suspect`, and only a suspect one is called
+    `ready` without a hello.
     """
     wanted = InstanceState(state)
     row = transaction.one(
@@ -125,6 +126,8 @@ def mark_instance(
     if row is None or (row[1], row[2]) == (wanted, message):
         return
     name, before, _ = row
+    if before != _ONLY_AFTER.get(wanted, before):
+        return
     if before == InstanceState.TERMINATING and wanted is not InstanceState.TERMINATED:
         # Whether it answers or not, it is leaving.
         wanted = InstanceState.TERMINATING
@@ -143,6 +146,13 @@ def mark_instance(
         now_ms,
         f"host {name} is {wanted}" + (f": {message}" if message else ""),
     )
+
+
+_ONLY_AFTER: Mapping[InstanceState, str] = {
+    # Who is silent is worse than suspect, and a hello is what ends silence.
+    InstanceState.SUSPECT: InstanceState.READY,
+    InstanceState.READY: InstanceState.SUSPECT,
+}
 
 
 def mark_forgotten(transaction: Transaction, keys: Sequence[JobKey]) -> None:

@@ -15,6 +15,7 @@ TONES = {
     InstanceState.PROVISIONING: "warn",
     InstanceState.READY: "good",
     InstanceState.UNREACHABLE: "bad",
+    InstanceState.SUSPECT: "bad",
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
 }

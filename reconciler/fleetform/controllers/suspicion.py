@@ -1,0 +1,102 @@
+"""
+Which host is to blame when run after run cannot be prepared on it, or is lost.
+
+A full disk or a broken mount makes a host that is always free: whatever comes next is sent there
+and fails too. So it gets nothing more for a while. A mistake in a document looks the same from
+here, and would close every host of its fleet: the elements of one sweep count as one, unless
+another host of the fleet is free of failures and may take them. Kept in memory: a new manager
+greets every host, and a greeting clears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleetform.agents.protocol.states import Cause
+from fleetform.model.run import Attempt, Run
+
+WINDOW_MS = 60_000
+RUNS_TO_SUSPECT = 3
+"""Three different runs within a minute: design, section 6."""
+
+SUSPECT_MS = 300_000
+"""After this it is tried again: a disk that was cleaned does not say so."""
+
+_BLAMED = frozenset({Cause.PREPARE_FAILED, Cause.LOST})
+"""Ends that are rather a host's fault than a run's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    run_uid: str
+    document: str
+    """Name of the run, or of the sweep that it is an element of."""
+    at_ms: int
+
+
+class Suspicion:
+    """What each host has failed with since its last greeting; times are the manager's own."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, list[_Failure]] = {}
+        self._greeted_at_ms: dict[str, int] = {}
+        self._until_ms: dict[str, int] = {}
+
+    def greeted(self, instance_uid: str, *, now_ms: int) -> None:
+        """Begin anew: it has said hello, and runs placed before prove nothing any more."""
+        self._forget(instance_uid)
+        self._greeted_at_ms[instance_uid] = now_ms
+
+    def note(self, run: Run, attempt: Attempt, *, now_ms: int) -> tuple[str, ...]:
+        """Take in an attempt that is over; returns the instances that failed it."""
+        since_ms = attempt.reserved_at_ms
+        blamed = []
+        for job in attempt.jobs:
+            if job.cause not in _BLAMED or since_ms is None:
+                continue
+            if since_ms < self._greeted_at_ms.get(job.instance_uid, 0):
+                continue
+            failure = _Failure(run.uid, run.template.parent or run.name, now_ms)
+            self._failures.setdefault(job.instance_uid, []).append(failure)
+            blamed.append(job.instance_uid)
+        return tuple(blamed)
+
+    def judge(self, instance_uid: str, others: Iterable[str], *, now_ms: int) -> str:
+        """
+        Say why an instance is suspect from now on; empty where it is not, or is already.
+
+        `others` are the uids of the ready instances of its fleet.
+        """
+        if instance_uid in self._until_ms:
+            return ""
+        recent = self._recent(instance_uid, now_ms)
+        runs = {one.run_uid for one in recent}
+        if len(runs) < RUNS_TO_SUSPECT:
+            return ""
+        has_choice = any(
+            not self._recent(other, now_ms) for other in others if other != instance_uid
+        )
+        if not has_choice and len({one.document for one in recent}) < RUNS_TO_SUSPECT:
+            return ""
+        self._until_ms[instance_uid] = now_ms + SUSPECT_MS
+        return f"{len(runs)} runs failed here within a minute, so nothing is placed here for 5 min"
+
+    def take_pardoned(self, *, now_ms: int) -> tuple[str, ...]:
+        """Return the instances whose time is over, once."""
+        pardoned = tuple(uid for uid, until in self._until_ms.items() if until <= now_ms)
+        for uid in pardoned:
+            self._forget(uid)
+        return pardoned
+
+    def _forget(self, instance_uid: str) -> None:
+        self._failures.pop(instance_uid, None)
+        self._until_ms.pop(instance_uid, None)
+
+    def _recent(self, instance_uid: str, now_ms: int) -> list[_Failure]:
+        kept = [
+            one for one in self._failures.get(instance_uid, ()) if one.at_ms > now_ms - WINDOW_MS
+        ]
+        if kept:
+            self._failures[instance_uid] = kept
+        return kept
