@@ -20,7 +20,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.CONTROL_CHANGED: "how it is driven changed",
     Reason.COSMETIC_CHANGED: "only what describes it changed",
     Reason.INHERITED_CHANGED: "what it inherits changed: its result is marked stale and kept",
-    Reason.ELEMENT_REPLACED: "it takes the place of another element of the sweep",
+    Reason.ELEMENT_REPLACED: "takes the place of another element of the sweep",
     Reason.RERUN_ASKED: "`rerun` asks for another execution",
     Reason.REMOVED: "it is declared no more",
     Reason.REMOVED_FINISHED: "it is over and declared no more; its result is kept",

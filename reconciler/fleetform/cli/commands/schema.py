@@ -14,8 +14,8 @@ from fleetform.cli.screen import error_screen, screen
 
 _EXAMPLES = (
     ("fleetform schema", "Print the schema of all kinds, for an editor"),
-    ("fleetform schema --write --into .fleetform/schemas", "Renew the copies that `init` made"),
-    ("fleetform schema --check", "Say whether the files in schemas/ are current"),
+    ("fleetform schema --write", "Renew the copies that `init` made"),
+    ("fleetform schema --check", "Say whether the copies are current"),
 )
 
 _ALL_KINDS = "fleetform.json"
@@ -27,12 +27,10 @@ _API = "openapi.json"
 @click.option("--check", is_flag=True, help="Exit with 1 when a file is not current.")
 @click.option(
     "--into",
-    default="schemas",
-    show_default=True,
     type=click.Path(file_okay=False),
-    help="Folder of the files.",
+    help="Folder of the files.  [default: .fleetform/schemas where there is one, else schemas]",
 )
-def command(write: bool, check: bool, into: str) -> int:
+def command(write: bool, check: bool, into: str | None) -> int:
     """
     Print the JSON schema of all kinds, or write or check the files with the schema of each.
 
@@ -40,12 +38,13 @@ def command(write: bool, check: bool, into: str) -> int:
     """
     if write and check:
         raise Refused("--write and --check exclude each other")
-    files = _files(with_api=Path(into).name == "schemas")
+    folder = _folder(into)
+    # An environment needs what editors read, and nothing of the API.
+    files = _files(with_api=folder.parent.name != ".fleetform")
     out = screen()
     if not write and not check:
         out.stream.write(files[_ALL_KINDS])
         return Exit.OK
-    folder = Path(into)
     stale = [name for name, text in files.items() if not _is_current(folder / name, text)]
     if check:
         for name in stale:
@@ -63,6 +62,13 @@ def command(write: bool, check: bool, into: str) -> int:
     if not stale:
         out.line(f"{len(files)} files are current", "dim")
     return Exit.OK
+
+
+def _folder(into: str | None) -> Path:
+    if into is not None:
+        return Path(into)
+    of_environment = Path(".fleetform", "schemas")
+    return of_environment if of_environment.is_dir() else Path("schemas")
 
 
 def _files(*, with_api: bool) -> dict[str, str]:
