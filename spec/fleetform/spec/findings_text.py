@@ -101,14 +101,16 @@ def _window(finding: Finding, room: int) -> tuple[str, int, int]:
     text, start = finding.text, max(finding.place.column, 1) - 1
     start = min(start, len(text))
     length = max(min(finding.place.length, len(text) - start), 1)
-    if _cells(_shown(text)) <= room:
+    # A place behind the last character needs a cell of its own for its caret.
+    if _cells(_shown(text)) + (start == len(text)) <= room:
         return text, start, length
-    # Half of the room for what stands before the caret is enough to find the place again; a
-    # character may take two cells, and eight as an escape, so the count of characters is cautious.
-    span = room // 2 - 2
-    first = max(0, start - span // 2)
-    last = min(len(text), first + span)
-    while last > first + 1 and _cells(_shown(text[first:last])) > room - 2:
+    # Half of the room for what stands before the caret is enough to find the place again. A
+    # character takes up to two cells, and eight as an escape, so both ends are tried by cells.
+    first = max(0, start - room // 2)
+    while first < start and _cells(_shown(text[first:start])) > room // 2:
+        first += 1
+    last = min(len(text), first + room)
+    while last > start and _cells(_shown(text[first:last])) > room - 2:
         last -= 1
     front, back = "…" if first else "", "…" if last < len(text) else ""
     cut = f"{front}{text[first:last]}{back}"
