@@ -286,6 +286,7 @@ def test_retired_host_is_gone(two_hosts: Desk) -> None:
     ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
     assert [one.number for one in ledger.read_live().instances] == [0]
     (history,) = ledger.read_runs(["a"])
+    assert history.host_names[desk.instances[1]] == "local-1"
     assert history.attempts[-1].jobs[0].cause is Cause.LOST
     carry_out(ledger, [fleet_step("local", 2, "fleet.update")])
     second = ledger.read_live().instances[1]

@@ -87,13 +87,18 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """One run with all its attempts, for people."""
+    """
+    One run with all its attempts, for people.
+
+    `host_names` has the name of every instance that ever was, by uid: also of those that are gone.
+    """
 
     run: Run
     attempts: tuple[Attempt, ...]
     archived: bool
     commit: str = ""
     execution_digest: str = ""
+    host_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,9 @@ def read_histories(
     ).fetchall()
     runs = [run_of(row[: len(RUN)]) for row in rows]
     attempts = _attempts(connection, runs)
+    hosts = dict(connection.execute("SELECT uid, name FROM instances").fetchall())
     return tuple(
-        RunHistory(run, tuple(attempts.get(run.uid, ())), bool(archived), commit, digest)
+        RunHistory(run, tuple(attempts.get(run.uid, ())), bool(archived), commit, digest, hosts)
         for run, (archived, commit, digest) in zip(
             runs, (row[len(RUN) :] for row in rows), strict=True
         )

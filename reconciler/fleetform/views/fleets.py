@@ -45,7 +45,7 @@ class InstanceRow:
     One host of a fleet.
 
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
-    not ready.
+    not ready, or what a leaving host waits for.
     """
 
     name: str
@@ -178,8 +178,17 @@ def _instance_row(instance: Instance, used: Amounts, jobs: int) -> InstanceRow:
         used=used,
         gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
         jobs=jobs,
-        message=instance.message,
+        message=instance.message or _leaving(instance, jobs),
     )
+
+
+def _leaving(instance: Instance, jobs: int) -> str:
+    if instance.state is not InstanceState.TERMINATING:
+        return ""
+    if not jobs:
+        return "is about to leave"
+    verb = "has" if jobs == 1 else "have"
+    return f"leaves once its {figures.counted(jobs, 'job')} {verb} ended"
 
 
 def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> FleetRow:

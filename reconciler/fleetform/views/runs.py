@@ -163,7 +163,7 @@ def run_rows(
 
     Args:
         histories: As the ledger reads them; the last attempt is the latest.
-        instances: To name hosts; one that is missing is named by its uid.
+        instances: To name hosts; one that is gone has its name in the run's history.
         waiting: What the scheduler said last, if it was asked.
         now_ms: For durations of what still runs.
     """
@@ -172,7 +172,12 @@ def run_rows(
     # Thousands of runs that wait for the same share one tuple of reasons, and so one of rows.
     made: dict[int, tuple[WaitingRow, ...]] = {}
     return tuple(
-        _row(history, names, _reasons(reasons.get(history.run.uid, ()), made), now_ms)
+        _row(
+            history,
+            _names_in(history, names),
+            _reasons(reasons.get(history.run.uid, ()), made),
+            now_ms,
+        )
         for history in histories
     )
 
@@ -195,7 +200,7 @@ def run_detail(
     waiting: Sequence[Waiting] = (),
     now_ms: int,
 ) -> RunDetail:
-    names = {instance.uid: instance.name for instance in instances}
+    names = _names_in(history, {instance.uid: instance.name for instance in instances})
     return RunDetail(
         _row(history, names, _reasons(tuple(waiting), {}), now_ms),
         tuple(_attempt(attempt, names) for attempt in history.attempts),
@@ -280,6 +285,12 @@ def _gpu_text(gpu: GpuRequirement) -> str:
     if gpu.memory_min_bytes is not None:
         words.append(figures.size(gpu.memory_min_bytes))
     return " ".join(word for word in words if word)
+
+
+def _names_in(history: RunHistory, names: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the hosts that are gone, where the run has been on one."""
+    uids = {job.instance_uid for attempt in history.attempts for job in attempt.jobs}
+    return names if uids <= names.keys() | {""} else {**history.host_names, **names}
 
 
 def _row(

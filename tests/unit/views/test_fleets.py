@@ -35,6 +35,15 @@ def test_instances_come_in_order_of_number():
     )
 
 
+def test_a_leaving_host_says_what_it_waits_for():
+    """Draining is seen: how many jobs are left, or that none is."""
+    leaving = [instance(number, state=InstanceState.TERMINATING) for number in range(2)]
+    assert [row.message for row in instance_rows(leaving, TAKEN)] == [
+        "leaves once its 1 job has ended",
+        "is about to leave",
+    ]
+
+
 def test_every_state_has_a_tone():
     """A new state needs one."""
     assert set(TONES) == set(InstanceState)

@@ -31,6 +31,13 @@ def test_a_row_says_where_a_run_is():
     assert row.resources == "4 CPUs, 16GB, 2 GPUs A100 80GB"
 
 
+def test_a_host_that_is_gone_keeps_its_name():
+    """A run that ended on a host that was released says where, by name."""
+    over = replace(history(state=RunState.DONE), host_names={"i0": "local-7"})
+    assert run_rows([over], instances=[instance(1)], now_ms=NOW)[0].instances == ("local-7",)
+    assert run_detail(over, now_ms=NOW).attempts[0].jobs[0].instance == "local-7"
+
+
 def test_a_table_of_runs():
     """Columns that say nothing are left out."""
     rows = run_rows([history()], instances=[instance()], now_ms=NOW)
