@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from fleetform.agents.host import recovery
-from fleetform.controllers import runs
-from fleetform.lifecycle import Due, sending
+from fleetform.controllers import sending
+from fleetform.lifecycle import Due
 from fleetform.simulate import host, judge
 from fleetform.wiring.simulation import play_seed
 
@@ -48,12 +48,12 @@ def test_a_second_supervisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gang_that_does_not_wait_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank that is told to go with its preparation, before the others are prepared, is caught."""
-    real = runs.job_request
+    real = sending.job_request
 
     def hasty(*arguments):  # type: ignore[no-untyped-def]
         return dataclasses.replace(real(*arguments), go=True)
 
-    monkeypatch.setattr(runs, "job_request", hasty)
+    monkeypatch.setattr(sending, "job_request", hasty)
     assert "was never prepared" in first_violation()
 
 
@@ -64,13 +64,13 @@ def test_a_lost_message_that_is_not_sent_again_is_seen(monkeypatch: pytest.Monke
 
     def once(job, record, **options):  # type: ignore[no-untyped-def]
         what = real(job, record, **options)
-        if what is Due.STOP or what is Due.START:
+        if what is not Due.FORGET:
             if (job.key, what) in said:
                 return None
             said.add((job.key, what))
         return what
 
-    monkeypatch.setattr(runs, "due", once)
+    monkeypatch.setattr(sending, "due", once)
     monkeypatch.setattr("fleetform.simulate.seed.END_SECONDS", 120.0)
     assert "not over" in first_violation()
 
