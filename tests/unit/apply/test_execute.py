@@ -2,91 +2,163 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from contract.ledgers import (
-    ENVIRONMENT,
-    CountingIds,
-    Desk,
-    StillClock,
-    enter,
-    plan_of,
-    step,
-    submit_step,
-    written,
-)
+import pytest
+
+from fleetform.agents.protocol.messages import Reply
 from fleetform.apply.execute import Outcome, execute
 from fleetform.model.instance import Instance
-from fleetform.model.plan import Step
+from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger
-from fleetform.providers.contract.hosts import Host
-from fleetform.simulate.controller import Silent
+from fleetform.model.run import Run
+from fleetform.plan.file import dump
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.simulate.controller import Silent, VirtualClock
+from fleetform.simulate.loop import VirtualLoop, run
+from fleetform.spec.desired import Declared
 from fleetform.store.opening import ledger_in_memory
+from fleetform.wiring.clock import RandomIds
+from unit.plan.trees import UID, fleet, planned, task, tree, volume
 
 T = TypeVar("T")
 
 
-class NoWorld:
-    """A world without hosts: steps that only the ledger carries out never ask it."""
+class Host:
+    """Answers what a step asks; the paths in `broken` fail."""
 
-    environment_uid = ENVIRONMENT
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+        self._world.made.append((operation_uid, volume_uid, path))
+        if path in self._world.full:
+            return Reply(1, False, "no_space", "no space left on the host")
+        return Reply(1, True)
+
+
+@dataclass
+class World:
+    ledger: Ledger
+    environment_uid: str = UID
+    silent_times: int = 0
+    bug: bool = False
+    full: set[str] = field(default_factory=set)
+    made: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def instances(self, fleet: str) -> Sequence[Instance]:
-        return ()
+        book = self.ledger.read_book(())
+        return [one for one in book.instances if one.fleet == fleet]
 
     async def reach(self, instance: Instance) -> Host:
-        raise AssertionError(instance)
+        if self.bug:
+            raise LookupError("nobody expects this")
+        if self.silent_times:
+            self.silent_times -= 1
+            raise TemporaryError("the host is silent")
+        return Host(self)
 
     async def depart(self, instance: Instance) -> None:
-        raise AssertionError(instance)
+        raise PermanentError("nothing departs here")
 
     def ends_asked(self) -> None: ...
 
     def volume_path(self, path: str) -> str:
-        return path
+        return f"/volumes/{path}"
 
 
-class Seen(Silent):
-    """What somebody at the screen would see of each step's end."""
-
+class Watching(Silent):
     def __init__(self) -> None:
-        self.ends: dict[str, str] = {}
+        self.finished: dict[str, str] = {}
 
     def step_finished(self, step: Step, error: str) -> None:
-        self.ends[step.key] = error
+        self.finished[step.key] = error
+
+    def run_changed(self, run: Run, message: str) -> None: ...
 
 
-async def at_once(call: Callable[[], T], /) -> T:
+async def gate(call: Callable[[], T]) -> T:
+    await asyncio.sleep(0)
     return call()
 
 
-def carry_out(ledger: Ledger, seen: Seen, *steps: Step) -> Outcome:
-    plan = plan_of(ledger, steps)
-    accepted = enter(ledger, plan)
-    return asyncio.run(
-        execute(
+@pytest.fixture
+def ledger() -> Ledger:
+    return ledger_in_memory(UID, RandomIds(), now_ms=0)
+
+
+FLEET = fleet("pool")
+A = volume("a", on="pool", path="a")
+B = volume("b", on="pool", path="b")
+
+
+def carry_out(ledger: Ledger, world: World, plan: Plan) -> tuple[Outcome, dict[str, str]]:
+    progress = Watching()
+
+    async def main() -> Outcome:
+        accepted = ledger.accept(plan, dump(plan), who="a test", now_ms=0)
+        return await execute(
             plan,
             accepted,
             ledger=ledger,
-            gate=at_once,
-            world=NoWorld(),
-            clock=StillClock(),
-            progress=seen,
+            gate=gate,
+            world=world,
+            clock=VirtualClock(),
+            progress=progress,
         )
-    )
+
+    return run(main(), VirtualLoop()), progress.finished
 
 
-def test_a_step_that_the_ledger_refuses_has_failed() -> None:
-    """A run that was placed meanwhile is not shown as changed, and the others are."""
-    desk = Desk.of(ledger_in_memory(ENVIRONMENT, CountingIds(), now_ms=0))
-    desk.submit(submit_step("a"), submit_step("b"))
-    desk.place("a")
-    changed = written({"type": "task", "commands": ["false"]})
-    first, second = (step("run.update", name, **changed) for name in ("a", "b"))
-    seen = Seen()
-    outcome = carry_out(desk.ledger, seen, first, second)
-    sentence = "run a has started, so its execution was not changed"
-    assert outcome.failed == {first.key: sentence}
-    assert outcome.done == [second.key]
-    assert outcome.summary == "1 steps done, 1 failed, 0 not tried"
-    assert seen.ends == {first.key: sentence, second.key: ""}
+def plan_of(ledger: Ledger, *declared: Declared) -> Plan:
+    return planned(tree(*declared), ledger.read_live())
+
+
+def test_everything_is_made_and_written(ledger: Ledger) -> None:
+    """After a plan is carried out a second one is empty, and each volume was made once."""
+    world = World(ledger)
+    everything = (FLEET, A, B, task("train", fleets=["pool"]))
+    outcome, _ = carry_out(ledger, world, plan_of(ledger, *everything))
+    assert outcome.state == "done"
+    assert sorted(path for _, _, path in world.made) == ["/volumes/a", "/volumes/b"]
+    assert plan_of(ledger, *everything).is_empty
+
+
+def test_a_failure_stops_only_what_needs_it(ledger: Ledger) -> None:
+    """A volume without space keeps back the run that mounts it, and nothing else."""
+    world = World(ledger, full={"/volumes/a"})
+    mounts = [{"name": "a", "path": "data"}]
+    everything = (FLEET, A, B, task("needs-a", volumes=mounts), task("free"))
+    outcome, finished = carry_out(ledger, world, plan_of(ledger, *everything))
+    assert outcome.state == "failed"
+    assert list(outcome.failed) == ["volume.make:volume/a"]
+    assert "no space" in finished["volume.make:volume/a"]
+    assert outcome.not_reached == ["run.submit:run/needs-a"]
+    left = {str(change.key) for change in plan_of(ledger, *everything).changes}
+    assert left == {"volume/a", "run/needs-a"}
+
+
+def test_a_passing_failure_is_tried_again(ledger: Ledger) -> None:
+    """A host that is silent for a moment does not fail the plan."""
+    outcome, _ = carry_out(ledger, World(ledger, silent_times=3), plan_of(ledger, FLEET))
+    assert outcome.state == "done"
+
+
+def test_a_host_that_stays_silent_fails_its_step(ledger: Ledger) -> None:
+    """After the last try the step has failed, with the provider's sentence."""
+    outcome, _ = carry_out(ledger, World(ledger, silent_times=99), plan_of(ledger, FLEET))
+    assert outcome.failed == {"fleet.make:fleet/pool": "the host is silent"}
+
+
+def test_what_no_provider_may_raise_leaves_the_operation_open(ledger: Ledger) -> None:
+    """A fault of ours ends the plan at once; the next manager finds it unfinished, same uids."""
+    plan = plan_of(ledger, FLEET, A)
+    with pytest.raises(LookupError):
+        carry_out(ledger, World(ledger, bug=True), plan)
+    accepted, body = ledger.unfinished_apply() or pytest.fail("nothing is open")
+    assert body == dump(plan)
+    assert accepted.done == frozenset()
+    outcome, _ = carry_out(ledger, World(ledger), plan)
+    assert outcome.state == "done"
+    assert ledger.unfinished_apply() is not None  # Its end is the manager's to write.
