@@ -97,7 +97,7 @@ def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=45,
         check=False,
     )
     output, _, folder = done.stdout.rpartition(marker)

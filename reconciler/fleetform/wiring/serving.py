@@ -122,7 +122,7 @@ async def _serve(
 async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
     """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
     notices = tuple(
-        f"{one.place.file}:{one.place.line}: {one.summary} {one.detail}".rstrip()
+        f"{one.place.file}:{one.place.line}: {one.summary}: {one.detail}".rstrip(": ")
         for one in loaded.errors
     )
     if loaded.desired is None:
@@ -135,7 +135,7 @@ async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
     except LedgerUnavailable as problem:
         return Planned(None, (*notices, str(problem)))
     held = tuple(
-        f"held: {item.change.key}: {item.detail} {item.cure}".rstrip() for item in plan.held
+        f"held: {item.change.key}: {item.detail}; {item.cure}".rstrip("; ") for item in plan.held
     )
     return Planned(plan, (*notices, *held))
 
