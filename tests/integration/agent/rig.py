@@ -187,7 +187,7 @@ def job(name: str, *commands: str, **fields: Any) -> StartJob:
         "gen": 1,
         "boot_id": identity.boot_id(os.environ),
         "run_name": name,
-        "commands": commands,
+        **({"commands": commands} if commands else {}),
         "stop_grace_seconds": 2,
         "go": True,
     }

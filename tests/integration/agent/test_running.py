@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,6 +199,30 @@ def test_large_and_false_content(agent: Agent) -> None:
             )
             assert (reply.ok, reply.code) == (False, "invalid")
             assert await manager.session.missing_blobs([wrong]) == [wrong]
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"commands": ("echo a\0b",)},
+        {"env": {"A": "a\0b"}},
+        {"env": {"A=B": "c"}},
+        {"env": {"A": "\ud800"}},
+        {"working_dir": "a\0b"},
+        {"checkpoint_signal": "NOPE"},
+    ],
+)
+def test_what_no_program_can_be_given(agent: Agent, fields: dict[str, Any]) -> None:
+    """A job that cannot be executed on any host fails its preparation, and the agent goes on."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            record = await manager.run(job("a", **{"commands": ("true",), **fields}))
+            assert record.cause is Cause.PREPARE_FAILED
+            assert record.message
+            assert (await manager.run(job("b", "true"))).exit_code == 0
 
     asyncio.run(go())
 

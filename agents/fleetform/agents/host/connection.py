@@ -24,11 +24,15 @@ _log = logging.getLogger("fleetform.agent")
 
 
 class Listener(Protocol):
-    """Who takes in what connections bring."""
+    """
+    Who takes in what connections bring. `settle` writes what has been decided, and then sends
+    what has been said about it.
+    """
 
     def connected(self, connection: Connection) -> None: ...
     def received(self, connection: Connection, message: Message) -> None: ...
     def writable(self, connection: Connection) -> None: ...
+    def settle(self) -> None: ...
     def disconnected(self, connection: Connection) -> None: ...
 
 
@@ -76,7 +80,8 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Send what has been said, then end; nothing more is taken in."""
         self._closing = True
-        self.outbox.flush()
+        # Nobody may hear of what is not written yet, also not as the last thing.
+        self._listener.settle()
         if self._transport is not None:
             self._transport.close()
 

@@ -20,6 +20,7 @@ import dataclasses
 from typing import Any, Union
 
 from fleetform.agents.host import admission, memory
+from fleetform.agents.host.answers import accept, refuse, refuse_boot
 from fleetform.agents.host.effects import (
     Announce,
     Effect,
@@ -145,12 +146,12 @@ class Journal:
         job, digest = command.job, job_digest(command.job)
         entry = self._memory.entries.get(job.key)
         if job.boot_id != self._boot_id:
-            return [_refuse_boot(command.id, job.boot_id, self._boot_id, entry)]
+            return [refuse_boot(command.id, job.boot_id, self._boot_id, entry)]
         if entry is not None:
             return self._prepare_again(command.id, job, digest, entry)
         objection = self._objection(job)
         if objection is not None:
-            return [_refuse(command.id, *objection)]
+            return [refuse(command.id, *objection)]
         record = JobRecord(
             job.key,
             job.job_uid,
@@ -161,20 +162,20 @@ class Journal:
             execution_digest=job.execution_digest,
         )
         entry = Entry(record, self._boot_id, job, job.gpus, job.go)
-        return [self._keep(entry), _accept(command.id, entry), StartPreparing(job, digest)]
+        return [self._keep(entry), accept(command.id, entry), StartPreparing(job, digest)]
 
     def _prepare_again(self, id_: int, job: StartJob, digest: str, entry: Entry) -> list[Effect]:
         known = entry.record
         same = job.gen == known.gen and digest == known.digest
         if known.tombstone and not same:
-            return [_refuse(id_, "stale", "the job has been stopped or forgotten", entry)]
+            return [refuse(id_, "stale", "the job has been stopped or forgotten", entry)]
         if job.gen < known.gen:
-            return [_refuse(id_, "stale", "a newer command is known", entry)]
+            return [refuse(id_, "stale", "a newer command is known", entry)]
         if digest != known.digest:
             message = "the same job has been prepared with other content"
-            return [_refuse(id_, "conflict", message, entry)]
+            return [refuse(id_, "conflict", message, entry)]
         effects = self._advance(entry, job.gen, go=job.go) if entry.live else []
-        return [*effects, _accept(id_, self._memory.entries[job.key])]
+        return [*effects, accept(id_, self._memory.entries[job.key])]
 
     def _objection(self, job: StartJob) -> tuple[str, str] | None:
         """Say why a job that is new here is not taken."""
@@ -192,14 +193,14 @@ class Journal:
     def _start(self, command: Start) -> list[Effect]:
         entry = self._memory.entries.get(command.key)
         if command.boot_id != self._boot_id:
-            return [_refuse_boot(command.id, command.boot_id, self._boot_id, entry)]
+            return [refuse_boot(command.id, command.boot_id, self._boot_id, entry)]
         if entry is None:
-            return [_refuse(command.id, "not_found", "the job has not been prepared here")]
+            return [refuse(command.id, "not_found", "the job has not been prepared here")]
         known = entry.record
         if command.gen < known.gen or (not entry.live and command.gen > known.gen):
-            return [_refuse(command.id, "stale", "the job is further than that", entry)]
+            return [refuse(command.id, "stale", "the job is further than that", entry)]
         effects = self._advance(entry, command.gen, go=True) if entry.live else []
-        return [*effects, _accept(command.id, self._memory.entries[command.key])]
+        return [*effects, accept(command.id, self._memory.entries[command.key])]
 
     def _advance(self, entry: Entry, gen: int, *, go: bool) -> list[Effect]:
         """Take in a newer row of a live job, and start the job once that is committed."""
@@ -221,13 +222,13 @@ class Journal:
         entry = self._memory.entries.get(command.key)
         if entry is None:
             if command.job_uid in self._keys:
-                return [_refuse(command.id, "conflict", f"{command.job_uid} is another job")]
+                return [refuse(command.id, "conflict", f"{command.job_uid} is another job")]
             entry = self._never_seen(command)
             return [*self._never_start(entry, now_ms), self._answer(command)]
         if command.job_uid != entry.record.job_uid:
-            return [_refuse(command.id, "conflict", "the job has another uid here", entry)]
+            return [refuse(command.id, "conflict", "the job has another uid here", entry)]
         if command.gen < entry.record.gen:
-            return [_refuse(command.id, "stale", "a newer command is known", entry)]
+            return [refuse(command.id, "stale", "a newer command is known", entry)]
         return [*self._stop_known(command, entry, now_ms), self._answer(command)]
 
     def _stop_known(self, command: Stop, entry: Entry, now_ms: int) -> list[Effect]:
@@ -456,7 +457,7 @@ class Journal:
         return Announce(self.log.append(entry.record))
 
     def _answer(self, command: Stop) -> Send:
-        return _accept(command.id, self._memory.entries[command.key])
+        return accept(command.id, self._memory.entries[command.key])
 
 
 def _with(entry: Entry, **fields: Any) -> Entry:
@@ -467,17 +468,3 @@ def _with(entry: Entry, **fields: Any) -> Entry:
 def _signal(entry: Entry) -> SignalStop:
     assert entry.stop is not None
     return SignalStop(entry.record.job_uid, entry.stop.cause, entry.stop.grace_seconds)
-
-
-def _accept(id_: int, entry: Entry) -> Send:
-    return Send(Reply(id_, True, body={"record": entry.record}))
-
-
-def _refuse(id_: int, code: str, message: str, entry: Entry | None = None) -> Send:
-    body: dict[str, Any] = {} if entry is None else {"record": entry.record}
-    return Send(Reply(id_, False, code, message, body))
-
-
-def _refuse_boot(id_: int, asked: str, current: str, entry: Entry | None) -> Send:
-    message = f"the host has been started anew since: boot {current}, not {asked}"
-    return _refuse(id_, "boot_changed", message, entry)

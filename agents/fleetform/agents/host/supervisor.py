@@ -21,7 +21,6 @@ import os
 import resource
 import select
 import signal
-import socket
 import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ from fleetform.agents.host import joblog, kernel, layout, limits, mounts, proces
 from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.limits import Limit
+from fleetform.agents.host.notices import Notices
 from fleetform.agents.host.result import Result
 from fleetform.agents.protocol.states import Cause
 
@@ -39,9 +39,6 @@ EXIT_SECOND = 3
 
 _READ_BYTES = 1 << 16
 """What a pipe holds."""
-
-_NOTICE_MS = 15
-"""Between two notices of output: lines still show at once, and a flood costs 66 wake-ups/s."""
 
 _WAIT_MS_MAX = 10_000
 """poll(2) counts no suspend, so a deadline is looked at again after this at the latest."""
@@ -145,7 +142,7 @@ class Supervisor:
         self._log = joblog.Writer(
             layout.OUTPUT, head_bytes=job.log_head_bytes, tail_bytes=job.log_tail_bytes
         )
-        self._notices = _Notices(job.job_uid)
+        self._notices = Notices(job.job_uid)
         self._output = -1
         self._control = -1
         self._control_text = b""
@@ -406,42 +403,6 @@ class Supervisor:
             self._log.total_bytes,
             message,
         )
-
-
-class _Notices:
-    """Tells the agent, if there is one, that it should look; never waits for it."""
-
-    def __init__(self, job_uid: str) -> None:
-        self._job_uid = job_uid.encode()
-        self._socket: socket.socket | None = None
-        self._waiting = False
-        self._next_ms = 0
-
-    def output(self) -> None:
-        self._waiting = True
-
-    def cleaning(self) -> None:
-        self._send(b"cleaning")
-
-    def wait_ms(self) -> int | None:
-        return max(self._next_ms - _boot_ms(), 0) if self._waiting else None
-
-    def send_due(self) -> None:
-        if self._waiting and _boot_ms() >= self._next_ms:
-            self._next_ms = _boot_ms() + _NOTICE_MS
-            # Tried again in a while when the agent's queue was full, which holds 10 by default.
-            self._waiting = not self._send(b"output")
-
-    def _send(self, kind: bytes) -> bool:
-        if self._socket is None:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        try:
-            self._socket.sendto(kind + b" " + self._job_uid, layout.NOTICE_FROM_JOB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True  # No agent is there; the next one reads the file.
-        return True
 
 
 def _wake_on_signals() -> int:

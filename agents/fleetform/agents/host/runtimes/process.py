@@ -66,7 +66,8 @@ def prepare(job: StartJob, digest: str, host: Host) -> None:
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL, or a character that no name on this host can have.
         raise PrepareError(f"the host cannot prepare the job: {error}") from error
 
 
@@ -131,6 +132,8 @@ def _arguments(job: StartJob, path: str, home: str) -> list[str]:
     name = os.path.basename(job.shell)
     # One command is its own check, and leaves a shell that may replace itself by it.
     text = script(job.commands) if len(job.commands) != 1 else f"set -e\n{job.commands[0]}"
+    if "\0" in text:
+        raise PrepareError("a command holds a NUL, which no program can be given")
     if len(os.fsencode(text)) <= _SCRIPT_ARGUMENT_BYTES_MAX:
         return [name, "-c", text]
     _write(f"{path}/{layout.SCRIPT}", os.fsencode(text))
@@ -162,9 +165,17 @@ def _environment(job: StartJob, host: Host, home: str) -> dict[str, str]:
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
     for name, value in env.items():
-        if "\0" in name + value or "=" in name or not name:
+        if "\0" in name + value or "=" in name or not name or not _is_encodable(name + value):
             raise PrepareError(f"{name!r} cannot be an environment variable with that value")
     return env
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def visible_gpus(gpus: Sequence[str]) -> str:

@@ -1,0 +1,188 @@
+"""
+Jobs on this host, as far as something has to be done or looked at: directories, supervisors,
+and what is left of a job whose supervisor is dead.
+
+Each thing seen goes to the journal, and what the journal wants done comes back as effects.
+Paths are relative: the agent's root is the current directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
+
+from fleetform.agents.host import control, directory, layout, limits, processes, result, watch
+from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
+from fleetform.agents.host.forks import describe_exit
+from fleetform.agents.host.journal import Journal
+from fleetform.agents.host.outbox import Outbox
+from fleetform.agents.host.recovery import Condition
+from fleetform.agents.host.runtimes import process
+from fleetform.agents.protocol.states import JobState
+
+_log = logging.getLogger("fleetform.agent")
+
+_TELL_AGAIN_SECONDS = 0.02
+"""A supervisor that has just been forked opens its FIFO within milliseconds."""
+
+_LEFTOVERS_PATIENCE_SECONDS = 30
+"""A process in an uninterruptible sleep may never die; the job is lost all the same."""
+
+
+class Stage(Protocol):
+    """
+    Where jobs play: `perform` carries effects out, `begin` runs a task, `end` ends the agent.
+    `outbox` is that of whoever manages this host; None while nobody does.
+    """
+
+    @property
+    def outbox(self) -> Outbox | None: ...
+    def perform(self, effects: Iterable[Effect]) -> None: ...
+    def begin(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def end(self) -> None: ...
+
+
+class Jobs:
+    """Fills `forks.Listener`: the spawner's reports come here."""
+
+    def __init__(self, journal: Journal, host: process.Host, stage: Stage) -> None:
+        self._journal = journal
+        self._host = host
+        self._stage = stage
+        self._loop = asyncio.get_running_loop()
+        self._exits: dict[str, str] = {}
+
+    # -- preparing ------------------------------------------------------------------------------
+
+    def prepare(self, effect: StartPreparing) -> None:
+        if self._stage.outbox is not None:
+            # Whoever asks for a job gets its output without asking for that too.
+            self._stage.outbox.follow(effect.job.job_uid, 0)
+        if effect.job.files:
+            # Copying takes as long as the files are large, and others wait for this loop.
+            self._stage.begin(self._prepare_aside(effect))
+        else:
+            self._prepared(effect, _try_prepare(effect, self._host))
+
+    async def _prepare_aside(self, effect: StartPreparing) -> None:
+        error = await self._loop.run_in_executor(None, _try_prepare, effect, self._host)
+        self._prepared(effect, error)
+
+    def _prepared(self, effect: StartPreparing, error: str) -> None:
+        uid = effect.job.job_uid
+        if error:
+            self._stage.perform(self._journal.prepare_failed(uid, error, now_ms()))
+        else:
+            self._stage.perform(self._journal.prepared(uid))
+
+    # -- supervisors ----------------------------------------------------------------------------
+
+    def forked(self, job_uid: str) -> None:
+        self._stage.perform(self._journal.supervisor_started(job_uid, now_ms()))
+
+    def not_forked(self, job_uid: str, reason: str) -> None:
+        if directory.inspect(_path(job_uid)).condition is not Condition.PREPARED:
+            # Its start had been asked for before, by an agent that is gone.
+            self._look_after(job_uid)
+            return
+        message = f"the host cannot start a supervisor: {reason}"
+        self._stage.perform(self._journal.supervisor_refused(job_uid, message, now_ms()))
+
+    def exited(self, job_uid: str, status: int) -> None:
+        self._exits[job_uid] = describe_exit(status)
+        self._look_after(job_uid)
+
+    def spawner_gone(self) -> None:
+        # A new one would be a fork of this process, with all that it has mapped. Jobs go on
+        # without either, and the next agent finds them.
+        _log.error("spawner.gone")
+        self._stage.end()
+
+    def watch(self, job_uid: str) -> None:
+        watch.watch(_path(job_uid), lambda: self._look_after(job_uid))
+
+    def notice(self, kind: str, job_uid: str) -> None:
+        """Take in what a supervisor says unasked."""
+        if kind == "cleaning":
+            self._stage.perform(self._journal.supervisor_cleaning(job_uid))
+        elif self._stage.outbox is not None:
+            self._stage.outbox.touch(job_uid)
+
+    def signal_stop(self, effect: SignalStop) -> None:
+        record = self._journal.find(effect.job_uid)
+        if record is None or record.state is JobState.FINISHED:
+            return
+        try:
+            told = control.ask_to_stop(_path(effect.job_uid), effect.cause, effect.grace_seconds)
+        except OSError as error:
+            _log.warning("stop.failed uid=%s error=%s", effect.job_uid, error)
+            told = False
+        if not told:
+            self._loop.call_later(_TELL_AGAIN_SECONDS, self.signal_stop, effect)
+
+    # -- ends -----------------------------------------------------------------------------------
+
+    def _look_after(self, job_uid: str) -> None:
+        """A supervisor has ended: find out what became of its job."""
+        ended = result.read(f"{_path(job_uid)}/{layout.RESULT}", job_uid)
+        if ended is not None:
+            self._exits.pop(job_uid, None)
+            self._end(job_uid, ended.log_bytes, lambda: self._journal.supervisor_ended(ended))
+        elif directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
+            # Another supervisor was there first, and the one that has ended was superfluous.
+            self._stage.perform(self._journal.supervisor_started(job_uid, now_ms()))
+            self.watch(job_uid)
+        else:
+            self._stage.perform(self._journal.supervisor_vanished(job_uid))
+
+    async def kill_leftovers(self, job_uid: str) -> None:
+        left = await self._loop.run_in_executor(None, _clear, job_uid)
+        message = self._exits.pop(job_uid, "its supervisor is gone")
+        if left:
+            message += f"; these of its processes would not die: {', '.join(map(str, left))}"
+            _log.error("job.leftovers uid=%s pids=%s", job_uid, left)
+        count = directory.log_bytes(_path(job_uid))
+        self._end(job_uid, count, lambda: self._journal.lost(job_uid, message, count, now_ms()))
+
+    def _end(self, job_uid: str, log_bytes: int, decide: Callable[[], list[Effect]]) -> None:
+        """Take the end in once the output is on its way; at once where nobody follows it."""
+
+        def then() -> None:
+            self._stage.perform(decide())
+
+        outbox = self._stage.outbox
+        if outbox is not None and outbox.follows(job_uid):
+            outbox.end(job_uid, log_bytes, then)
+            self._stage.perform(())
+        else:
+            then()
+
+
+def now_ms() -> int:
+    """Return Unix time, for tombstones and display."""
+    return time.time_ns() // 1_000_000
+
+
+def _path(job_uid: str) -> str:
+    return f"{layout.JOBS}/{job_uid}"
+
+
+def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
+    """Prepare, and return why it failed; empty when it has not."""
+    try:
+        process.prepare(effect.job, effect.digest, host)
+    except process.PrepareError as error:
+        return str(error)
+    return ""
+
+
+def _clear(job_uid: str) -> list[int]:
+    left = processes.kill_tagged(
+        job_uid, signal.SIGKILL, patience_seconds=_LEFTOVERS_PATIENCE_SECONDS
+    )
+    limits.discard(job_uid)
+    return left

@@ -1,0 +1,100 @@
+"""The agent as an ordinary user: no control groups of its own, mounts by a user namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fleetform.agents.client.bundle import make_bundle
+from fleetform.agents.protocol.messages import Mount
+from fleetform.agents.protocol.states import Cause
+from integration.agent.rig import Agent, job, managing
+
+NOBODY = 65534
+
+
+def _python() -> str | None:
+    """Find a Python that anybody may execute."""
+    for name in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        ran = subprocess.run(
+            [name, "-c", "import sys; sys.exit(sys.version_info < (3, 9))"],
+            user=NOBODY, group=NOBODY, cwd="/", check=False,
+        ) if os.geteuid() == 0 and Path(name).exists() else None  # fmt: skip
+        if ran is not None and ran.returncode == 0:
+            return name
+    return None
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of nobody's, which pytest's own, closed to others, cannot hold."""
+    path = Path(tempfile.mkdtemp(prefix="fleetform-nobody-"))
+    os.chown(path, NOBODY, NOBODY)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def agent(folder: Path) -> Iterator[Agent]:
+    python = _python()
+    if python is None:
+        pytest.skip("becoming nobody needs root, and a Python that nobody may execute")
+    agent = Agent(folder / "agent")
+    command = [python, "-I", "-S", str(make_bundle(folder)), "daemon", "--root", str(agent.root)]
+    started = subprocess.run(
+        command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+        capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert started.returncode == 0, started.stderr.decode() + agent.log()
+    yield agent
+    agent.close()
+
+
+def test_job(agent: Agent) -> None:
+    """A job runs as who started the agent, and its memory is limited by looking."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            assert manager.session.report.limits == ("poll",)
+            record = await manager.run(job("a", "id -u", memory_bytes=10**9))
+            assert record.exit_code == 0
+            assert manager.output("job-a") == b"%d\n" % NOBODY
+
+    asyncio.run(go())
+
+
+def test_mount(agent: Agent, folder: Path) -> None:
+    """A volume at an absolute path works by a user namespace, or the preparation says why not."""
+    volume, target = folder / "volume", folder / "target"
+    volume.mkdir()
+    (volume / "file").write_text("inside\n")
+    os.chown(volume, NOBODY, NOBODY)
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            mount = Mount("data", str(volume), str(target))
+            commands = (f"cat {target}/file", f"touch {target}/new", "id -u")
+            record = await manager.run(job("a", *commands, mounts=(mount,)))
+            if record.cause is Cause.PREPARE_FAILED:
+                assert "user namespaces" in record.message
+                return
+            assert record.exit_code == 0
+            assert manager.output("job-a") == b"inside\n%d\n" % NOBODY
+            assert (volume / "new").exists()
+            fixed = Mount("data", str(volume), str(target), read_only=True)
+            record = await manager.run(job("b", f"touch {target}/other", mounts=(fixed,)))
+            assert record.exit_code != 0, manager.output("job-b")
+            assert b"Read-only" in manager.output("job-b")
+            nowhere = Mount("data", str(volume), "/no-such-place/for-nobody")
+            record = await manager.run(job("c", "true", mounts=(nowhere,)))
+            assert record.cause is Cause.PREPARE_FAILED
+            assert "/no-such-place/for-nobody" in record.message
+
+    asyncio.run(go())
