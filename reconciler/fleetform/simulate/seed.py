@@ -163,6 +163,8 @@ class _Play:
                 self._ledger.accept(made, dump(made), who="a person", now_ms=now_ms)
             except StalePlan as stale:
                 self._judge.note(self._now(), f"stale: {stale}")
+                # An apply before it may wait for a host that is off, for as long as faults come.
+                await asyncio.sleep(self._random.uniform(1, 3))
             else:
                 self._judge.note(self._now(), f"applied {len(made.changes)} changes")
                 return
