@@ -36,12 +36,14 @@ from fleetform.agents.host.eventlog import EventLog
 from fleetform.agents.host.layout import is_job_uid
 from fleetform.agents.host.memory import Entry, Memory, StopOrder
 from fleetform.agents.host.result import Result
+from fleetform.agents.host.table import Table
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
     Acknowledge,
     Event,
     Forget,
     Hello,
+    JobKey,
     JobRecord,
     Prepare,
     Rejected,
@@ -73,10 +75,7 @@ class Journal:
         self._boot_id = boot_id
         self._version = version
         self.log = EventLog(log_id)
-        self._keys = {entry.record.job_uid: key for key, entry in known.entries.items()}
-        self._gpus = {
-            gpu: key for key, entry in known.entries.items() if entry.live for gpu in entry.gpus
-        }
+        self._table = Table(known.entries)
 
     # -- what is known ----------------------------------------------------------------------
 
@@ -90,11 +89,11 @@ class Journal:
         return self._memory
 
     def has_live_jobs(self) -> bool:
-        return any(entry.live for entry in self._memory.entries.values())
+        return any(entry.live for entry in self._table.all())
 
     def find(self, job_uid: str) -> JobRecord | None:
-        key = self._keys.get(job_uid)
-        return None if key is None else self._memory.entries[key].record
+        entry = self._table.by_uid(job_uid)
+        return None if entry is None else entry.record
 
     # -- a connection begins ------------------------------------------------------------------
 
@@ -144,7 +143,7 @@ class Journal:
 
     def _prepare(self, command: Prepare) -> list[Effect]:
         job, digest = command.job, job_digest(command.job)
-        entry = self._memory.entries.get(job.key)
+        entry = self._table.get(job.key)
         if job.boot_id != self._boot_id:
             return [refuse_boot(command.id, job.boot_id, self._boot_id, entry)]
         if entry is not None:
@@ -175,23 +174,25 @@ class Journal:
             message = "the same job has been prepared with other content"
             return [refuse(id_, "conflict", message, entry)]
         effects = self._advance(entry, job.gen, go=job.go) if entry.live else []
-        return [*effects, accept(id_, self._memory.entries[job.key])]
+        return [*effects, accept(id_, self._known(job.key))]
 
     def _objection(self, job: StartJob) -> tuple[str, str] | None:
         """Say why a job that is new here is not taken."""
         if not is_job_uid(job.job_uid):
             return "invalid", f"{job.job_uid!r} cannot name a directory"
-        if job.job_uid in self._keys:
-            return "conflict", f"{job.job_uid} is another job, {self._keys[job.job_uid]}"
+        other = self._table.by_uid(job.job_uid)
+        if other is not None:
+            return "conflict", f"{job.job_uid} is another job, {other.record.key}"
         if job.runtime != "process":
             return "unsupported", f"this agent has no runtime {job.runtime!r}, only 'process'"
         for gpu in job.gpus:
-            if gpu in self._gpus:
-                return "busy", f"GPU {gpu} is in use by job {self._gpus[gpu]}"
+            holder = self._table.holder(gpu)
+            if holder is not None:
+                return "busy", f"GPU {gpu} is in use by job {holder}"
         return None
 
     def _start(self, command: Start) -> list[Effect]:
-        entry = self._memory.entries.get(command.key)
+        entry = self._table.get(command.key)
         if command.boot_id != self._boot_id:
             return [refuse_boot(command.id, command.boot_id, self._boot_id, entry)]
         if entry is None:
@@ -200,7 +201,7 @@ class Journal:
         if command.gen < known.gen or (not entry.live and command.gen > known.gen):
             return [refuse(command.id, "stale", "the job is further than that", entry)]
         effects = self._advance(entry, command.gen, go=True) if entry.live else []
-        return [*effects, accept(command.id, self._memory.entries[command.key])]
+        return [*effects, accept(command.id, self._known(command.key))]
 
     def _advance(self, entry: Entry, gen: int, *, go: bool) -> list[Effect]:
         """Take in a newer row of a live job, and start the job once that is committed."""
@@ -219,9 +220,9 @@ class Journal:
         return [self._keep(starting), StartSupervisor(entry.record.job_uid)]
 
     def _stop(self, command: Stop, now_ms: int) -> list[Effect]:
-        entry = self._memory.entries.get(command.key)
+        entry = self._table.get(command.key)
         if entry is None:
-            if command.job_uid in self._keys:
+            if self._table.by_uid(command.job_uid) is not None:
                 return [refuse(command.id, "conflict", f"{command.job_uid} is another job")]
             entry = self._never_seen(command)
             return [*self._never_start(entry, now_ms), self._answer(command)]
@@ -263,7 +264,7 @@ class Journal:
         effects: list[Effect] = []
         refused = []
         for key in command.keys:
-            entry = self._memory.entries.get(key)
+            entry = self._table.get(key)
             if entry is None or entry.record.tombstone:
                 continue
             if entry.live:
@@ -293,7 +294,7 @@ class Journal:
 
     def prepared(self, job_uid: str) -> list[Effect]:
         """The job's directory is complete."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or entry.record.state is not JobState.PREPARING:
             # Stopped while it was being prepared: what has been made since then goes too.
             buried = entry is None or entry.record.tombstone
@@ -301,12 +302,12 @@ class Journal:
         if entry.go:
             return self._commit_start(entry)
         prepared = _with(entry, state=JobState.PREPARED)
-        self._put(prepared)
+        self._table.put(prepared)
         return [self._announce(prepared)]
 
     def prepare_failed(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
         """The host could not make the directory; nothing of the job has run."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or entry.record.state not in _NOT_STARTED:
             return [RemoveJobDirectory(job_uid)]
         return self._finish(
@@ -315,7 +316,7 @@ class Journal:
 
     def supervisor_started(self, job_uid: str, now_ms: int) -> list[Effect]:
         """The spawner has forked one, or one of an earlier agent's has been found."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or not moves_forward(entry.record.state, JobState.RUNNING):
             return []
         started_at_ms = entry.record.started_at_ms or now_ms
@@ -324,12 +325,12 @@ class Journal:
             state=JobState.RUNNING,
             started_at_ms=started_at_ms,
         )
-        self._put(running)
+        self._table.put(running)
         return [self._announce(running)]
 
     def supervisor_refused(self, job_uid: str, message: str, now_ms: int) -> list[Effect]:
         """The spawner could not fork one: no process of the job has existed."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or entry.record.state is not JobState.STARTING:
             return []
         return self._finish(
@@ -338,16 +339,16 @@ class Journal:
 
     def supervisor_cleaning(self, job_uid: str) -> list[Effect]:
         """The command has ended, and processes that it left are being killed."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or not moves_forward(entry.record.state, JobState.CLEANING):
             return []
         cleaning = _with(entry, state=JobState.CLEANING)
-        self._put(cleaning)
+        self._table.put(cleaning)
         return [self._announce(cleaning)]
 
     def supervisor_ended(self, result: Result) -> list[Effect]:
         """A result has been found in the job's slot."""
-        entry = self._entry(result.job_uid)
+        entry = self._table.by_uid(result.job_uid)
         if entry is None or not entry.live:
             return []
         return self._finish(
@@ -365,14 +366,14 @@ class Journal:
 
     def supervisor_vanished(self, job_uid: str) -> list[Effect]:
         """No supervisor holds the job's lock, and no result is there. It may not run again."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or entry.record.state not in MAY_RUN:
             return []
         return [KillLeftovers(job_uid)]
 
     def lost(self, job_uid: str, message: str, log_bytes: int, now_ms: int) -> list[Effect]:
         """Nothing of the job runs any more, and nobody knows how it ended."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is None or not entry.live:
             return []
         return self._finish(
@@ -386,21 +387,19 @@ class Journal:
     def expire(self, now_ms: int) -> list[Effect]:
         """Drop tombstones that no backup can need any more."""
         limit_ms = now_ms - memory.TOMBSTONE_DAYS * _DAY_MS
-        entries = self._memory.entries
         old = [
-            key
-            for key, entry in entries.items()
+            entry.record.key
+            for entry in self._table.all()
             if entry.record.tombstone and entry.buried_at_ms < limit_ms
         ]
-        for key in old:
-            del self._keys[entries.pop(key).record.job_uid]
+        self._table.drop(old)
         return [memory.of_removal(old)] if old else []
 
     # -- what recovery needs besides ----------------------------------------------------------
 
     def found_prepared(self, job_uid: str, now_ms: int) -> list[Effect]:
         """The directory is complete and was never started; the start may be committed."""
-        entry = self._entry(job_uid)
+        entry = self._table.by_uid(job_uid)
         if entry is not None and entry.stop is not None:
             return self._never_start(entry, now_ms)
         if entry is not None and entry.record.state is JobState.STARTING:
@@ -409,43 +408,28 @@ class Journal:
 
     def adopt(self, record: JobRecord) -> list[Effect]:
         """Take in a job whose directory is here and whose record was lost."""
-        if record.key in self._memory.entries or record.job_uid in self._keys:
+        if self._table.get(record.key) or self._table.by_uid(record.job_uid):
             return []
         return [self._keep(Entry(record, self._boot_id))]
 
     def entries(self) -> list[Entry]:
-        return list(self._memory.entries.values())
+        return self._table.all()
 
     # -- keeping ------------------------------------------------------------------------------
 
-    def _entry(self, job_uid: str) -> Entry | None:
-        key = self._keys.get(job_uid)
-        return None if key is None else self._memory.entries[key]
+    def _known(self, key: JobKey) -> Entry:
+        entry = self._table.get(key)
+        assert entry is not None, key
+        return entry
 
     def _keep(self, entry: Entry, *, sync: bool = False) -> Persist:
-        """Take an entry in, to be written down."""
-        self._put(entry)
+        """
+        Take an entry in, to be written down.
+
+        Steps that show in the job's directory are only put into the table.
+        """
+        self._table.put(entry)
         return memory.of_job(entry, sync=sync)
-
-    def _put(self, entry: Entry) -> None:
-        """
-        Take an entry in; the one place where entries change.
-
-        On its own for steps that show in the job's directory, and need not be written down.
-        """
-        record = entry.record
-        known = self._memory.entries.get(record.key)
-        assert known is None or not moves_forward(record.state, known.record.state), record
-        assert known is None or record.gen >= known.record.gen, record
-        self._memory.entries[record.key] = entry
-        self._keys[record.job_uid] = record.key
-        if entry.live:
-            self._gpus.update(dict.fromkeys(entry.gpus, record.key))
-        elif known is not None:
-            for gpu in known.gpus:
-                # Somebody else may have it since the job's end.
-                if self._gpus.get(gpu) == record.key:
-                    del self._gpus[gpu]
 
     def _finish(self, entry: Entry, **fields: Any) -> list[Effect]:
         # Not synced: the result lies synced in its slot, and without one a reboot says `lost`.
@@ -457,7 +441,7 @@ class Journal:
         return Announce(self.log.append(entry.record))
 
     def _answer(self, command: Stop) -> Send:
-        return accept(command.id, self._memory.entries[command.key])
+        return accept(command.id, self._known(command.key))
 
 
 def _with(entry: Entry, **fields: Any) -> Entry:
