@@ -19,11 +19,11 @@ class SessionError(Exception):
     """Base of what a session raises; the message is one sentence for people."""
 
 
-class ConnectionLost(SessionError):  # noqa: N818 -- it names a state of the world
+class ConnectionLost(SessionError):
     """The call may have been carried out or not: only records tell, after a reconnect."""
 
 
-class HelloRejected(SessionError):  # noqa: N818 -- it names an answer
+class HelloRejected(SessionError):
     """The agent does not take us; `answer` says who it belongs to."""
 
     def __init__(self, answer: Rejected) -> None:
@@ -31,7 +31,7 @@ class HelloRejected(SessionError):  # noqa: N818 -- it names an answer
         self.answer = answer
 
 
-class RequestRefused(SessionError):  # noqa: N818 -- it names an answer
+class RequestRefused(SessionError):
     """Raised by the calls that return a value instead of the reply."""
 
     def __init__(self, reply: Reply) -> None:
@@ -39,5 +39,5 @@ class RequestRefused(SessionError):  # noqa: N818 -- it names an answer
         self.reply = reply
 
 
-class ContentChanged(SessionError):  # noqa: N818 -- it names a state of the world
+class ContentChanged(SessionError):
     """The agent keeps what has this digest only, so that nothing has been stored."""
