@@ -70,15 +70,20 @@ def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
     raise Refused("not confirmed: nothing was changed")
 
 
-def settle_earlier(workspace: Workspace) -> None:
-    """See an apply that was interrupted through, before anything new is planned."""
+def settle_earlier(workspace: Workspace) -> bool:
+    """
+    See an apply through that was entered before, so that anything new is planned after it.
+
+    Returns False at once where there is none.
+    """
     from fleetform.wiring.applying import settle, unfinished
 
     if not unfinished(workspace):
-        return
+        return False
     import asyncio
 
     asyncio.run(settle(workspace, who=who_asks(), progress=PlainProgress(error_screen())))
+    return True
 
 
 def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:

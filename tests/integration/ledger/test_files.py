@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Pat
     """On a disk that is mounted read-only a plan is made and an apply refused."""
     _applied(lab)
     lab.end_agents()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    _remount_read_only(small_disk)
     lab.declare(FLEET, task("one", lab.says("one")), task("two", lab.says("two")))
     done = lab.run("apply", "-y")
     assert done.returncode == 1, done.stdout
@@ -113,3 +114,12 @@ def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Pat
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert lab.run("apply", "-y").returncode == 0
     assert lab.said() == ["one", "two"]
+
+
+def _remount_read_only(disk: Path) -> None:
+    """Agents that were ended may have files open for some moments more."""
+    for _ in range(50):
+        if not subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False).returncode:
+            return
+        time.sleep(0.1)
+    pytest.fail("the disk stays in use")

@@ -74,6 +74,9 @@ def command(
         if plan_file is not None
         else _make_plan(workspace, permissions)
     )
+    # Somebody may have begun to apply while this plan was made; theirs is seen through first.
+    while plan_file is None and plan.held and settle_earlier(workspace):
+        plan = _make_plan(workspace, permissions)
     out = screen()
     show_plan(out, plan)
     if plan.is_empty and (detach or not plan.progressing):
