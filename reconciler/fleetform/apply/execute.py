@@ -42,12 +42,10 @@ class Outcome:
 
     @property
     def summary(self) -> str:
+        done = f"{len(self.done)} step{'s' * (len(self.done) != 1)} done"
         if not self.failed:
-            return f"{len(self.done)} steps done"
-        return (
-            f"{len(self.done)} steps done, {len(self.failed)} failed, "
-            f"{len(self.not_reached)} not tried"
-        )
+            return done
+        return f"{done}, {len(self.failed)} failed, {len(self.not_reached)} not tried"
 
 
 async def execute(
