@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -37,8 +39,12 @@ def end(pid):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
-def test_a_document_shows_what_happens(document, tmp_path, state):
+def test_a_document_shows_what_happens(document, tmp_path, state, need):
     """Each command prints what the document says."""
+    text = document.read_text()
+    for program in ("curl", "git", "jq"):
+        if re.search(rf"\b{program} ", text):
+            need(program, shutil.which(program) is not None, f"{program} is not installed")
     folder = tmp_path / "work"
     folder.mkdir()
     assert transcript.run(document, folder, state) > 0
