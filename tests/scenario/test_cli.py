@@ -18,6 +18,8 @@ import urllib.request
 
 import pytest
 
+from leftovers import end_agents
+
 PROGRAM = [
     sys.executable,
     "-c",
@@ -35,9 +37,11 @@ class Lab:
 
     def __init__(self, folder):
         self.root = folder / "lab"
+        self.state = folder / "state"
+        self._terminals: list[Terminal] = []
         self.env = {
             **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
-            "FLEETFORM_STATE_HOME": str(folder / "state"),
+            "FLEETFORM_STATE_HOME": str(self.state),
             "TERM": "xterm",
         }
         self.run("init", "--name", "lab", str(self.root), cwd=folder)
@@ -66,7 +70,17 @@ class Lab:
             time.sleep(0.1)
 
     def terminal(self, *arguments):
-        return Terminal([*PROGRAM, *arguments], self.root, self.env)
+        terminal = Terminal([*PROGRAM, *arguments], self.root, self.env)
+        self._terminals.append(terminal)
+        return terminal
+
+    def close(self):
+        """End all that came of this lab, however its test went."""
+        for terminal in self._terminals:
+            if terminal.process.poll() is None:
+                terminal.process.kill()
+                terminal.process.wait()
+        end_agents(self.state)
 
 
 class Terminal:
@@ -119,10 +133,13 @@ class Terminal:
 @pytest.fixture
 def lab(tmp_path):
     lab = Lab(tmp_path)
-    yield lab
-    # Whatever the test has left running ends with it.
-    gone = lab.run("destroy", "-y", "--allow-destroy")
-    assert gone.returncode in {0, 4}, gone.stderr
+    try:
+        yield lab
+        # Whatever the test has left running ends with it.
+        gone = lab.run("destroy", "-y", "--allow-destroy")
+        assert gone.returncode in {0, 4}, gone.stderr
+    finally:
+        lab.close()
 
 
 def test_from_nothing_to_a_result_and_back(lab):

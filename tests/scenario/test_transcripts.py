@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import re
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
+from leftovers import end_agents, end_manager
 from scenario import transcript
 
 ROOT = Path(__file__).parents[2]
@@ -23,19 +20,8 @@ def state(tmp_path):
     """A state home; whatever a document has left running ends with the test."""
     home = tmp_path / "state"
     yield home
-    for lock in home.glob("environments/*/manager.lock"):
-        with contextlib.suppress(ValueError, KeyError):
-            end(json.loads(lock.read_text())["pid"])
-    for file in home.glob("hosts/*/*/agent.pid"):
-        with contextlib.suppress(ValueError):
-            end(int(file.read_text()))
-
-
-def end(pid):
-    """End a process of ours, unless it has gone and its number is another one's now."""
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-        if b"fleetform" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGTERM)
+    end_manager(home)
+    end_agents(home)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)

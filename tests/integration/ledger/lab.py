@@ -12,9 +12,10 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from leftovers import end_agents
 
 FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 
@@ -27,12 +28,6 @@ def task(name: str, *commands: str, more: str = "") -> str:
     """Write a task; `more` is YAML of its top level."""
     lines = "".join(f"  - {json.dumps(command)}\n" for command in commands)
     return f"type: task\nname: {name}\ncommands:\n{lines}{more}"
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return (path / "cwd").readlink().is_relative_to(folder)
-    return False
 
 
 class Lab:
@@ -164,17 +159,7 @@ class Lab:
             if child.poll() is None:
                 child.kill()
             child.communicate()
-        agents = self.agents()
-        # Jobs first: an agent that has gone cannot end them.
-        for pid in (*self._jobs(), *agents):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _jobs(self) -> Iterator[int]:
-        """Processes that work in a job's directory of ours."""
-        for path in Path("/proc").iterdir():
-            if path.name.isdigit() and _is_below(path, self.state):
-                yield int(path.name)
+        end_agents(self.state)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "FLEETFORM_STATE_HOME": str(self.state), "COLUMNS": "200"}

@@ -1,0 +1,96 @@
+"""
+What a test's folder still has running when the test is over, and how that is ended.
+
+An agent, its spawner and its jobs' supervisors all have the agent's root in their command line,
+and a test's root is below a folder that nobody else uses: whoever names that folder is ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+GRACE_SECONDS = 1.0
+"""An agent ends at once when it is asked; what its jobs do need not be waited for."""
+
+PATIENCE_SECONDS = 20.0
+
+
+def processes_naming(folder: Path) -> list[int]:
+    """Return the processes whose command line names something below this folder."""
+    return sorted(
+        int(path.name)
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit() and int(path.name) != os.getpid() and _names(path, folder)
+    )
+
+
+def end_manager(state: Path) -> None:
+    """Ask whoever drives the runs of a state home's environments to end."""
+    for lock in state.glob("environments/*/manager.lock"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            pid = int(json.loads(lock.read_text())["pid"])
+            if b"fleetform" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGTERM)
+
+
+def end_agents(state: Path) -> None:
+    """
+    End a state home's agents, and return when nothing of them is alive.
+
+    They are asked by the ids that they wrote down, which may be stale: only one that still names
+    its root gets the signal. An agent leaves running jobs to their supervisors; what is left
+    after a moment is killed.
+    """
+    _signal(_written_pids(state), state, signal.SIGTERM)
+    if _are_gone(state, GRACE_SECONDS):
+        return
+    # A job's own processes do not name the folder: their supervisor is what would end them.
+    _signal([*_workers(state), *processes_naming(state)], state, signal.SIGKILL)
+    assert _are_gone(state, PATIENCE_SECONDS), f"{processes_naming(state)} live on in {state}"
+
+
+def _written_pids(state: Path) -> list[int]:
+    found = []
+    for file in state.glob("hosts/*/*/agent.pid"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(file.read_text()))
+    return found
+
+
+def _workers(state: Path) -> list[int]:
+    """Processes that work in a directory of this state home, such as a job's."""
+    found = []
+    for path in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if path.name.isdigit() and (path / "cwd").readlink().is_relative_to(state):
+                found.append(int(path.name))
+    return found
+
+
+def _signal(pids: Iterable[int], state: Path, number: signal.Signals) -> None:
+    mine = {*processes_naming(state), *_workers(state)}
+    for pid in set(pids) & mine:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _are_gone(state: Path, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while processes_naming(state):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _names(process: Path, folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        return any(word == bytes(folder) or bytes(folder) + b"/" in word for word in words)
+    return False
