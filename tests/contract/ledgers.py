@@ -250,3 +250,11 @@ class Desk:
         self.say(self.record(name, JobState.FINISHED, exit_code=exit_code))
         self.finish(name, RunState.DONE if exit_code == 0 else RunState.FAILED)
         return self.run(name).uid
+
+
+def prepared_gang(desk: Desk, name: str = "g") -> None:
+    """Submit a gang of two and bring it right before its commit point."""
+    desk.submit(submit_step(name, nodes=2))
+    assert desk.place(name, desk.share(0), desk.share(1, on=1))
+    for rank in range(2):
+        desk.say(desk.record(name, JobState.PREPARED, rank=rank), on=rank)

@@ -1,0 +1,133 @@
+"""Hosts: what a hello proves, and what silence does not."""
+
+from __future__ import annotations
+
+from contract.ledgers import (
+    GIB,
+    Desk,
+    hello,
+    prepared_gang,
+    submit_step,
+)
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.instance import InstanceState
+from fleetform.model.ports import Ledger
+from fleetform.model.run import RunState
+
+
+def test_hello_brings_capacity(ledger: Ledger) -> None:
+    """Capacity is what the fleet declares, else what the host reports."""
+    desk = Desk.of(ledger, local={"cpu": 256_000})
+    (instance,) = ledger.read_live().instances
+    assert (instance.state, instance.cpu_millicores) == (InstanceState.READY, 256_000)
+    assert (instance.memory_bytes, len(instance.gpus)) == (64 * GIB, 4)
+    desk.greet(instance.uid)
+    assert ledger.read_live().instances[0].generation == instance.generation
+    desk.greet(instance.uid, gpus=3)
+    assert ledger.read_live().instances[0].generation == instance.generation + 1
+
+
+def test_reboot_proves_losses(two_hosts: Desk) -> None:
+    """What was started under another boot is lost, what was only prepared never started."""
+    desk = two_hosts
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    desk.place("b", desk.share(on=1))
+    prepared_gang(desk)
+    lost = desk.greet(desk.instances[0], boot="boot-2")
+    assert {key.run_uid for key in lost} == {desk.run("a").uid, desk.run("g").uid}
+    causes = {
+        name: [job.cause for job in desk.ledger.read_runs([name])[0].attempts[0].jobs]
+        for name in ("a", "b", "g")
+    }
+    assert causes == {
+        "a": [Cause.LOST],
+        "b": [None],
+        "g": [Cause.NEVER_STARTED, None],
+    }
+    assert {one.run_uid for one in desk.ledger.read_book().allocations} == {
+        desk.run("b").uid,
+        desk.run("g").uid,
+    }
+
+
+def test_result_outlives_the_reboot(desk: Desk) -> None:
+    """A job whose end the rebooted host remembers is not lost: the record tells how it ended."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    done = desk.record("a", JobState.FINISHED)
+    assert desk.greet(desk.instances[0], boot="boot-2", records=(done,)) == ()
+    assert desk.greet(desk.instances[0], boot="boot-3", records=None) == ()
+    desk.say(done, snapshot=True)
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[0].jobs[0].cause is Cause.EXITED
+
+
+def test_new_install_remembers_nothing(desk: Desk) -> None:
+    """Under a new install id the old jobs are lost, also when the boot is the same."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    lost = desk.greet(desk.instances[0], boot="boot-2", install="install-2", records=None)
+    assert [key.run_uid for key in lost] == [desk.run("a").uid]
+
+
+def test_silence_moves_nothing(desk: Desk) -> None:
+    """A silent host makes its runs unknown and nothing else; its answer undoes that."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    (uid,) = desk.instances
+    desk.ledger.mark_instance(uid, state="unreachable", message="no route", now_ms=1)
+    assert desk.run("a").state is RunState.UNKNOWN
+    assert len(desk.ledger.read_book().allocations) == 1
+    assert desk.ledger.read_live().notes == ("host local-0 is silent: no route",)
+    desk.greet(uid)
+    assert desk.run("a").state is RunState.RUNNING
+
+
+def test_suspect_host_takes_no_jobs(desk: Desk) -> None:
+    """A suspect host keeps its jobs and gets none, until it is pardoned or says hello again."""
+    (host,) = desk.instances
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    desk.place("a")
+    for pardon in (
+        lambda: desk.ledger.mark_instance(host, state="ready", message="", now_ms=2),
+        lambda: desk.greet(host),
+    ):
+        desk.ledger.mark_instance(host, state="suspect", message="it fails", now_ms=1)
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.SUSPECT, "it fails")
+        assert not desk.place("b")
+        assert len(desk.ledger.read_book().allocations) == 1
+        pardon()
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.READY, "")
+    assert desk.place("b")
+
+
+def test_silent_host_is_neither_suspect_nor_pardoned(desk: Desk) -> None:
+    """Of a host that is silent only a hello tells that it is ready."""
+    (host,) = desk.instances
+    desk.ledger.mark_instance(host, state="unreachable", message="no answer", now_ms=1)
+    for state in ("suspect", "ready"):
+        desk.ledger.mark_instance(host, state=state, message="", now_ms=2)
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.UNREACHABLE, "no answer")
+
+
+def test_terminated_host_is_proof(desk: Desk) -> None:
+    """A provider's word that the instance is gone ends its jobs."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.ledger.mark_instance(desk.instances[0], state="terminated", message="spot", now_ms=1)
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[0].jobs[0].cause is Cause.LOST
+    assert desk.greet(desk.instances[0]) == ()
+
+
+def test_hello_of_nobody(desk: Desk) -> None:
+    """A hello under a uid that has no row changes nothing."""
+    before = desk.ledger.read_live()
+    assert desk.ledger.commit_host(hello("f" * 32), fence=desk.fence, now_ms=1) == ()
+    assert desk.ledger.read_live() == before

@@ -1,0 +1,192 @@
+"""Plans: one is entered once, holds while its predicates do, and is resumed after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from contract.ledgers import (
+    Desk,
+    absent,
+    carry_out,
+    enter,
+    fleet_step,
+    plan_of,
+    run_key,
+    step,
+    submit_step,
+)
+from fleetform.model.live import LedgerStatus
+from fleetform.model.plan import Predicate
+from fleetform.model.ports import Ledger, StalePlan, StepOutcome
+from fleetform.spec.desired import ResourceKey, Rules
+
+
+def test_empty_until_first_plan(ledger: Ledger) -> None:
+    """A new ledger says that it is empty, and is in use from the first accepted plan on."""
+    assert ledger.read_live().status is LedgerStatus.EMPTY
+    carry_out(ledger, [submit_step("a")])
+    assert ledger.read_live().status is LedgerStatus.READY
+
+
+def test_plan_is_applied_once(ledger: Ledger) -> None:
+    """A plan that was carried out is known as such when it comes again."""
+    plan = plan_of(ledger, [submit_step("a")], absent("run", "a"))
+    first = enter(ledger, plan)
+    ledger.finish_steps(first.apply_uid, plan.steps, [StepOutcome(plan.steps[0].key)], now_ms=1)
+    ledger.finish_apply(first.apply_uid, state="done", summary="", now_ms=1)
+    again = enter(ledger, plan)
+    assert (again.state, again.apply_uid) == ("already-applied", first.apply_uid)
+
+
+def test_plan_holds_again_after_undo(ledger: Ledger) -> None:
+    """The same plan is a new apply once what it did has been undone."""
+    making = plan_of(ledger, [fleet_step("f")], absent("fleet", "f"))
+    for _ in range(2):
+        accepted = enter(ledger, making)
+        assert accepted.state == "new"
+        ledger.begin_steps(accepted.apply_uid, making.steps, now_ms=1)
+        ledger.finish_steps(
+            accepted.apply_uid, making.steps, [StepOutcome(making.steps[0].key)], now_ms=1
+        )
+        ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+        carry_out(ledger, [step("fleet.remove", "f")])
+
+
+def test_unfinished_plan_is_resumed(reopen: Callable[[], Ledger]) -> None:
+    """After a crash the plan is found with the steps that are done, and its uids stay."""
+    ledger = reopen()
+    steps = [submit_step("a"), fleet_step("f")]
+    plan = plan_of(ledger, steps)
+    first = enter(ledger, plan)
+    ledger.finish_steps(first.apply_uid, steps[:1], [StepOutcome(steps[0].key)], now_ms=1)
+    begun = ledger.begin_steps(first.apply_uid, steps[1:], now_ms=1)
+    ledger.close()
+
+    ledger = reopen()
+    accepted, body = ledger.unfinished_apply() or pytest.fail("the apply is lost")
+    assert (accepted.apply_uid, accepted.done) == (first.apply_uid, {steps[0].key})
+    assert body == plan.digest.encode()
+    assert enter(ledger, plan) == accepted
+    assert ledger.begin_steps(first.apply_uid, steps[1:], now_ms=2) == begun
+    ledger.close()
+
+
+def test_outcome_given_twice_counts_once(ledger: Ledger) -> None:
+    """A result that is written again, because its reply was lost, submits nothing twice."""
+    steps = [submit_step("a")]
+    accepted = enter(ledger, plan_of(ledger, steps))
+    for _ in range(2):
+        ledger.finish_steps(accepted.apply_uid, steps, [StepOutcome(steps[0].key)], now_ms=1)
+    assert len(ledger.read_book().runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("predicate", "sentence"),
+    [
+        (absent("run", "a"), "run/a exists by now"),
+        (Predicate("generation", run_key("a"), "7"), "generation 1, the plan was made for 7"),
+        (Predicate("generation", run_key("b"), "1"), "run/b no longer exists"),
+        (Predicate("run-not-started", run_key("a")), "run/a has started"),
+        (Predicate("ledger", None, "other/1"), "the ledger is another one"),
+        (Predicate("sunshine", run_key("a")), "no claim that this release knows"),
+    ],
+)
+def test_stale_plan_names_what_changed(desk: Desk, predicate: Predicate, sentence: str) -> None:
+    """A predicate that no longer holds refuses the plan, says why, and nothing is written."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    before = desk.ledger.read_live()
+    with pytest.raises(StalePlan, match=sentence):
+        enter(desk.ledger, plan_of(desk.ledger, [submit_step("c")], predicate))
+    assert desk.ledger.read_live() == before
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        absent("run", "b"),
+        Predicate("generation", run_key("a"), "1"),
+        Predicate("run-not-started", run_key("a")),
+    ],
+)
+def test_predicates_that_hold(desk: Desk, predicate: Predicate) -> None:
+    """A plan whose predicates hold is accepted."""
+    desk.submit(submit_step("a"))
+    assert enter(desk.ledger, plan_of(desk.ledger, [submit_step("b")], predicate)).state == "new"
+
+
+def test_ledger_predicate(ledger: Ledger) -> None:
+    """The claim `ledger` names its id and epoch."""
+    live = ledger.read_live()
+    claim = Predicate("ledger", None, f"{live.ledger_id}/{live.epoch}")
+    assert enter(ledger, plan_of(ledger, [submit_step("a")], claim)).state == "new"
+
+
+def test_plan_made_before_the_ledger(ledger: Ledger) -> None:
+    """A plan that was made when there was no ledger yet is accepted by a new one."""
+    plan = replace(plan_of(ledger, [submit_step("a")], absent("run", "a")), ledger_id="", epoch=0)
+    assert enter(ledger, plan).state == "new"
+
+
+def test_plan_of_another_ledger(ledger: Ledger) -> None:
+    """A plan made with another ledger, or before the epoch was raised, is refused."""
+    plan = plan_of(ledger, [submit_step("a")])
+    for other in (replace(plan, ledger_id="f" * 32), replace(plan, epoch=2)):
+        with pytest.raises(StalePlan, match="the plan was made with ledger"):
+            enter(ledger, other)
+    with pytest.raises(StalePlan, match="for environment"):
+        enter(ledger, replace(plan, environment_uid="f" * 32))
+
+
+def test_two_plans_for_one_resource(ledger: Ledger) -> None:
+    """What an unfinished apply is about to change is not another plan's to change."""
+    first = enter(ledger, plan_of(ledger, [submit_step("a")]))
+    other = plan_of(ledger, [submit_step("a", priority=1)])
+    with pytest.raises(StalePlan, match="run/a is being changed"):
+        enter(ledger, other)
+    ledger.finish_apply(first.apply_uid, state="interrupted", summary="", now_ms=1)
+    assert enter(ledger, other).state == "new"
+
+
+def test_operation_marks_its_resource(desk: Desk) -> None:
+    """A resource bears its apply's uid from acceptance until the apply is over."""
+    fleet = ResourceKey("fleet", "local")
+    change = fleet_step("local", 2, "fleet.update")
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [change]))
+    assert desk.ledger.read_live().resources[fleet].operation == accepted.apply_uid
+    desk.ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
+    assert not desk.ledger.read_live().resources[fleet].operation
+
+
+def test_failed_plan_is_taken_up_again(ledger: Ledger) -> None:
+    """What was done stays done when the same plan is applied after a failure."""
+    steps = [submit_step("a"), fleet_step("f")]
+    plan = plan_of(ledger, steps, absent("run", "a"), absent("fleet", "g"))
+    accepted = enter(ledger, plan)
+    ledger.begin_steps(accepted.apply_uid, steps[1:], now_ms=1)
+    outcomes = [StepOutcome(steps[0].key), StepOutcome(steps[1].key, "no host answers")]
+    ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="1 failed", now_ms=1)
+    again = enter(ledger, plan)
+    assert (again.state, again.done) == ("resumed", {steps[0].key})
+    (record,) = ledger.read_applies()
+    assert (record.state, record.who, record.commit) == ("running", "anna", "c0ffee")
+
+
+def test_plan_bytes_are_kept(ledger: Ledger) -> None:
+    """A plan is read back by its digest, byte for byte."""
+    plan = plan_of(ledger, [submit_step("a")])
+    ledger.accept(plan, b"\x00the plan", who="anna", now_ms=1)
+    assert ledger.read_plan(plan.digest) == b"\x00the plan"
+    assert ledger.read_plan("unknown") is None
+
+
+def test_rules_last_applied(ledger: Ledger) -> None:
+    """The rules in force are those of the last `rules.set`."""
+    assert ledger.read_live().rules is None
+    rules = {"allow_destroy": True, "delete_percent": 3, "delete_count": 1}
+    carry_out(ledger, [step("rules.set", "test", rules=rules)])
+    assert ledger.read_live().rules == Rules(True, 3, 1)

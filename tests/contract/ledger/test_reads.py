@@ -1,0 +1,87 @@
+"""Reading: parts of the book, the serial, events, histories and the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from contract.ledgers import (
+    ENVIRONMENT,
+    Desk,
+    run_key,
+    submit_step,
+)
+from fleetform.model.event import LoggedEvent
+from fleetform.model.ports import Ledger
+from fleetform.store.snapshot import open_snapshot
+
+
+def test_partial_book(desk: Desk) -> None:
+    """A book of some runs has these and no others; one that is over is missing."""
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    desk.place("b")
+    over = desk.run_to_end("a")
+    uid = desk.run("b").uid
+    part, whole = desk.ledger.read_book([over, uid]), desk.ledger.read_book()
+    assert list(part.runs) == [uid]
+    assert part.attempts == {uid: whole.attempts[uid]}
+    assert part.allocations == whole.allocations
+    assert part.lingering == whole.lingering
+    assert set(part.outcomes) == {"a", "b"}
+    assert part.instances == whole.instances
+    nothing = desk.ledger.read_book(())
+    assert (nothing.runs, nothing.outcomes, nothing.lingering) == ({}, {}, ())
+    assert nothing.instances == whole.instances
+
+
+def test_serial_counts_what_others_commit(reopen: Callable[[], Ledger]) -> None:
+    """The serial to poll changes with another connection's commit and not with our own."""
+    mine, other = reopen(), reopen()
+    before = mine.serial()
+    mine.take_fence(who="me", now_ms=1)
+    assert mine.serial() == before
+    other.take_fence(who="other", now_ms=1)
+    assert mine.serial() != before
+    mine.close()
+    other.close()
+
+
+def test_events_are_numbered_and_filtered(desk: Desk) -> None:
+    """Events keep their order; a run's are read by its name, a sweep's with its elements'."""
+    desk.submit(submit_step("s[1]", parent="s", element="1"), submit_step("sx"))
+    said = LoggedEvent("note", 5, "Hello.", run_key("s[1]"), 2, 1, {"a": [1]})
+    desk.ledger.append_events([said])
+    events = desk.ledger.read_events(run="s")
+    assert [event.kind for event in events] == ["run.submitted", "note"]
+    assert (events[1].data, events[1].attempt, events[1].rank) == ({"a": [1]}, 2, 1)
+    assert desk.ledger.read_events(after=events[0].number, run="s") == events[1:]
+    numbers = [event.number for event in desk.ledger.read_events(limit=3)]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 3
+
+
+def test_history_is_for_sweeps_too(desk: Desk) -> None:
+    """Runs are read by name, by their sweep's name, or all of them, in order of number."""
+    desk.submit(*(submit_step(f"s[{n}]", parent="s", element=str(n)) for n in range(12)))
+    desk.submit(submit_step("b"))
+    assert [one.run.template.element for one in desk.ledger.read_runs(["s"])] == [
+        str(n) for n in range(12)
+    ]
+    assert [one.run.name for one in desk.ledger.read_runs()][-1] == "b"
+    assert desk.ledger.read_runs(["nobody"]) == ()
+    assert desk.ledger.read_runs(["b"])[0].commit == "c0ffee"
+
+
+def test_snapshot_sees_what_is_committed(desk: Desk, tmp_path: Path) -> None:
+    """The read path gives what the ledger gives, while the ledger is open for writing."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    snapshot = open_snapshot(tmp_path / "ledger.db", ENVIRONMENT)
+    before = snapshot.serial()
+    desk.run_to_end("a")
+    assert snapshot.serial() != before
+    assert snapshot.read_live() == desk.ledger.read_live()
+    assert snapshot.read_book() == desk.ledger.read_book()
+    assert snapshot.read_runs() == desk.ledger.read_runs()
+    assert snapshot.read_events() == desk.ledger.read_events()
+    assert snapshot.read_applies() == desk.ledger.read_applies()
+    snapshot.close()

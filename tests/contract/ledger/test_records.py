@@ -1,0 +1,84 @@
+"""Records: what hosts say of jobs is taken in order, once, and of their own jobs only."""
+
+from __future__ import annotations
+
+from contract.ledgers import (
+    Desk,
+    submit_step,
+)
+from fleetform.agents.protocol.messages import Cursor, JobRecord
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.run import AttemptState, RunState
+
+
+def test_job_is_followed_to_its_end(desk: Desk) -> None:
+    """What the host says moves job, attempt and run; the end gives back the units."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    moved = desk.say(desk.record("a", JobState.RUNNING))
+    run = desk.run("a")
+    assert (run.state, run.started_at_ms) == (RunState.RUNNING, 9_500)
+    assert moved[0].run_uid == run.uid
+    assert desk.ledger.read_book().outcomes["a"].started
+    desk.say(desk.record("a", JobState.CLEANING))
+    assert desk.run("a").state is RunState.FINISHING
+    desk.say(desk.record("a", JobState.FINISHED, exit_code=3, log_bytes=7, cpu_time_ms=5))
+    book = desk.ledger.read_book()
+    (job,) = book.attempts[run.uid].jobs
+    assert (job.cause, job.exit_code, job.log_bytes, job.cpu_time_ms) == (Cause.EXITED, 3, 7, 5)
+    assert not book.allocations
+    desk.finish("a", RunState.FAILED)
+    assert desk.ledger.read_book().lingering == (job,)
+    desk.ledger.mark_forgotten([job.key])
+    assert not desk.ledger.read_book().lingering
+
+
+def test_records_only_move_forward(desk: Desk) -> None:
+    """Late and doubled records change nothing, within a batch and between batches."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    running, done = desk.record("a", JobState.RUNNING), desk.record("a", JobState.FINISHED)
+    assert len(desk.say(done, running, running)) == 1
+    before = desk.ledger.read_live().serial
+    assert desk.say(running, done) == ()
+    assert desk.ledger.read_live().serial == before
+
+
+def test_foreign_records_are_not_taken(two_hosts: Desk) -> None:
+    """A record without a row, with another uid, or from another host moves nothing."""
+    desk = two_hosts
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    own = desk.record("a", JobState.FINISHED)
+    other_uid = JobRecord(own.key, "f" * 32, 9, "", JobState.FINISHED, Cause.EXITED, 0)
+    unknown = JobRecord(own.key._replace(run_uid="f" * 32), own.job_uid, 9, "", JobState.RUNNING)
+    assert desk.say(other_uid, unknown) == ()
+    assert desk.say(own, on=1) == ()
+
+
+def test_host_ahead_of_the_ledger(two_hosts: Desk) -> None:
+    """A gang that runs although the ledger only reserved it is taken as it is."""
+    desk = two_hosts
+    desk.submit(submit_step("g", nodes=2))
+    desk.place("g", desk.share(0), desk.share(1, on=1))
+    record = desk.record("g", JobState.RUNNING)
+    ahead = JobRecord(record.key, record.job_uid, 7, "", JobState.RUNNING, started_at_ms=5)
+    desk.say(ahead)
+    attempt = desk.ledger.read_book().attempts[desk.run("g").uid]
+    assert attempt.state is AttemptState.STARTING
+    assert attempt.jobs[0].gen == 7
+
+
+def test_cursor_and_rows_change_together(desk: Desk) -> None:
+    """The cursor moves forward within a log; a snapshot sets it whatever it was."""
+
+    def commit(cursor: Cursor, *, snapshot: bool = False) -> Cursor | None:
+        desk.ledger.commit_records(
+            desk.instances[0], (), cursor, snapshot=snapshot, fence=desk.fence, now_ms=1
+        )
+        return desk.ledger.read_book().instances[0].cursor
+
+    assert commit(Cursor("a", 5)) == Cursor("a", 5)
+    assert commit(Cursor("a", 3)) == Cursor("a", 5)
+    assert commit(Cursor("a", 3), snapshot=True) == Cursor("a", 3)
+    assert commit(Cursor("b", 1)) == Cursor("b", 1)

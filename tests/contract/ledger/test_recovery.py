@@ -1,0 +1,76 @@
+"""Recovery: a ledger that lost its past starts nothing until its hosts have spoken."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.ledgers import (
+    Desk,
+    enter,
+    plan_of,
+    submit_step,
+)
+from fleetform.agents.protocol.messages import JobKey, JobRecord
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.live import LedgerStatus
+from fleetform.model.ports import StalePlan
+from fleetform.model.run import RunState
+
+
+def test_recovering_ledger_starts_nothing(desk: Desk) -> None:
+    """While it recovers, no plan is accepted and nothing is placed; then everything goes on."""
+    desk.submit(submit_step("a"))
+    desk.ledger.begin_recovery("host x remembers epoch 3")
+    live = desk.ledger.read_live()
+    assert (live.status, live.notes) == (LedgerStatus.RECOVERING, ("host x remembers epoch 3",))
+    assert not desk.place("a")
+    with pytest.raises(StalePlan, match="recovering: host x remembers"):
+        enter(desk.ledger, plan_of(desk.ledger, [submit_step("b")]))
+    assert desk.ledger.raise_epoch(above=3) == 4
+    assert desk.ledger.raise_epoch() == 5
+    desk.ledger.end_recovery()
+    assert desk.ledger.read_live().status is LedgerStatus.READY
+    assert desk.place("a")
+
+
+def test_records_are_adopted_once(desk: Desk) -> None:
+    """What a host remembers becomes runs that are over or unknown, and never waiting ones."""
+    (host,) = desk.instances
+    ended, cut, alive = ("a" * 32, "b" * 32, "c" * 32)
+    records = [
+        JobRecord(JobKey(*key, 0), f"{n}" * 32, 4, "", JobState.FINISHED, Cause.EXITED, code)
+        for n, (key, code) in enumerate([((ended, 1), 1), ((ended, 2), 0), ((cut, 1), 3)])
+    ]
+    records.append(JobRecord(JobKey(alive, 1, 0), "9" * 32, 4, "", JobState.RUNNING))
+    adopted = desk.ledger.adopt_records(host, records, names={ended: "train"}, now_ms=7)
+    assert len(adopted) == 4
+    assert desk.ledger.adopt_records(host, records, names={}, now_ms=8) == ()
+    states = {one.run.name: one.run.state for one in desk.ledger.read_runs()}
+    assert states == {
+        "train": RunState.DONE,
+        f"recovered-{cut[:12]}": RunState.FAILED,
+        f"recovered-{alive[:12]}": RunState.UNKNOWN,
+    }
+    (unknown,) = desk.ledger.read_book().runs
+    assert unknown == alive
+
+
+def test_adoption_keeps_a_run_from_starting_twice(desk: Desk) -> None:
+    """An older ledger's waiting job that a host already knows is the host's and waits no more."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    known = {name: desk.ledger.read_runs([name])[0].attempts[0].jobs[0] for name in "ab"}
+    host, later = desk.instances[0], JobKey(known["b"].key.run_uid, 2, 0)
+    records = [
+        JobRecord(known["a"].key, known["a"].uid, 5, "", JobState.RUNNING, started_at_ms=3),
+        JobRecord(later, "9" * 32, 5, "", JobState.FINISHED, Cause.EXITED, 1),
+    ]
+    assert desk.ledger.adopt_records(host, records, names={}, now_ms=7) == (
+        tuple(record.key for record in sorted(records, key=lambda one: one.key))
+    )
+    assert not desk.place("a")
+    assert not desk.place("b")
+    first, second = desk.run("a"), desk.run("b")
+    assert (first.state, first.attempt) == (RunState.RUNNING, 1)
+    assert (second.state, second.attempt) == (RunState.FINISHING, 2)
+    desk.finish("b", RunState.FAILED)
+    assert desk.run("b").state is RunState.FAILED

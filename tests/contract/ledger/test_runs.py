@@ -1,0 +1,195 @@
+"""Runs: submitting one, changing one, and what is asked of it by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from contract.ledgers import (
+    Desk,
+    carry_out,
+    enter,
+    plan_of,
+    run_key,
+    step,
+    submit_step,
+    written,
+)
+from fleetform.agents.protocol.messages import JobRecord
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.decision import Finish
+from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.run import AttemptState, RunState
+
+
+def test_submission_writes_everything_at_once(ledger: Ledger) -> None:
+    """A submitted run has an attempt and a waiting job a node, and no place."""
+    carry_out(ledger, [submit_step("a", nodes=3), submit_step("b", depends_on={"runs": []})])
+    book = ledger.read_book()
+    first, second = book.runs.values()
+    assert (first.name, first.number, first.state) == ("a", 1, RunState.SUBMITTED)
+    attempt = book.attempts[first.uid]
+    assert (attempt.state, [job.key.rank for job in attempt.jobs]) == (
+        AttemptState.WAITING,
+        [0, 1, 2],
+    )
+    assert {job.state for job in attempt.jobs} == {JobState.WAITING}
+    assert second.state is RunState.PENDING or second.template.depends_on == ()
+    assert set(book.outcomes) == {"a", "b"}
+
+
+def test_resubmission_is_another_run(desk: Desk) -> None:
+    """The row of a finished run stays in the history; the resource points to the new one."""
+    desk.submit(submit_step("a"))
+    old = desk.run_to_end("a", exit_code=1)
+    desk.submit(submit_step("a", env={"A": "1"}))
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.uid != old
+    assert live.generation == 2
+    assert live.run is not None
+    assert live.run.state is RunState.SUBMITTED
+    both = desk.ledger.read_runs(["a"], earlier=True)
+    assert [history.run.uid for history in both] == [old, live.uid]
+    assert desk.ledger.read_book().outcomes["a"].state is RunState.SUBMITTED
+
+
+def test_resubmission_waits_for_the_earlier(desk: Desk) -> None:
+    """Two runs of one name are never placed at once: the later waits until the earlier is over."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", env={"A": "1"}))
+    assert desk.run("a").after_uid == earlier
+    assert not desk.place("a")
+    desk.ledger.commit_verdicts(
+        [(earlier, Finish(RunState.TERMINATED, "given-up", ""))], fence=desk.fence, now_ms=1
+    )
+    (job,) = desk.ledger.read_book().lingering
+    assert not desk.place("a")
+    desk.say(JobRecord(job.key, job.uid, job.gen, "", JobState.FINISHED, Cause.STOPPED))
+    assert desk.place("a")
+
+
+def test_waiting_run_is_changed_whole(desk: Desk) -> None:
+    """A run that waits takes on another document with another number of nodes."""
+    desk.submit(submit_step("a"))
+    before = desk.run("a")
+    document = {"type": "task", "commands": ["false"], "nodes": 2, "rerun": 3}
+    desk.submit(step("run.update", "a", **written(document)))
+    after = desk.run("a")
+    assert after.uid == before.uid
+    assert after.generation > before.generation
+    assert after.template.commands == ("false",)
+    assert len(desk.ledger.read_book().attempts[after.uid].jobs) == 2
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.run is not None
+    assert live.run.rerun_mark == 3
+
+
+def test_rerun_mark_never_falls(desk: Desk) -> None:
+    """The mark of `rerun:` is the highest that was ever applied."""
+    desk.submit(submit_step("a", rerun=5))
+    desk.submit(step("run.update", "a", **written({"type": "task", "commands": ["true"]})))
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.run is not None
+    assert live.run.rerun_mark == 5
+
+
+def test_running_run_takes_control_fields(desk: Desk) -> None:
+    """What does not change the execution changes in place while it runs."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    document = {"type": "task", "commands": ["true"], "priority": 9}
+    desk.submit(step("run.update", "a", **written(document)))
+    assert desk.run("a").template.priority == 9
+
+
+def test_execution_of_a_running_run_is_kept(desk: Desk) -> None:
+    """A run that was placed meanwhile keeps its execution, and its digest still differs."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    document = {"type": "task", "commands": ["false"]}
+    desk.submit(step("run.update", "a", **written(document)))
+    assert desk.run("a").template.commands == ("true",)
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.digest == submit_step("a").arguments["digest"]
+    assert any("has started" in event.message for event in desk.ledger.read_events(run="a"))
+
+
+def test_refused_step_is_told(desk: Desk) -> None:
+    """Whoever carries the plan out hears which steps were refused, each time it writes them."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a")
+    changed = written({"type": "task", "commands": ["false"]})
+    steps = [step("run.update", name, **changed) for name in ("a", "b")]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    outcomes = [StepOutcome(one.key) for one in steps]
+    for _ in range(2):
+        refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
+        assert refused == {
+            steps[0].key: "run a has started, so its execution was not changed",
+        }
+    resumed, _ = desk.ledger.unfinished_apply() or pytest.fail("the apply is lost")
+    assert resumed.done == {steps[1].key}
+
+
+def test_finished_run_is_marked_stale(desk: Desk) -> None:
+    """A finished run keeps what was executed; that it is out of date is written beside it."""
+    desk.submit(submit_step("a"))
+    desk.run_to_end("a")
+    document = {"type": "task", "commands": ["false"]}
+    desk.submit(step("run.update", "a", **written(document, stale=True)))
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.run is not None
+    assert live.run.stale
+    assert json.loads(live.document) == document
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.run.template.commands == ("true",)
+    assert history.execution_digest != live.execution_digest
+
+
+def test_archive_keeps_result_and_restore_finds_it(desk: Desk) -> None:
+    """A tombstone keeps uid, digests and result; the same document finds them again."""
+    desk.submit(submit_step("a"))
+    uid = desk.run_to_end("a")
+    desk.submit(step("run.archive", "a"))
+    row = desk.ledger.read_live().resources[run_key("a")]
+    assert (row.uid, row.archived) == (uid, True)
+    assert "a" not in desk.ledger.read_book().outcomes
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.archived
+    desk.submit(step("run.restore", "a", **submit_step("a").arguments))
+    row = desk.ledger.read_live().resources[run_key("a")]
+    assert (row.uid, row.archived, row.generation) == (uid, False, 3)
+    assert desk.ledger.read_book().outcomes["a"].state is RunState.DONE
+
+
+def test_stop_is_asked_once(desk: Desk) -> None:
+    """The first who asks for the end is remembered; a run that is asked is not placed."""
+    desk.submit(submit_step("a"))
+    desk.submit(step("run.stop", "a", cause="removed"))
+    assert desk.ledger.request_stop(["a"], who="bert", now_ms=1) == ("a",)
+    assert desk.run("a").stop_requested == "removed"
+    assert not desk.place("a")
+
+
+def test_stop_of_a_sweep_is_of_its_elements(desk: Desk) -> None:
+    """A sweep's name stands for all its elements that are not over."""
+    desk.submit(*(submit_step(f"s[{n}]", parent="s", element=str(n)) for n in range(3)))
+    desk.run_to_end("s[1]")
+    assert desk.ledger.request_stop(["s"], who="bert", now_ms=1) == ("s[0]", "s[2]")
+    assert desk.ledger.request_stop(["s[1]", "nobody"], who="bert", now_ms=1) == ()
+
+
+def test_rerun_by_request(desk: Desk) -> None:
+    """Finished runs run again with the same document; others and tombstones do not."""
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    old = desk.run_to_end("a", exit_code=1)
+    desk.run_to_end("c")
+    desk.submit(step("run.archive", "c"))
+    assert desk.ledger.request_rerun(["a", "b", "c"], who="bert", now_ms=5) == ("a",)
+    new = desk.run("a")
+    assert new.uid != old
+    assert (new.state, new.template.commands) == (RunState.SUBMITTED, ("true",))
+    assert desk.ledger.read_live().resources[run_key("a")].generation == 2

@@ -1,0 +1,146 @@
+"""Fleets and volumes: their rows follow what was carried out, and only that."""
+
+from __future__ import annotations
+
+from contract.ledgers import (
+    GIB,
+    Desk,
+    carry_out,
+    enter,
+    fleet_step,
+    plan_of,
+    step,
+    submit_step,
+    written,
+)
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.instance import InstanceState
+from fleetform.model.ports import Ledger, StepOutcome
+
+
+def test_fleet_gets_instances_with_its_intent(ledger: Ledger) -> None:
+    """Instances have rows and uids before anybody makes them, with what the fleet declares."""
+    declared = {"local": {"cpu": 4000, "memory": GIB}, "sharing": "blocks", "blocks": 4}
+    make = fleet_step("f", 2, **declared)
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    begun = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    live = ledger.read_live()
+    assert [(one.name, one.number, one.state, one.parts) for one in live.instances] == [
+        ("f-0", 0, InstanceState.PROVISIONING, 2),
+        ("f-1", 1, InstanceState.PROVISIONING, 2),
+    ]
+    first = live.instances[0]
+    assert (first.cpu_millicores, first.memory_bytes, first.sharing, first.blocks) == (
+        (4000, GIB, "blocks", 4)
+    )
+    assert first.declared == declared["local"]
+    assert live.resources[make.resource].uid == begun[make.key].resource_uid
+
+
+def test_shrunk_fleet_is_drained(two_hosts: Desk) -> None:
+    """The update of a fleet ends no work: who leaves takes no job more, and its jobs go on."""
+    desk = two_hosts
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a", desk.share(on=1))
+    desk.say(desk.record("a", JobState.RUNNING), on=1)
+    carry_out(desk.ledger, [fleet_step("local", 1, "fleet.update")])
+    leaving = desk.ledger.read_live().instances[1]
+    assert leaving.state is InstanceState.TERMINATING
+    assert not desk.place("b", desk.share(on=1))
+    desk.say(desk.record("a", JobState.FINISHED), on=1)
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[-1].jobs[0].cause is Cause.EXITED
+    assert not desk.ledger.read_book().allocations
+
+
+def test_retired_host_is_gone(two_hosts: Desk) -> None:
+    """A host that was let go is gone for good: its place is another instance's afterwards."""
+    desk, ledger = two_hosts, two_hosts.ledger
+    desk.submit(submit_step("a"))
+    desk.place("a", desk.share(on=1))
+    desk.say(desk.record("a", JobState.RUNNING), on=1)
+    carry_out(ledger, [fleet_step("local", 1, "fleet.update")])
+    ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
+    assert [one.number for one in ledger.read_live().instances] == [0]
+    (history,) = ledger.read_runs(["a"])
+    assert history.host_names[desk.instances[1]] == "local-1"
+    assert history.attempts[-1].jobs[0].cause is Cause.LOST
+    carry_out(ledger, [fleet_step("local", 2, "fleet.update")])
+    second = ledger.read_live().instances[1]
+    assert second.number == 1
+    assert second.uid not in desk.instances
+
+
+def test_leaving_host_is_taken_back(two_hosts: Desk) -> None:
+    """A fleet that grows again keeps the host that was leaving, which is then not retired."""
+    desk = two_hosts
+    carry_out(desk.ledger, [fleet_step("local", 1, "fleet.update")])
+    carry_out(desk.ledger, [fleet_step("local", 2, "fleet.update")])
+    desk.ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
+    back = desk.ledger.read_live().instances[1]
+    assert (back.uid, back.state) == (desk.instances[1], InstanceState.PROVISIONING)
+    desk.greet(back.uid)
+    assert desk.ledger.read_live().instances[1].state is InstanceState.READY
+
+
+def test_fleet_that_failed_is_planned_again(ledger: Ledger) -> None:
+    """A fleet that could not be made keeps its instances, and differs from what is declared."""
+    make = fleet_step("f")
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key, "no")], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
+    row = ledger.read_live().resources[make.resource]
+    assert (row.digest, row.document) == ("", "{}")
+    uid = ledger.read_live().instances[0].uid
+    carry_out(ledger, [fleet_step("f", 1, "fleet.update")])
+    assert ledger.read_live().instances[0].uid == uid
+    assert ledger.read_live().resources[make.resource].digest == make.arguments["digest"]
+
+
+def test_removed_fleet_loses_its_jobs(desk: Desk) -> None:
+    """Hosts that were released run nothing any more: that is proof for what ran there."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    carry_out(desk.ledger, [step("fleet.remove", "local")])
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[-1].jobs[0].cause is Cause.LOST
+    assert not desk.ledger.read_live().instances
+    assert not desk.ledger.read_book().allocations
+
+
+def test_volume_lives_and_is_forgotten(ledger: Ledger) -> None:
+    """A volume has a uid from its intent on, changes in place, and is gone when forgotten."""
+    document = {"type": "volume", "fleet": "f", "path": "data"}
+    make = step("volume.make", "v", **written(document, fleet="f", path="data"))
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    uid = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key].resource_uid
+    ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key)], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+    protect = written({**document, "protect": True}, fleet="f", path="data")
+    carry_out(ledger, [step("volume.update", "v", **protect)])
+    row = ledger.read_live().resources[make.resource]
+    assert (row.uid, row.generation, row.protected) == (uid, 2, True)
+    carry_out(ledger, [step("volume.forget", "v")])
+    assert not ledger.read_live().resources
+
+
+def test_book_says_where_volumes_lie(desk: Desk) -> None:
+    """A run that mounts a volume must go to its fleet: the whole book tells which that is."""
+    make = step("volume.make", "data", **written({"fleet": "local", "path": "d"}, type="volume"))
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [make]))
+    desk.ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    assert desk.ledger.read_book().volume_fleets == {}
+    desk.ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key)], now_ms=1)
+    assert desk.ledger.read_book().volume_fleets == {"data": "local"}
+    assert desk.ledger.read_book(()).volume_fleets == {}
+
+
+def test_volume_that_failed_leaves_no_row(ledger: Ledger) -> None:
+    """A volume that was never made is made by the next plan, and not replaced."""
+    make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key, "no")], now_ms=1)
+    assert not ledger.read_live().resources
