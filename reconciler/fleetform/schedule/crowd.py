@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from fleetform.model.run import Requirement
+from fleetform.schedule.claims import Loan
 from fleetform.schedule.demand import Demand, Take, measure
-from fleetform.schedule.holds import Loan
 from fleetform.schedule.space import Fleet, Space
 
 
@@ -88,7 +88,7 @@ class Option:
             take = self.takes.get(space.rack.number)
             if take is None or space.hold is None:
                 continue
-            loan = space.hold.lend(space, take, end_ms)
+            loan = space.hold.lend(space.order, space.free, take, end_ms)
             if loan is not None:
                 yield Pick(self.fleet, space, take, loan.gpus, loan)
 

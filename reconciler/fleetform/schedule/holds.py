@@ -20,44 +20,13 @@ An instance that is not ready is never held: a silent host would stop its whole 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fleetform.model.run import Run
+from fleetform.schedule.claims import Hold
 from fleetform.schedule.demand import Take
-from fleetform.schedule.space import Free, Held, Space, capacity
-
-
-@dataclass(slots=True)
-class Loan:
-    """GPUs on a held instance for a run from behind; `spare` is what it uses up, if anything."""
-
-    gpus: tuple[str, ...]
-    spare: Free | None
-
-
-@dataclass(slots=True)
-class Hold:
-    """
-    One run's claim on instances.
-
-    `at_ms` is when it can start at the latest, None when that is not known. `spares` are the
-    units beyond its need at that moment, by the order of the instance.
-    """
-
-    run: Run
-    at_ms: int | None
-    spares: dict[int, Free] = field(default_factory=dict)
-
-    def lend(self, space: Space, take: Take, end_ms: int | None) -> Loan | None:
-        """Say whether a run that ends by `end_ms` may have `take` of a held instance."""
-        if self.at_ms is not None and end_ms is not None and end_ms <= self.at_ms:
-            gpus = space.free.choose(take)
-            return None if gpus is None else Loan(gpus, None)
-        spare = self.spares.get(space.order)
-        if spare is None:
-            return None
-        gpus = _both(spare, space.free).choose(take)
-        return None if gpus is None else Loan(gpus, spare)
+from fleetform.schedule.space import Space
+from fleetform.schedule.units import Free, Held, capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +125,4 @@ def _lack(free: Free, take: Take) -> tuple[int, int, int, int]:
         max(0, take.cpu_millicores - free.cpu_millicores),
         max(0, take.memory_bytes - free.memory_bytes),
         max(0, take.disk_bytes - free.disk_bytes),
-    )
-
-
-def _both(one: Free, other: Free) -> Free:
-    return Free(
-        min(one.cpu_millicores, other.cpu_millicores),
-        min(one.memory_bytes, other.memory_bytes),
-        min(one.disk_bytes, other.disk_bytes),
-        [gpu for gpu in one.gpus if gpu in other.gpus],
-        min(one.blocks, other.blocks),
     )

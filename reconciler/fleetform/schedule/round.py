@@ -16,9 +16,10 @@ from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
+from fleetform.schedule.claims import Hold
 from fleetform.schedule.crowd import Crowd, Pick, make_crowd
 from fleetform.schedule.dependencies import Dependencies
-from fleetform.schedule.holds import Hold, choose_hold
+from fleetform.schedule.holds import choose_hold
 from fleetform.schedule.policies import Policies
 from fleetform.schedule.queue import Queue, end_after
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
