@@ -9,9 +9,10 @@ somebody killed it, is started again and finds its jobs in there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fleetform.agents.client.bundle import make_bundle
@@ -51,12 +52,13 @@ class LocalHosts:
 
     async def ensure(self, request: InstanceRequest) -> None:
         folder = self._folder(request.name)
-        folder.claim(
-            uid=request.uid,
-            name=request.name,
-            fleet=request.fleet,
-            environment_uid=self._environment_uid,
-        )
+        with _machine_trouble(request.name):
+            folder.claim(
+                uid=request.uid,
+                name=request.name,
+                fleet=request.fleet,
+                environment_uid=self._environment_uid,
+            )
         await self._start(folder)
 
     async def connect(
@@ -67,9 +69,14 @@ class LocalHosts:
         )
         folder = self._folder(request.name)
         session = await self._open(folder, hello)
-        # Before any job is given to it: a lost ledger and an older one are recognised by this.
-        folder.note_owner(Owner(identity.ledger_id, identity.epoch, identity.fence))
-        return SessionHost(request.name, session, _seen(request, session, cursor))
+        try:
+            # Before any job is given to it: a lost ledger and an older one are recognised by this.
+            with _machine_trouble(request.name):
+                folder.note_owner(Owner(identity.ledger_id, identity.epoch, identity.fence))
+            return SessionHost(request.name, session, _seen(request, session, cursor))
+        except BaseException:
+            await session.close()
+            raise
 
     async def release(self, request: InstanceRequest) -> None:
         folder = self._folder(request.name)
@@ -78,7 +85,8 @@ class LocalHosts:
                 return  # Another's, of the same name: ours is gone already.
             await self._start(folder)
             await self._end_jobs(folder)
-        await asyncio.to_thread(folder.remove)
+        with _machine_trouble(request.name):
+            await asyncio.to_thread(folder.remove)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return [
@@ -125,7 +133,8 @@ class LocalHosts:
         return Folder(self._hosts / self._environment_uid / name)
 
     async def _start(self, folder: Folder) -> None:
-        archive = make_bundle(self._state_home / "agent")
+        with _machine_trouble(folder.path.name):
+            archive = make_bundle(self._state_home / "agent")
         await daemon.start(folder, archive, idle_exit_seconds=self._idle_exit_seconds)
 
     async def _open(self, folder: Folder, hello: Hello) -> Session:
@@ -167,6 +176,20 @@ class LocalHosts:
             # Our note is older than what the agent knows: we died between the two.
             hello = dataclasses.replace(hello, ledger_id=refusal.ledger_id, epoch=refusal.epoch)
             return await self._open(folder, hello)
+
+
+@contextlib.contextmanager
+def _machine_trouble(name: str) -> Iterator[None]:
+    """Raise what this machine's file system refuses as an error of the contract."""
+    try:
+        yield
+    except OSError as error:
+        # A disk is given space again, and a file that cannot be removed is let go in the end.
+        place = f" ({error.filename})" if error.filename else ""
+        raise TemporaryError(
+            f"instance {name}: this machine refuses: {error.strerror or error}{place}",
+            delay_seconds=10.0,
+        ) from error
 
 
 async def _silence(name: str, session: Session) -> None:
