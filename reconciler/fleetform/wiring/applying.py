@@ -49,6 +49,9 @@ OUTPUT_GRACE_MS = 3000
 SETTLED = FINAL | {RunState.UNKNOWN}
 """What an apply does not wait for: over, or waiting for evidence that may never come."""
 
+SILENCE_MS = 10_000
+"""How long a run must be unknown to count as settled: an agent that restarts is back before."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
@@ -141,6 +144,7 @@ class _Apply:
         self._progress = progress
         self._names = waited_for(plan)
         self._over_since_ms: int | None = None
+        self._unknown_since_ms: int | None = None
 
     async def finish(self) -> ApplyResult:
         with contextlib.closing(WriterGate()) as gate:
@@ -184,11 +188,9 @@ class _Apply:
             return True
         assert manager.runs is not None
         mirror = manager.runs.mirror
-        for name in self._names:
-            state = mirror.state_of(name)
-            if state is not None and state not in SETTLED:
-                self._over_since_ms = None
-                return False
+        if not self._are_settled([mirror.state_of(name) for name in self._names]):
+            self._over_since_ms = None
+            return False
         now = SystemClock().now_ms()
         if self._over_since_ms is None:
             self._over_since_ms = now
@@ -206,7 +208,8 @@ class _Apply:
         seen: dict[str, RunState] = {}
         serial = -1
         while self._workspace.manager() is not None:
-            if (now := await gate(self._ledger.serial)) != serial:
+            # Silence writes nothing: that it has become long is seen by the clock alone.
+            if (now := await gate(self._ledger.serial)) != serial or self._is_long_unknown():
                 serial = now
                 await self._show(gate, seen)
                 if await self._is_over(gate):
@@ -231,10 +234,23 @@ class _Apply:
         if self._detach:
             return True
         book = await gate(self._ledger.read_book)
-        return all(
-            name not in book.outcomes or book.outcomes[name].state in SETTLED
-            for name in self._names
-        )
+        outcomes = [book.outcomes.get(name) for name in self._names]
+        return self._are_settled([outcome.state if outcome else None for outcome in outcomes])
+
+    def _are_settled(self, states: Sequence[RunState | None]) -> bool:
+        """Tell whether these runs are over, or have been unknown for long; None is over."""
+        if any(state is not None and state not in SETTLED for state in states):
+            self._unknown_since_ms = None
+            return False
+        if RunState.UNKNOWN not in states:
+            return True
+        if self._unknown_since_ms is None:
+            self._unknown_since_ms = SystemClock().boot_ms()
+        return self._is_long_unknown()
+
+    def _is_long_unknown(self) -> bool:
+        since = self._unknown_since_ms
+        return since is not None and SystemClock().boot_ms() - since >= SILENCE_MS
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -285,13 +301,17 @@ def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
 def exit_code(
     plan: Plan, failures: Sequence[str], runs: Sequence[RunHistory], *, detached: bool
 ) -> int:
-    """Choose by the table: 1 a step failed, 3 something is held, 4 a run failed, 0 all is well."""
+    """
+    Choose by the table: 1 a step failed, 3 something is held, 4 a run failed, 0 all is well.
+
+    A run of which nobody knows whether it goes on has not succeeded.
+    """
     if failures:
         return 1
     if plan.held:
         return 3
     ended_badly = any(
-        run.run.state in FINAL
+        run.run.state in SETTLED
         and run.run.state is not RunState.DONE
         and not run.archived
         and run.run.template.wanted != "stopped"
