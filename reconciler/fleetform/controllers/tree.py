@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fleetform.model.plan import Plan
-from fleetform.model.ports import Progress, StalePlan
+from fleetform.model.ports import LedgerUnavailable, Progress, StalePlan
 
 LOOK_SECONDS = 0.5
 """How late an edit is seen; a look is one `stat` a file."""
@@ -25,6 +25,10 @@ STAYS = "what was applied last stays in force"
 
 RETRY_SECONDS = 1.0
 """After a plan that went stale between planning and acceptance."""
+
+
+class NotNow(Exception):
+    """A plan cannot be entered as things are; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class TreeKeeper:
     The loop of `serve`.
 
     `look` names the tree's present content cheaply, or says why it cannot be read; `make_plan`
-    loads and plans it; `accept` enters a plan. All three are given by `wiring`.
+    loads and plans it; `accept` enters a plan or raises `NotNow`. All three are given by `wiring`.
     """
 
     look: Callable[[], Look]
@@ -70,9 +74,9 @@ class TreeKeeper:
                 seen = None
             elif look.content != seen or loop.time() >= next_look:
                 planned = await self.make_plan()
-                told = self._tell(told, planned.notices)
-                settled = await self._reconcile(planned.plan)
-                seen = look.content if settled else None
+                obstacle = await self._reconcile(planned.plan)
+                told = self._tell(told, (*planned.notices, *obstacle))
+                seen = None if obstacle else look.content
                 next_look = loop.time() + RESYNC_SECONDS
             await asyncio.sleep(LOOK_SECONDS if seen is not None else RETRY_SECONDS)
 
@@ -83,12 +87,14 @@ class TreeKeeper:
                 self.progress.notice(notice)
         return notices
 
-    async def _reconcile(self, plan: Plan | None) -> bool:
+    async def _reconcile(self, plan: Plan | None) -> tuple[str, ...]:
+        """Enter a plan; returns why it could not be, and nothing where all is well."""
         if plan is None or plan.is_empty:
-            return True
+            return ()
         try:
             await self.accept(plan)
         except StalePlan as stale:
-            self.progress.notice(f"planning again, because something moved: {stale}")
-            return False
-        return True
+            return (f"planning again, because something moved: {stale}",)
+        except (NotNow, LedgerUnavailable) as problem:
+            return (f"planning again in a moment: {problem}",)
+        return ()

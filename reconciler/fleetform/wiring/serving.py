@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.nursery import Nursery
-from fleetform.controllers.tree import STAYS, Look, Planned, TreeKeeper
+from fleetform.controllers.tree import STAYS, Look, NotNow, Planned, TreeKeeper
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.plan.file import dump
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 WHO = "serve"
+
+STOP_SECONDS = 5.0
+"""How long what is under way may take after a signal; the next manager takes up what is cut off."""
 
 
 async def serve(
@@ -93,7 +96,11 @@ async def _serve(
             looked.set()
 
     async def accept(plan: Plan) -> None:
-        freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+        try:
+            freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+        except Problem as problem:
+            # A file was edited since, or the disk is full: neither ends the manager.
+            raise NotNow(problem.message) from problem
         body = dump(plan)
         now = SystemClock().now_ms()
         await gate(lambda: ledger.accept(plan, body, who=WHO, now_ms=now))
@@ -116,7 +123,23 @@ async def _serve(
         if listen is not None:
             nursery.start(_answer(workspace, listen, progress), name="api")
         progress.notice(f"serving {workspace.environment.name} from {workspace.root}")
-        await nursery.run(manager.run(finished))
+        await nursery.run(_until_stopped(manager.run(finished), stopped))
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event) -> None:
+    """Run `work` to its end, which is forced a while after `stopped`: its ledger may be full."""
+    working = asyncio.ensure_future(work)
+    signalled = asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((working, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            await asyncio.wait((working,), timeout=STOP_SECONDS)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        signalled.cancel()
+        await asyncio.gather(working, signalled, return_exceptions=True)
 
 
 async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:

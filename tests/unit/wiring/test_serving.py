@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fleetform.wiring import serving
+
+
+def test_a_signal_ends_what_does_not_end_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that waits for a full disk asks nobody whether it is done."""
+    monkeypatch.setattr(serving, "STOP_SECONDS", 0.05)
+    ended: list[str] = []
+
+    async def stuck() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("stuck")
+
+    async def story() -> None:
+        stopped = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, stopped.set)
+        await asyncio.wait_for(serving._until_stopped(stuck(), stopped), 10)
+
+    asyncio.run(story())
+    assert ended == ["stuck"]
+
+
+def test_what_fails_is_heard_of() -> None:
+    """Only a manager that was told to stop ends in silence."""
+
+    async def broken() -> None:
+        raise ValueError("broken")
+
+    async def story() -> None:
+        await serving._until_stopped(broken(), asyncio.Event())
+
+    with pytest.raises(ValueError, match="broken"):
+        asyncio.run(story())
