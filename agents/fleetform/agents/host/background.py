@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from fleetform.agents.host.ownlog import OwnLog
+
 Report = Callable[[str], None]
 """Says in one line how it went, once; empty: all is well."""
 
@@ -63,12 +65,13 @@ def _report(descriptor: int, line: str) -> None:
 
 
 def redirect(path: str | None) -> None:
-    """Give this process no input, and with `path` a file in place of its outputs."""
+    """Give this process, and those forked from it, no input, and with `path` a bounded log."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
     if path is not None:
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
+        log = OwnLog(path)
+        # What the interpreter itself says when it dies does not go through `sys.stderr`.
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        sys.stdout = sys.stderr = log

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _IDLE_EXIT_SECONDS = 600
 """A local environment nobody works on leaves no process behind; starting anew takes 0.2 s."""
 
-_LOG_BYTES_MAX = 4 << 20
-
 _OTHER_SECONDS = 10.0
 """How long to wait for an agent that holds the lock and does not listen yet."""
 
@@ -137,7 +135,6 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
         say(_TAKEN)
         return
     _write_pid()
-    _shorten_log()
     background.redirect(log)
     channel, hello = _fork_spawner(lock)
 
@@ -169,14 +166,6 @@ def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:
 def _write_pid() -> None:
     with open(layout.AGENT_PID, "w", encoding="ascii") as file:
         file.write(f"{os.getpid()}\n")
-
-
-def _shorten_log() -> None:
-    try:
-        if os.stat(layout.AGENT_LOG).st_size > _LOG_BYTES_MAX:
-            os.replace(layout.AGENT_LOG, f"{layout.AGENT_LOG}.1")
-    except OSError:
-        pass  # There is none yet.
 
 
 def _fail(message: str) -> int:
