@@ -25,6 +25,9 @@ RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
 """A host that is silent costs one try each 10 s: news of its return is that late at most."""
 
+STEADY_MS = 1000
+"""A session that lasted so long was a good one: the next is opened without a pause."""
+
 REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
@@ -46,7 +49,7 @@ class Session:
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
     generation: int = 0
-    """Counts hellos, so that a call of an older session is known as such."""
+    """Number of its hello, never used twice: a call of an older session is known as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class HostSessions:
         self._nursery = nursery
         self.wake = wake
         self._sessions: dict[str, Session] = {}
+        self._hellos = 0
         self._addresses: dict[str, LogAddress] = {}
         self.touched: dict[str, None] = {}
         """Uids of runs whose jobs moved since the last round, in order."""
@@ -206,8 +210,13 @@ class HostSessions:
         while True:
             try:
                 host = await self._greet(session)
-                delay = RECONNECT_FIRST_SECONDS
-                await self._listen(session, host)
+                greeted_ms = self._clock.boot_ms()
+                try:
+                    await self._listen(session, host)
+                finally:
+                    # One that is lost as soon as it is there is no better than none.
+                    if self._clock.boot_ms() - greeted_ms >= STEADY_MS:
+                        delay = RECONNECT_FIRST_SECONDS
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
                 problem = str(refusal)
@@ -256,7 +265,8 @@ class HostSessions:
             moved = (*moved, *more)
         session.cursor = seen.cursor
         session.host = host
-        session.generation += 1
+        self._hellos += 1
+        session.generation = self._hellos
         session.problem = ""
         self.instances_changed = True
         self.greeted[session.instance.uid] = None

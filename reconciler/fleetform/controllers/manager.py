@@ -158,7 +158,11 @@ class Manager:
             under_way = self._applying or self._look_for_plans or world.departures.is_busy
             if not under_way and finished(self):
                 return
-            await self._rest(runs)
+            try:
+                await self._rest(runs)
+            except LedgerUnavailable:
+                # The round meets the same, says so, and waits.
+                self._look_for_plans = True
 
     async def _rest(self, runs: RunController) -> None:
         """Wait for news, for another process's commit, or for the next time that is due."""
@@ -182,8 +186,13 @@ class Manager:
     async def _start_plan(self, runs: RunController, world: ManagedWorld, nursery: Nursery) -> None:
         if self._applying or not self._look_for_plans:
             return
+        # Before the look, so that what comes in meanwhile is looked at as well.
         self._look_for_plans = False
-        found = await self._gate(self._ledger.unfinished_apply)
+        try:
+            found = await self._gate(self._ledger.unfinished_apply)
+        except LedgerUnavailable:
+            self._look_for_plans = True
+            raise
         if found is None:
             return
         accepted, body = found

@@ -22,7 +22,14 @@ from fleetform.controllers.suspects import Suspects
 from fleetform.lifecycle import advance
 from fleetform.model.decision import Decisions, Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
-from fleetform.model.ports import BlobStore, Clock, Gate, Ledger, Progress
+from fleetform.model.ports import (
+    BlobStore,
+    Clock,
+    Gate,
+    Ledger,
+    LedgerUnavailable,
+    Progress,
+)
 from fleetform.model.run import FINAL, AttemptState, Run, RunState, RunUid
 from fleetform.schedule import Policies, queue_from_book, schedule
 
@@ -142,21 +149,29 @@ class RunController:
 
     async def _write_said(self) -> None:
         """Write down what hosts answered to what was sent."""
-        for instance_uid, record in self._sender.take_answers():
+        answers = list(self._sender.take_answers())
+        while answers:
+            instance_uid, record = answers[0]
             session = self._hosts.session(instance_uid)
             if session is not None:
                 session.records[record.key] = record
-            moved = await self._gate(
-                partial(
-                    self._ledger.commit_records,
-                    instance_uid,
-                    [record],
-                    None,
-                    snapshot=False,
-                    fence=self._fence,
-                    now_ms=self._clock.now_ms(),
+            try:
+                moved = await self._gate(
+                    partial(
+                        self._ledger.commit_records,
+                        instance_uid,
+                        [record],
+                        None,
+                        snapshot=False,
+                        fence=self._fence,
+                        now_ms=self._clock.now_ms(),
+                    )
                 )
-            )
+            except LedgerUnavailable:
+                # A host is not asked again for what it has answered.
+                self._sender.give_back(answers)
+                raise
+            del answers[0]
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in moved))
         if keys := self._sender.take_forgotten():
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in keys))

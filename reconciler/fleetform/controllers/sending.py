@@ -66,6 +66,10 @@ class Sender:
         answers, self._answers = self._answers, []
         return answers
 
+    def give_back(self, answers: Sequence[tuple[str, JobRecord]]) -> None:
+        """Keep answers that could not be written down for the next round."""
+        self._answers[:0] = answers
+
     def take_forgotten(self) -> Sequence[JobKey]:
         """Return the jobs that hosts have forgotten since; each once."""
         keys, self._forgotten = self._forgotten, []

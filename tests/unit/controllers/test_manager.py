@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fleetform.agents.protocol.states import Cause
+from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.run import RunState
+from fleetform.simulate.scenario import make_desired
+from unit.controllers.rig import Rig, pool, task
+
+
+def fail_once(rig: Rig, name: str, *, when: Any = lambda *_: True) -> list[str]:
+    """Let the ledger refuse the next matching call of `name`; returns what it has refused."""
+    real = getattr(rig.ledger, name)
+    refused: list[str] = []
+
+    def call(*args: Any, **more: Any) -> Any:
+        if not refused and when(*args):
+            refused.append(name)
+            raise LedgerUnavailable("the disk is full")
+        return real(*args, **more)
+
+    setattr(rig.ledger, name, call)
+    return refused
+
+
+def test_an_answer_that_cannot_be_written_is_written_later() -> None:
+    """A host that has refused a job is not asked again: its answer must not be lost."""
+    rig = Rig({"one": 1})
+    rig.faults.prepare_seconds = 100.0
+    # What comes as an answer, and not as news, has no cursor.
+    refused = fail_once(rig, "commit_records", when=lambda *args: args[2] is None)
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {"one": task()}))
+        await rig.until(lambda: rig.state("one") is RunState.PREPARING)
+        assert rig.lives.manager is not None
+        runs = rig.lives.manager.runs
+        assert runs is not None
+        (job,) = runs.mirror.all_jobs()
+        (session,) = runs._hosts._sessions.values()
+        runs._sender._take_refusal(session, job, "a file of it has changed")
+        rig.faults.prepare_seconds = 0.1
+        await rig.until(lambda: Cause.PREPARE_FAILED in rig.causes("one"))
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+        # Far less than the ten minutes after which a host that prepares is given up.
+        assert asyncio.get_running_loop().time() < 120
+
+    rig.play(story())
+    assert refused
+    assert not rig.judge.violations
+
+
+def test_a_plan_that_cannot_be_read_is_looked_for_again() -> None:
+    """A ledger that is away for a moment does not leave an accepted plan lying."""
+    rig = Rig({})
+    refused = fail_once(rig, "unfinished_apply")
+
+    async def story() -> None:
+        await rig.until(lambda: bool(refused))
+        assert rig.lives.manager is not None
+        assert rig.lives.manager._look_for_plans
+        await rig.apply(make_desired(pool(1), {}))
+
+    rig.play(story())
+
+
+def test_no_two_hellos_have_the_same_number() -> None:
+    """What was lost with the session before a fleet's change is sent again in the next one."""
+    rig = Rig({})
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        assert rig.lives.manager is not None
+        assert rig.lives.manager.runs is not None
+        hosts = rig.lives.manager.runs._hosts
+        (before,) = hosts._sessions.values()
+        await hosts._drop(before)
+        await hosts.reach(before.instance)
+        (after,) = hosts._sessions.values()
+        assert after is not before
+        assert after.generation > before.generation
+
+    rig.play(story())
