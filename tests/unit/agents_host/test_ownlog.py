@@ -92,6 +92,6 @@ def test_endless_tracebacks_of_two_processes(tmp_path):
     assert done.returncode == 0
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert len(sizes) == 2
-    # A write that finds the other process turning the log over goes through as it is.
-    assert max(sizes) < (8 << 20) + (1 << 20)
+    # Two may find room for one line at the same time.
+    assert max(sizes) < (8 << 20) + (1 << 16)
     assert sum(sizes) > 8 << 20

@@ -8,6 +8,7 @@ content is copied to one backup and the file is cut to nothing: who appends goes
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import os
@@ -41,29 +42,36 @@ class OwnLog(io.TextIOBase):
         # One write may be larger than all: the end of a traceback is what says the error.
         data = text.encode("utf-8", "backslashreplace")[-self._bytes_max :]
         try:
-            if os.fstat(self._file).st_size + len(data) > self._bytes_max:
-                self._turn_over(len(data))
-            os.write(self._file, data)
+            if self._has_room(len(data)) or self._turn_over(len(data)):
+                os.write(self._file, data)
         except OSError:
             pass  # A full disk: an agent goes on without its log.
         return len(text)
 
-    def _turn_over(self, coming: int) -> None:
+    def _has_room(self, coming: int) -> bool:
+        return os.fstat(self._file).st_size + coming <= self._bytes_max
+
+    def _turn_over(self, coming: int) -> bool:
+        """Make room; says whether there is some."""
         try:
             # Between processes, unlike flock on a file that was opened before the fork.
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return  # Another one does it now.
+            # Another one does it now. Waiting for it could be long, if it was stopped, and going
+            # on would have no bound: this line is lost, as in a flood any may be.
+            return False
         try:
-            size = os.fstat(self._file).st_size
-            if size + coming <= self._bytes_max:
-                return  # Another one has done it.
-            try:
-                self._copy(size)
-            finally:
-                os.ftruncate(self._file, 0)
+            if not self._has_room(coming):
+                self._empty()
+            return True
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def _empty(self) -> None:
+        # The bound is worth more than the backup.
+        with contextlib.suppress(OSError):
+            self._copy(os.fstat(self._file).st_size)
+        os.ftruncate(self._file, 0)
 
     def _copy(self, size: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
