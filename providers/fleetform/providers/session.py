@@ -24,6 +24,7 @@ from fleetform.providers.contract.errors import (
     OwnedElsewhere,
     PermanentError,
     ProviderError,
+    RefusedForNow,
     TemporaryError,
 )
 from fleetform.providers.contract.observed import HostSeen
@@ -119,7 +120,7 @@ def _rejected(message: str, error: HelloRejected) -> ProviderError:
 def _refused(message: str, error: RequestRefused) -> ProviderError:
     # A disk may be given space again, and an I/O error may have been the last.
     if error.reply.code in {"no_space", "io", "busy"}:
-        return TemporaryError(message, delay_seconds=10.0)
+        return RefusedForNow(message, delay_seconds=10.0)
     return PermanentError(message)
 
 

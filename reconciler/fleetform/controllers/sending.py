@@ -23,7 +23,7 @@ from fleetform.lifecycle import Due, due, job_request
 from fleetform.model.instance import Instance
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import Attempt, Job, Run, RunUid
-from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.providers.contract.errors import PermanentError, ProviderError, RefusedForNow
 from fleetform.providers.contract.hosts import Host
 
 
@@ -164,7 +164,7 @@ class Sender:
         request = job_request(run, attempt, job, peers, await self._paths(run))
         try:
             await self._send_blobs(session, host, [entry.sha256 for entry in request.files])
-        except PermanentError as problem:
+        except (PermanentError, RefusedForNow) as problem:
             self._take_refusal(session, job, str(problem))
             return
         reply = await host.prepare(request)

@@ -6,6 +6,7 @@ from typing import Any
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
+from fleetform.providers.contract.errors import RefusedForNow
 from fleetform.simulate.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
@@ -83,3 +84,26 @@ def test_no_two_hellos_have_the_same_number() -> None:
         assert after.generation > before.generation
 
     rig.play(story())
+
+
+def test_a_host_without_space_for_a_file_refuses_the_job() -> None:
+    """The connection stands, so nobody would send the job again: it is placed anew at once."""
+    rig = Rig({"one": 1})
+
+    async def no_space(*_: object) -> None:
+        raise RefusedForNow("no space left on the host")
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        assert rig.lives.manager is not None
+        assert rig.lives.manager.runs is not None
+        sender: Any = rig.lives.manager.runs._sender
+        real, sender._send_blobs = sender._send_blobs, no_space
+        await rig.apply(make_desired(pool(1), {"one": task()}))
+        await rig.until(lambda: Cause.PREPARE_FAILED in rig.causes("one"))
+        sender._send_blobs = real
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+        assert asyncio.get_running_loop().time() < 120
+
+    rig.play(story())
+    assert not rig.judge.violations

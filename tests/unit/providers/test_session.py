@@ -11,6 +11,7 @@ from fleetform.providers.contract.errors import (
     OwnedElsewhere,
     PermanentError,
     ProviderError,
+    RefusedForNow,
     TemporaryError,
 )
 from fleetform.providers.session import _TABLE, translated
@@ -29,7 +30,7 @@ def refused(code: str) -> errors.RequestRefused:
         (errors.HelloRejected(Rejected("old_epoch", "newer")), OwnedElsewhere),
         (errors.HelloRejected(Rejected("old_fence", "newer")), PermanentError),
         (errors.HelloRejected(Rejected("protocol", "2")), PermanentError),
-        (refused("no_space"), TemporaryError),
+        (refused("no_space"), RefusedForNow),
         (refused("invalid"), PermanentError),
         (errors.ContentChanged("changed"), PermanentError),
         (FrameError("too long"), PermanentError),

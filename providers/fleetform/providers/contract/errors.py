@@ -3,6 +3,7 @@ Failures of the world, split by what the caller does next.
 
     ProviderError
     ├── TemporaryError      try again after `delay_seconds`
+    │   └── RefusedForNow   the host itself says no; the connection stands
     └── PermanentError      trying again does not help; a person must change something
         └── OwnedElsewhere  the host belongs to another environment, which is named
 """
@@ -20,6 +21,10 @@ class TemporaryError(ProviderError):
     def __init__(self, message: str, *, delay_seconds: float = 1.0) -> None:
         super().__init__(message)
         self.delay_seconds = delay_seconds
+
+
+class RefusedForNow(TemporaryError):
+    """A full disk, for instance: no reconnect follows after which rows are compared anew."""
 
 
 class PermanentError(ProviderError):
