@@ -376,7 +376,9 @@ class HostSessions:
                 )
             )
         except LedgerUnavailable:
-            return  # Written with the next news; nothing is decided by it.
+            # Not written down: the next failure is news again, and tries once more.
+            session.problem = ""
+            return
         self.wake()
 
     def _fail_waiters(self, session: Session, problem: ProviderError) -> None:

@@ -196,9 +196,23 @@ class Manager:
         if found is None:
             return
         accepted, body = found
+        try:
+            plan = self._load_plan(body)
+        except ValueError as problem:
+            await self._refuse_plan(accepted, f"its plan cannot be read by this release: {problem}")
+            return
         self._applying = accepted.apply_uid
-        plan = self._load_plan(body)
         nursery.start(self._carry_out(accepted, plan, runs, world), name="apply")
+
+    async def _refuse_plan(self, accepted: Accepted, why: str) -> None:
+        """End an apply that nobody here can carry out, or it would keep every manager from work."""
+        self._progress.notice(why)
+        await self._gate(
+            lambda: self._ledger.finish_apply(
+                accepted.apply_uid, state="failed", summary=why, now_ms=self._clock.now_ms()
+            )
+        )
+        self._look_for_plans = True
 
     async def _carry_out(
         self, accepted: Accepted, plan: Plan, runs: RunController, world: ManagedWorld

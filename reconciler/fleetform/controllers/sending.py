@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from fleetform.agents.protocol.frames import read_value
+from fleetform.agents.protocol.frames import FrameError, read_value
 from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
@@ -245,7 +245,11 @@ class Sender:
         known = reply.body.get("record")
         if known is None:
             return False
-        self._take_answer(session, read_value(JobRecord, known))
+        try:
+            self._take_answer(session, read_value(JobRecord, known))
+        except FrameError as problem:
+            # An agent of another release: what it means is not known, so nothing follows from it.
+            self._progress.notice(f"host {session.instance.name}: {problem}")
         return True
 
     def _take_refusal(self, session: Session, job: Job, message: str) -> None:
