@@ -77,8 +77,6 @@ class Manager:
         self._applying: str = ""
         self._look_for_plans = True
         self._serial: int | None = None
-        self.outcomes: dict[str, Outcome] = {}
-        """What became of the plans that this process carried out, by apply uid."""
         self.runs: RunController | None = None
 
     def wake(self) -> None:
@@ -235,7 +233,6 @@ class Manager:
                     now_ms=self._clock.now_ms(),
                 )
             )
-            self.outcomes[accepted.apply_uid] = outcome
         except LedgerUnavailable as problem:
             # What was done stays an open operation; the next look asks for it again.
             self._progress.notice(f"the plan waits for the ledger: {problem}")

@@ -20,7 +20,7 @@ from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.suspects import Suspects
 from fleetform.lifecycle import advance
-from fleetform.model.decision import Decisions, Finish, Next, Requeue, Wait
+from fleetform.model.decision import Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import (
     BlobStore,
@@ -62,7 +62,6 @@ class RunController:
         fence: int,
     ) -> None:
         self.mirror = Mirror()
-        self.decisions = Decisions()
         self._ledger = ledger
         self._gate = gate
         self._hosts = hosts
@@ -194,7 +193,11 @@ class RunController:
                 run = replace(old, state=state) if state in FINAL and state is not None else None
             if run is None or self._shown.get(uid) is run.state:
                 continue
-            self._shown[uid] = run.state
+            if run.state in FINAL:
+                # Nothing comes after it; `serve` sees too many runs to remember each.
+                self._shown.pop(uid, None)
+            else:
+                self._shown[uid] = run.state
             self._progress.run_changed(run, run.message)
 
     # -- deciding ---------------------------------------------------------------------------------
@@ -256,7 +259,6 @@ class RunController:
             Policies(),
             now_ms=now,
         )
-        self.decisions = decisions
         self.next_at_ms = decisions.next_at_ms
         ends: list[tuple[RunUid, Next]] = [
             (
