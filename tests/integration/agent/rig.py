@@ -179,10 +179,20 @@ async def dial(agent: Agent, **fields: Any) -> Session:
     return await open_session(reader, writer, hello)
 
 
+def uid(name: str) -> str:
+    """
+    Name a job as nobody else on this machine does.
+
+    An agent ends all that bears the uid of a job whose supervisor is dead, so two tests that run
+    at once and name their jobs alike would end each other's.
+    """
+    return f"job-{name}-{os.getpid()}"
+
+
 def job(name: str, *commands: str, **fields: Any) -> StartJob:
     """Describe a job that starts at once; its uid and its run are named after it."""
     values: dict[str, Any] = {
-        "job_uid": f"job-{name}",
+        "job_uid": uid(name),
         "key": JobKey(name, 1, 0),
         "gen": 1,
         "boot_id": identity.boot_id(os.environ),

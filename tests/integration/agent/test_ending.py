@@ -11,7 +11,7 @@ import pytest
 
 from fleetform.agents.host import limits
 from fleetform.agents.protocol.states import Cause, JobState
-from integration.agent.rig import Agent, await_true, is_alive, job, managing
+from integration.agent.rig import Agent, await_true, is_alive, job, managing, uid
 
 PYTHON = sys.executable
 
@@ -30,7 +30,7 @@ def test_max_duration(agent: Agent) -> None:
             assert record.cause is Cause.MAX_DURATION
             assert record.exit_code is None
             assert 0.9 < time.monotonic() - began < 5
-            assert manager.output("job-a").startswith(b"on\n")
+            assert manager.output(uid("a")).startswith(b"on\n")
 
     asyncio.run(go())
 
@@ -44,14 +44,14 @@ def test_stop_of_the_stubborn(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", escaped, f"{child} &", "wait", stop_grace_seconds=1)
             await manager.session.prepare(spec)
-            await manager.until(lambda: len(manager.output("job-a").split()) == 3)
-            pids = [int(word) for word in manager.output("job-a").split() if word.isdigit()]
+            await manager.until(lambda: len(manager.output(uid("a")).split()) == 3)
+            pids = [int(word) for word in manager.output(uid("a")).split() if word.isdigit()]
             assert all(map(is_alive, pids))
             reply = await manager.session.stop(
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=None
             )
             assert reply.ok
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
             assert record.gen == 2
             assert not any(map(is_alive, pids))
@@ -66,13 +66,13 @@ def test_stop_is_gentle_first(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "trap 'echo goodbye; exit 0' TERM", "echo ready", "sleep 60 & wait")
             await manager.session.prepare(spec)
-            await manager.until(lambda: b"ready" in manager.output("job-a"))
+            await manager.until(lambda: b"ready" in manager.output(uid("a")))
             await manager.session.stop(
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=30
             )
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
-            assert manager.output("job-a") == b"ready\ngoodbye\n"
+            assert manager.output(uid("a")) == b"ready\ngoodbye\n"
 
     asyncio.run(go())
 
@@ -96,13 +96,13 @@ def test_checkpoint_goes_to_who_catches_it(agent: Agent) -> None:
                 checkpoint_lead_seconds=1,
             )
             await manager.session.prepare(spec)
-            await manager.until(lambda: b"ready" in manager.output("job-a"))
+            await manager.until(lambda: b"ready" in manager.output(uid("a")))
             began = time.monotonic()
             await manager.session.stop(
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=None
             )
-            await manager.until(lambda: b"saved" in manager.output("job-a"))
-            record = await manager.record("job-a")
+            await manager.until(lambda: b"saved" in manager.output(uid("a")))
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
             assert time.monotonic() - began > 0.9
 
@@ -117,12 +117,12 @@ def test_no_wait_for_a_checkpoint_nobody_makes(agent: Agent) -> None:
             fields = {"checkpoint_signal": "USR1", "checkpoint_lead_seconds": 60}
             spec = job("a", "echo ready", "sleep 60", **fields)
             await manager.session.prepare(spec)
-            await manager.until(lambda: b"ready" in manager.output("job-a"))
+            await manager.until(lambda: b"ready" in manager.output(uid("a")))
             began = time.monotonic()
             await manager.session.stop(
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=None
             )
-            await manager.record("job-a")
+            await manager.record(uid("a"))
             assert time.monotonic() - began < 10
 
     asyncio.run(go())
@@ -135,7 +135,7 @@ def test_what_a_job_leaves_is_cleaned(agent: Agent) -> None:
         async with managing(agent) as manager:
             record = await manager.run(job("a", "setsid sleep 96 & echo $!", "exit 3"))
             assert record.exit_code == 3
-            assert not is_alive(int(manager.output("job-a")))
+            assert not is_alive(int(manager.output(uid("a"))))
 
     asyncio.run(go())
 
@@ -147,11 +147,11 @@ def test_stop_before_start(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ran", go=False)
             await manager.session.prepare(spec)
-            await manager.record("job-a", JobState.PREPARED)
+            await manager.record(uid("a"), JobState.PREPARED)
             await manager.session.stop(
                 spec.key, spec.job_uid, 3, cause=Cause.STOPPED, grace_seconds=None
             )
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert (record.cause, record.tombstone) == (Cause.NEVER_STARTED, True)
             reply = await manager.session.start(spec.key, 2, spec.boot_id)
             assert (reply.ok, reply.code) == (False, "stale")
@@ -161,8 +161,8 @@ def test_stop_before_start(agent: Agent) -> None:
             )
             reply = await manager.session.prepare(late)
             assert (reply.ok, reply.code) == (False, "stale")
-            assert not agent.job("job-a").exists()
-            assert not agent.job("job-b").exists()
+            assert not agent.job(uid("a")).exists()
+            assert not agent.job(uid("b")).exists()
 
     asyncio.run(go())
 
@@ -180,7 +180,7 @@ def test_stop_right_after_the_start(agent: Agent) -> None:
                 )
             )
             await asyncio.gather(prepared, stopped)
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause in {Cause.STOPPED, Cause.NEVER_STARTED}
 
     asyncio.run(go())
@@ -214,7 +214,7 @@ def test_no_group_is_left(agent: Agent) -> None:
     async def go() -> str:
         async with managing(agent) as manager:
             await manager.run(job("group", "cat /proc/self/cgroup", memory_bytes=100_000_000))
-            groups = manager.output("job-group").decode()
+            groups = manager.output(uid("group")).decode()
             assert "fleetform-job-group" in groups
             line = next(line for line in groups.splitlines() if "fleetform-job-group" in line)
             return line.rpartition(":")[2]
@@ -232,13 +232,13 @@ def test_shutdown(agent: Agent) -> None:
             pid = agent.pid
             spec = job("a", "echo ready; sleep 60")
             await manager.session.prepare(spec)
-            await manager.until(lambda: b"ready" in manager.output("job-a"))
-            supervisor = agent.supervisor("job-a")
+            await manager.until(lambda: b"ready" in manager.output(uid("a")))
+            supervisor = agent.supervisor(uid("a"))
             reply = await manager.session.shutdown(force=False)
             assert (reply.ok, reply.code) == (False, "busy")
             reply = await manager.session.shutdown(force=True)
             assert reply.ok
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
             await_true(lambda: not is_alive(pid) and not is_alive(supervisor))
 

@@ -21,7 +21,7 @@ from fleetform.agents.client.errors import ConnectionLost, HelloRejected
 from fleetform.agents.protocol.frames import encode, read_value
 from fleetform.agents.protocol.messages import HostReport, Prepare
 from fleetform.agents.protocol.states import Cause, JobState
-from integration.agent.rig import Agent, await_true, dial, is_alive, job, managing
+from integration.agent.rig import Agent, await_true, dial, is_alive, job, managing, uid
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ def test_disk_full(small_disk: Path) -> None:
                 "exit 5",
             )
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a") == b"first\n")
-            (agent.job("job-a") / "work" / "full").touch()
+            await manager.until(lambda: manager.output(uid("a")) == b"first\n")
+            (agent.job(uid("a")) / "work" / "full").touch()
             fill(small_disk)
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert (record.cause, record.exit_code) == (Cause.EXITED, 5)
             assert record.log_bytes == 100_006
-            assert len(manager.output("job-a")) < 100_006
-            last = manager.pieces("job-a")[-1]
+            assert len(manager.output(uid("a"))) < 100_006
+            last = manager.pieces(uid("a"))[-1]
             assert last.complete
             assert last.offset + len(base64.b64decode(last.data)) == 100_006
             record = await manager.run(job("b", "true"))
@@ -195,7 +195,7 @@ def test_long_root(tmp_path: Path) -> None:
         async def go() -> None:
             async with managing(agent) as manager:
                 await manager.run(job("a", "echo heard"))
-                assert manager.output("job-a") == b"heard\n"
+                assert manager.output(uid("a")) == b"heard\n"
 
         asyncio.run(go())
     finally:
@@ -241,7 +241,7 @@ def test_archive_under_every_python(python: str, tmp_path: Path) -> None:
             async with managing(agent) as manager:
                 record = await manager.run(job("a", "echo it runs", memory_bytes=10**9))
                 assert record.exit_code == 0
-                assert manager.output("job-a") == b"it runs\n"
+                assert manager.output(uid("a")) == b"it runs\n"
                 await manager.session.forget([record.key])
                 assert (await manager.run(job("b", "exit 4"))).exit_code == 4
 
@@ -298,15 +298,15 @@ def test_lost_connection_takes_in_ends(agent: Agent) -> None:
         await session.close()
         with pytest.raises(ConnectionLost):
             await session.probe()
-        supervisor = agent.supervisor("job-a")
+        supervisor = agent.supervisor(uid("a"))
         await_true(lambda: not is_alive(supervisor))
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
             if record.state is not JobState.FINISHED:
-                record = await manager.record("job-a")
+                record = await manager.record(uid("a"))
             assert record.exit_code == 3
-            await manager.session.follow_log("job-a", 0)
-            await manager.until(lambda: [p for p in manager.pieces("job-a") if p.complete])
-            assert manager.output("job-a") == b"\0" * 5_000_000
+            await manager.session.follow_log(uid("a"), 0)
+            await manager.until(lambda: [p for p in manager.pieces(uid("a")) if p.complete])
+            assert manager.output(uid("a")) == b"\0" * 5_000_000
 
     asyncio.run(go())

@@ -20,6 +20,7 @@ from integration.agent.rig import (
     job,
     kill,
     managing,
+    uid,
 )
 
 
@@ -36,19 +37,19 @@ def test_agent_killed_while_a_job_runs(agent: Agent) -> None:
                 "exit 6",
             )
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a") == b"before\n")
+            await manager.until(lambda: manager.output(uid("a")) == b"before\n")
             agent.kill()
             await manager.until(lambda: manager.ended)
         agent.start()
         async with managing(agent) as manager:
             (known,) = manager.session.welcome.records or ()
             assert known.state is JobState.RUNNING
-            await manager.session.follow_log("job-a", 7)
-            (agent.job("job-a") / "work" / "go").touch()
-            record = await manager.record("job-a")
+            await manager.session.follow_log(uid("a"), 7)
+            (agent.job(uid("a")) / "work" / "go").touch()
+            record = await manager.record(uid("a"))
             assert record.exit_code == 6
-            assert manager.output("job-a") == b"after\n"
-            assert manager.pieces("job-a")[0].offset == 7
+            assert manager.output(uid("a")) == b"after\n"
+            assert manager.pieces(uid("a"))[0].offset == 7
 
     asyncio.run(go())
 
@@ -60,17 +61,17 @@ def test_job_that_ends_without_an_agent(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ready", "sleep 0.5", "echo done", "exit 2")
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a"))
-            supervisor = agent.supervisor("job-a")
+            await manager.until(lambda: manager.output(uid("a")))
+            supervisor = agent.supervisor(uid("a"))
             agent.kill()
         await_true(lambda: not is_alive(supervisor))
         agent.start()
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
             assert (record.state, record.exit_code) == (JobState.FINISHED, 2)
-            await manager.session.follow_log("job-a", 0)
-            await manager.until(lambda: [p for p in manager.pieces("job-a") if p.complete])
-            assert manager.output("job-a") == b"ready\ndone\n"
+            await manager.session.follow_log(uid("a"), 0)
+            await manager.until(lambda: [p for p in manager.pieces(uid("a")) if p.complete])
+            assert manager.output(uid("a")) == b"ready\ndone\n"
 
     asyncio.run(go())
 
@@ -82,14 +83,14 @@ def test_stop_after_a_restart(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ready", "sleep 60")
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a"))
+            await manager.until(lambda: manager.output(uid("a")))
             agent.kill()
         agent.start()
         async with managing(agent) as manager:
             await manager.session.stop(
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=1
             )
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
 
     asyncio.run(go())
@@ -102,17 +103,17 @@ def test_prepared_job_survives(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ran", go=False)
             await manager.session.prepare(spec)
-            await manager.record("job-a", JobState.PREPARED)
+            await manager.record(uid("a"), JobState.PREPARED)
         agent.kill()
         agent.start()
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
             assert record.state is JobState.PREPARED
-            await manager.session.follow_log("job-a", 0)
+            await manager.session.follow_log(uid("a"), 0)
             assert (await manager.session.start(spec.key, 2, spec.boot_id)).ok
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.exit_code == 0
-            assert manager.output("job-a") == b"ran\n"
+            assert manager.output(uid("a")) == b"ran\n"
 
     asyncio.run(go())
 
@@ -124,12 +125,12 @@ def test_supervisor_killed(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "setsid sleep 95 &", "echo ready", "sleep 94")
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a"))
-            supervisor = agent.supervisor("job-a")
+            await manager.until(lambda: manager.output(uid("a")))
+            supervisor = agent.supervisor(uid("a"))
             pids = descendants(supervisor)
             assert len(pids) >= 3
             kill(supervisor)
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert record.cause is Cause.LOST
             assert "SIGKILL" in record.message
             assert not any(map(is_alive, pids))
@@ -146,8 +147,8 @@ def test_agent_and_supervisor_killed(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "setsid sleep 93 &", "echo ready", "sleep 92")
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a"))
-            supervisor = agent.supervisor("job-a")
+            await manager.until(lambda: manager.output(uid("a")))
+            supervisor = agent.supervisor(uid("a"))
             pids = descendants(supervisor)
             agent.kill()
             kill(supervisor)
@@ -155,7 +156,7 @@ def test_agent_and_supervisor_killed(agent: Agent) -> None:
         agent.start()
         async with managing(agent) as manager:
             if (manager.session.welcome.records or ())[0].state is not JobState.FINISHED:
-                await manager.record("job-a")
+                await manager.record(uid("a"))
             assert not any(map(is_alive, pids))
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
@@ -177,9 +178,9 @@ def test_reboot(stopped: Agent) -> None:
             await manager.run(job("c", "exit 9", **fields))
             for spec in (waiting, running):
                 assert (await manager.session.prepare(spec)).ok
-            await manager.until(lambda: manager.output("job-b"))
+            await manager.until(lambda: manager.output(uid("b")))
             install = manager.session.welcome.install_id
-            supervisor = stopped.supervisor("job-b")
+            supervisor = stopped.supervisor(uid("b"))
             pids = [supervisor, *descendants(supervisor)]
             stopped.kill()
             for pid in pids:
@@ -190,9 +191,9 @@ def test_reboot(stopped: Agent) -> None:
             welcome = manager.session.welcome
             assert (welcome.boot_id, welcome.install_id) == ("boot-2", install)
             records = {r.job_uid: r for r in welcome.records or ()}
-            assert records["job-a"].cause is Cause.LOST
-            assert records["job-b"].cause is Cause.LOST
-            assert records["job-c"].exit_code == 9
+            assert records[uid("a")].cause is Cause.LOST
+            assert records[uid("b")].cause is Cause.LOST
+            assert records[uid("c")].exit_code == 9
             reply = await manager.session.start(waiting.key, 2, "boot-1")
             assert (reply.ok, reply.code) == (False, "boot_changed")
             reply = await manager.session.prepare(job("d", "true", **fields))
@@ -244,13 +245,13 @@ def test_spawner_killed(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ready", "sleep 0.5", "exit 8")
             await manager.session.prepare(spec)
-            await manager.until(lambda: manager.output("job-a"))
+            await manager.until(lambda: manager.output(uid("a")))
             pid = agent.pid
             spawner = next(
                 p
                 for p in descendants(pid)
-                if p not in descendants(agent.supervisor("job-a"))
-                and p != agent.supervisor("job-a")
+                if p not in descendants(agent.supervisor(uid("a")))
+                and p != agent.supervisor(uid("a"))
             )
             kill(spawner)
             await_true(lambda: not is_alive(pid))
@@ -258,7 +259,7 @@ def test_spawner_killed(agent: Agent) -> None:
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()
             if record.state is not JobState.FINISHED:
-                record = await manager.record("job-a")
+                record = await manager.record(uid("a"))
             assert record.exit_code == 8
 
     asyncio.run(go())
@@ -270,8 +271,8 @@ def test_terminated_gently(agent: Agent) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             await manager.session.prepare(job("a", "echo ready", "sleep 60"))
-            await manager.until(lambda: manager.output("job-a"))
-            pid, supervisor = agent.pid, agent.supervisor("job-a")
+            await manager.until(lambda: manager.output(uid("a")))
+            pid, supervisor = agent.pid, agent.supervisor(uid("a"))
             os.kill(pid, signal.SIGTERM)
             await_true(lambda: not is_alive(pid))
             assert is_alive(supervisor)
@@ -291,7 +292,7 @@ def test_events_come_again(agent: Agent) -> None:
             log_id = manager.session.welcome.log_id
         async with managing(agent, cursor=Cursor(log_id, seen)) as manager:
             assert manager.session.welcome.records is None
-            record = await manager.record("job-b")
+            record = await manager.record(uid("b"))
             assert record.exit_code == 0
             assert all(event.number > seen for event in manager.events)
         async with managing(agent, cursor=Cursor(log_id, 10**6)) as manager:

@@ -15,7 +15,7 @@ import pytest
 
 from fleetform.agents.protocol.messages import Event, FileEntry, LogData, Mount, PutBlob
 from fleetform.agents.protocol.states import Cause, JobState
-from integration.agent.rig import Agent, job, managing
+from integration.agent.rig import Agent, job, managing, uid
 
 
 def test_output_and_end(agent: Agent) -> None:
@@ -24,7 +24,7 @@ def test_output_and_end(agent: Agent) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             record = await manager.run(job("a", "echo one", "echo two >&2"))
-            assert manager.output("job-a") == b"one\ntwo\n"
+            assert manager.output(uid("a")) == b"one\ntwo\n"
             assert (record.cause, record.exit_code, record.log_bytes) == (Cause.EXITED, 0, 8)
             assert record.started_at_ms is not None
             assert record.finished_at_ms is not None
@@ -58,7 +58,7 @@ def test_commands(agent: Agent, commands: tuple[str, ...], code: int, output: by
         async with managing(agent) as manager:
             record = await manager.run(job("a", *commands))
             assert (record.cause, record.exit_code) == (Cause.EXITED, code)
-            assert manager.output("job-a") == output
+            assert manager.output(uid("a")) == output
 
     asyncio.run(go())
 
@@ -70,10 +70,10 @@ def test_missing_command_and_shell(agent: Agent) -> None:
         async with managing(agent) as manager:
             record = await manager.run(job("a", "surely-not-a-command"))
             assert record.exit_code == 127
-            assert b"surely-not-a-command" in manager.output("job-a")
+            assert b"surely-not-a-command" in manager.output(uid("a"))
             record = await manager.run(job("b", "true", shell="/no/such/shell"))
             assert record.exit_code == 127
-            assert manager.output("job-b") == b"/no/such/shell: No such file or directory\n"
+            assert manager.output(uid("b")) == b"/no/such/shell: No such file or directory\n"
 
     asyncio.run(go())
 
@@ -97,7 +97,7 @@ def test_long_script(agent: Agent) -> None:
             commands = [f": {'x' * 1000}"] * 300
             record = await manager.run(job("a", *commands, "echo end", "exit 4"))
             assert record.exit_code == 4
-            assert manager.output("job-a") == b"end\n"
+            assert manager.output(uid("a")) == b"end\n"
 
     asyncio.run(go())
 
@@ -110,16 +110,16 @@ def test_environment(stopped: Agent) -> None:
     async def go() -> None:
         async with managing(stopped) as manager:
             await manager.run(job("a", "env", env={"COLOUR": "blue", "FLEETFORM_JOB_UID": "no"}))
-            lines = manager.output("job-a").decode().splitlines()
+            lines = manager.output(uid("a")).decode().splitlines()
             env = dict(line.split("=", 1) for line in lines)
             assert env["COLOUR"] == "blue"
-            assert env["FLEETFORM_JOB_UID"] == "job-a"
+            assert env["FLEETFORM_JOB_UID"] == uid("a")
             assert env["CUDA_VISIBLE_DEVICES"] == ""
             assert env["TMPDIR"].startswith(str(stopped.root))
             assert "SECRET_OF_THE_AGENT" not in env
             allotted = ("declared-2", "GPU-1234")
             await manager.run(job("b", "echo $CUDA_VISIBLE_DEVICES", gpus=allotted))
-            assert manager.output("job-b") == b"2,GPU-1234\n"
+            assert manager.output(uid("b")) == b"2,GPU-1234\n"
 
     asyncio.run(go())
 
@@ -130,7 +130,7 @@ def test_signals_are_not_ignored(agent: Agent) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             await manager.run(job("a", "grep SigIgn /proc/self/status", "yes | head -n 1"))
-            first, second = manager.output("job-a").decode().splitlines()
+            first, second = manager.output(uid("a")).decode().splitlines()
             # 32 and 33 are the C library's own, which it ignores in all that it spawns.
             assert int(first.split()[1], 16) & (1 << 31) - 1 == 0
             assert second == "y"
@@ -144,11 +144,11 @@ def test_working_directory(agent: Agent, tmp_path: Path) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             await manager.run(job("a", "ls -A", "pwd"))
-            assert manager.output("job-a").decode() == f"{agent.job('job-a')}/work\n"
+            assert manager.output(uid("a")).decode() == f"{agent.job(uid('a'))}/work\n"
             await manager.run(job("b", "pwd", working_dir="deep/down"))
-            assert manager.output("job-b").decode() == f"{agent.job('job-b')}/work/deep/down\n"
+            assert manager.output(uid("b")).decode() == f"{agent.job(uid('b'))}/work/deep/down\n"
             await manager.run(job("c", "pwd", working_dir=str(tmp_path)))
-            assert manager.output("job-c").decode() == f"{tmp_path}\n"
+            assert manager.output(uid("c")).decode() == f"{tmp_path}\n"
             record = await manager.run(job("d", "pwd", working_dir="/no/such/folder"))
             assert record.cause is Cause.PREPARE_FAILED
             assert "/no/such/folder" in record.message
@@ -176,7 +176,7 @@ def test_files(agent: Agent) -> None:
             assert await manager.session.missing_blobs([digest]) == []
             record = await manager.run(job("b", "bin/say", files=(entry,)))
             assert record.exit_code == 0
-            assert manager.output("job-b") == b"from a file\n"
+            assert manager.output(uid("b")) == b"from a file\n"
 
     asyncio.run(go())
 
@@ -257,13 +257,13 @@ def test_absolute_mount(agent: Agent, tmp_path: Path) -> None:
         async with managing(agent) as manager:
             mount = Mount("data", str(volume), str(target))
             await manager.run(job("a", f"cat {target}/file", f"touch {target}/b", mounts=(mount,)))
-            assert manager.output("job-a") == b"inside\n"
+            assert manager.output(uid("a")) == b"inside\n"
             assert (volume / "b").exists()
             assert list(target.iterdir()) == []
             fixed = dataclasses.replace(mount, read_only=True)
             record = await manager.run(job("b", f"touch {target}/c", mounts=(fixed,)))
             assert record.exit_code != 0
-            assert b"Read-only" in manager.output("job-b")
+            assert b"Read-only" in manager.output(uid("b"))
 
     asyncio.run(go())
 
@@ -279,9 +279,9 @@ def test_log_budget(agent: Agent) -> None:
             reply = await manager.session.prepare(spec)
             assert reply.ok
         async with managing(agent) as manager:
-            await manager.session.follow_log("job-a", 0)
-            await manager.until(lambda: [p for p in manager.pieces("job-a") if p.complete])
-            pieces = [(p.offset, base64.b64decode(p.data)) for p in manager.pieces("job-a")]
+            await manager.session.follow_log(uid("a"), 0)
+            await manager.until(lambda: [p for p in manager.pieces(uid("a")) if p.complete])
+            pieces = [(p.offset, base64.b64decode(p.data)) for p in manager.pieces(uid("a"))]
             for offset, data in pieces:
                 expected = b"".join(b"%09d\n" % i for i in range(40000))
                 assert expected[offset : offset + len(data)] == data
@@ -300,7 +300,7 @@ def test_output_shows_while_running(agent: Agent) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             await manager.session.prepare(job("a", "echo early", "sleep 60"))
-            await manager.until(lambda: manager.output("job-a") == b"early\n", seconds=5)
+            await manager.until(lambda: manager.output(uid("a")) == b"early\n", seconds=5)
             assert not [e for e in manager.events if e.record.state is JobState.FINISHED]
 
     asyncio.run(go())
@@ -313,13 +313,13 @@ def test_two_phases(agent: Agent) -> None:
         async with managing(agent) as manager:
             spec = job("a", "echo ran", go=False)
             await manager.session.prepare(spec)
-            await manager.record("job-a", JobState.PREPARED)
-            assert not (agent.job("job-a") / "started").exists()
+            await manager.record(uid("a"), JobState.PREPARED)
+            assert not (agent.job(uid("a")) / "started").exists()
             reply = await manager.session.start(spec.key, 2, spec.boot_id)
             assert reply.ok
-            record = await manager.record("job-a")
+            record = await manager.record(uid("a"))
             assert (record.gen, record.exit_code) == (2, 0)
-            assert manager.output("job-a") == b"ran\n"
+            assert manager.output(uid("a")) == b"ran\n"
 
     asyncio.run(go())
 
@@ -333,7 +333,7 @@ def test_forgotten(agent: Agent) -> None:
             await manager.run(spec)
             reply = await manager.session.forget([spec.key])
             assert reply.ok
-            assert not agent.job("job-a").exists()
+            assert not agent.job(uid("a")).exists()
             reply = await manager.session.prepare(dataclasses.replace(spec, gen=2))
             assert (reply.ok, reply.code) == (False, "stale")
         async with managing(agent) as manager:
@@ -353,7 +353,7 @@ def test_directories_are_used_again(agent: Agent) -> None:
             await manager.session.forget([first.key])
             record = await manager.run(job("b", "ls -A . $TMPDIR", env={"B": "1"}))
             assert record.exit_code == 0
-            text = manager.output("job-b").decode()
+            text = manager.output(uid("b")).decode()
             assert "loud" not in text
             assert record.log_bytes == len(text)
 

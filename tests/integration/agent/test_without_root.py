@@ -15,7 +15,7 @@ import pytest
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.protocol.messages import Mount
 from fleetform.agents.protocol.states import Cause
-from integration.agent.rig import Agent, job, managing
+from integration.agent.rig import Agent, job, managing, uid
 
 NOBODY = 65534
 
@@ -65,7 +65,7 @@ def test_job(agent: Agent) -> None:
             assert manager.session.report.limits == ("poll",)
             record = await manager.run(job("a", "id -u", memory_bytes=10**9))
             assert record.exit_code == 0
-            assert manager.output("job-a") == b"%d\n" % NOBODY
+            assert manager.output(uid("a")) == b"%d\n" % NOBODY
 
     asyncio.run(go())
 
@@ -86,12 +86,12 @@ def test_mount(agent: Agent, folder: Path) -> None:
                 assert "user namespaces" in record.message
                 return
             assert record.exit_code == 0
-            assert manager.output("job-a") == b"inside\n%d\n" % NOBODY
+            assert manager.output(uid("a")) == b"inside\n%d\n" % NOBODY
             assert (volume / "new").exists()
             fixed = Mount("data", str(volume), str(target), read_only=True)
             record = await manager.run(job("b", f"touch {target}/other", mounts=(fixed,)))
-            assert record.exit_code != 0, manager.output("job-b")
-            assert b"Read-only" in manager.output("job-b")
+            assert record.exit_code != 0, manager.output(uid("b"))
+            assert b"Read-only" in manager.output(uid("b"))
             nowhere = Mount("data", str(volume), "/no-such-place/for-nobody")
             record = await manager.run(job("c", "true", mounts=(nowhere,)))
             assert record.cause is Cause.PREPARE_FAILED
