@@ -1,0 +1,132 @@
+"""
+What each field is: its class, what a change of it does, what carries it out, its unit.
+
+The one table behind the diff's wording, the digest of an execution, the schema's `x-on-change`,
+the reference, and the note for a field that nothing carries out yet. A field is named by its
+path in the document, `resources.gpu.count`; a path that has no row of its own is answered by the
+nearest row above it, so `env.LR` is `env`. Rows name paths of the canonical form as well as of
+the spelling people write: a plan compares the first, an editor completes the second.
+`tests/house` proves that each model field has a row.
+
+The tables stand apart from the models, since a plan that changes nothing reads these and never
+imports those: that is a third of its time.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+
+from fleetform.spec.fields import environment, fleet, run, volume
+from fleetform.spec.fields.facts import FieldClass, OnChange, Row, Rows
+
+__all__ = [
+    "DEFAULTS",
+    "EXECUTION_FIELDS",
+    "ROWS",
+    "FieldClass",
+    "OnChange",
+    "Row",
+    "carried_out_by",
+    "field_class",
+    "on_change",
+    "row",
+    "unbuilt",
+    "unit",
+]
+
+ROWS: Mapping[str, Rows] = {
+    "environment": environment.ROWS,
+    "fleet": fleet.ROWS,
+    "run": run.ROWS,
+    "volume": volume.ROWS,
+}
+"""By kind."""
+
+DEFAULTS: Mapping[str, Mapping[str, str | int | bool]] = {
+    "environment": environment.DEFAULTS,
+    "fleet": fleet.DEFAULTS,
+    "run": run.DEFAULTS,
+    "volume": volume.DEFAULTS,
+}
+"""
+What not saying a field amounts to, by kind: for the schema and the reference. It is never put
+into a document or a digest, so that other defaults in a later version rerun nothing.
+"""
+
+# `type:` of a document to the kind whose rows hold for it.
+_KIND_OF_TYPE = {"task": "run", "dev-environment": "run", "service": "run"}
+
+# A ledger may hold a document of another version with a field that this one has never heard of.
+# Taking it for an execution field shows the change at its worst, and hides nothing.
+_UNKNOWN = Row(FieldClass.EXECUTION, OnChange.RERUN, "")
+
+# `files[0].sha256`, `volumes.1.path`: positions in lists say nothing about the field.
+_POSITION = re.compile(r"\[[^\]]*\]|(?<=\.)\d+(?=\.|$)")
+
+
+@functools.lru_cache(maxsize=4096)
+def row(kind: str, path: str) -> Row:
+    """
+    The facts of the field at `path`, from the nearest row at or above it.
+
+    Args:
+        kind: A resource's kind, or a document's `type:`.
+        path: Dotted; positions in lists are passed over.
+    """
+    rows = ROWS.get(_KIND_OF_TYPE.get(kind, kind), {})
+    parts = [part for part in _POSITION.sub("", path).split(".") if part]
+    for length in range(len(parts), 0, -1):
+        found = rows.get(".".join(parts[:length]))
+        if found is not None:
+            return found
+    return _UNKNOWN
+
+
+def field_class(kind: str, path: str) -> str:
+    """`execution`, `control` or `cosmetic`."""
+    return row(kind, path).field_class
+
+
+def on_change(kind: str, path: str) -> str:
+    """What a change does: `rerun`, `replace`, `update`, `record` or `identity`."""
+    return row(kind, path).on_change
+
+
+def unit(kind: str, path: str) -> str:
+    """The unit of the canonical integer: `bytes`, `millicores`, `seconds`, `percent`, or empty."""
+    return row(kind, path).unit
+
+
+def unbuilt(kind: str) -> Mapping[str, Row]:
+    """Fields that nothing carries out yet, by path; a part of one of them is not named again."""
+    return _unbuilt(_KIND_OF_TYPE.get(kind, kind))
+
+
+@functools.cache
+def _unbuilt(kind: str) -> Mapping[str, Row]:
+    found: dict[str, Row] = {}
+    for path, facts in sorted(ROWS.get(kind, {}).items()):
+        above = (path[:end] for end, letter in enumerate(path) if letter == ".")
+        if not facts.carried_out_by and not any(one in found for one in above):
+            found[path] = facts
+    return found
+
+
+def carried_out_by(kind: str, path: str) -> str:
+    """The room that acts on the field; empty for a field that this version does not know."""
+    return row(kind, path).carried_out_by
+
+
+EXECUTION_FIELDS: Mapping[str, frozenset[str]] = {
+    kind: frozenset(
+        path
+        for path, facts in rows.items()
+        if facts.field_class is FieldClass.EXECUTION
+        and facts.on_change is not OnChange.IDENTITY
+        and "." not in path
+    )
+    for kind, rows in ROWS.items()
+}
+"""Top-level canonical fields that make up an execution's digest, by kind."""

@@ -1,0 +1,23 @@
+"""
+The fields of `environment.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetform.spec.fields.facts import RECORDED, Rows, control, identity
+
+ROWS: Rows = {
+    "type": identity(),
+    "name": RECORDED,
+    "uid": identity("store"),
+    "rules": control("plan"),
+    "rules.delete_percent": control("plan", "percent"),
+}
+
+DEFAULTS: Mapping[str, str | int | bool] = {
+    "rules.allow_destroy": False,
+    "rules.delete_percent": 10,
+    "rules.delete_count": 5,
+}
