@@ -63,6 +63,26 @@ class Declared:
     place: Place = field(default_factory=lambda: Place(""))
 
 
+class Obstacle(NamedTuple):
+    """
+    Why a resource cannot be carried out, although nothing is wrong with its document.
+
+    `code` is the finding's: `not-carried-out` or `undeclared-reference`. `field` is dotted.
+    """
+
+    code: str
+    field: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A resource that is declared and that nothing can carry out as it is declared."""
+
+    declared: Declared
+    obstacles: tuple[Obstacle, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """
@@ -104,7 +124,8 @@ class Desired:
     resource is neither changed nor deleted. A sweep that is broken is named as a whole,
     `run/sweep`, and stands for all its elements. `unread` are files that do not say what they
     declare, since they cannot be read or parsed: while there are any, nothing may be deleted for
-    being absent.
+    being absent. `beyond` has what is declared rightly and cannot be carried out: it is not in
+    `resources`, and is neither changed nor deleted.
     """
 
     environment: Environment
@@ -114,6 +135,7 @@ class Desired:
     digest: str = ""
     broken: frozenset[ResourceKey] = frozenset()
     unread: tuple[str, ...] = ()
+    beyond: Mapping[ResourceKey, Beyond] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ELEMENTS_MAX
+from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.names import element_name, indexed_name, scalar_text
 
@@ -33,22 +34,24 @@ class Element:
     matrix: Mapping[str, Any] | None = None
 
 
-def expand(task: Task) -> tuple[list[Element], list[Problem]]:
-    """The runs that a task declares, and what keeps some of them from being told apart."""
-    if task.array is not None:
+def expand(run: Run) -> tuple[list[Element], list[Problem]]:
+    """The runs that a document declares, and what keeps some of them from being told apart."""
+    if not isinstance(run, Task):
+        return [Element(run.name)], []
+    if run.array is not None:
         return [
-            Element(indexed_name(task.name, index), str(index), index=index)
-            for index in task.array.indices
+            Element(indexed_name(run.name, index), str(index), index=index)
+            for index in run.array.indices
         ], []
-    if task.matrix is None:
-        return [Element(task.name)], []
-    count = math.prod(len(values) for values in task.matrix.values())
+    if run.matrix is None:
+        return [Element(run.name)], []
+    count = math.prod(len(values) for values in run.matrix.values())
     if count > ELEMENTS_MAX:
         return [], [_too_many(count)]
-    repeated = list(_repeated_values(task.matrix))
+    repeated = list(_repeated_values(run.matrix))
     if repeated:
         return [], repeated
-    return _combinations(task.name, task.matrix, task.key)
+    return _combinations(run.name, run.matrix, run.key)
 
 
 def _combinations(

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest, scalar_text
 
 MARK = "${{"
@@ -25,12 +25,19 @@ MARK = "${{"
 _EXPRESSION = re.compile(r"\$?\$\{\{(?P<body>.*?)\}\}", re.DOTALL)
 _REFERENCE = re.compile(r"\s*([A-Za-z_]+)\.([A-Za-z_][A-Za-z0-9_-]*)\s*", re.ASCII)
 
-# Known only on the host, when the job starts; the shell can have them there.
-_AT_RUN_TIME = {
-    "node": "Which node a command runs on is known when it starts: in commands, write `$FLEETFORM_NODE_RANK`.",
-    "dstack": "What dstack puts there is known when the job starts: in commands, write the variables `$DSTACK_…`.",
+# Known when a job starts and not before: a document keeps them as they are written. What a
+# secret holds never stands in a document, whoever plans it.
+_LATE = {
+    "secrets": ("Nothing hands out secrets yet.", ""),
+    "node": (
+        "Which node a command runs on is known when it starts, and nothing fills it in yet.",
+        "In commands, write `$FLEETFORM_NODE_RANK`.",
+    ),
+    "dstack": (
+        "What dstack puts there is known when the job starts, and nothing fills it in yet.",
+        "In commands, write the variables `$DSTACK_…`.",
+    ),
 }
-_NOT_BUILT = {"secrets": "Secrets are not carried out by this version of fleetform."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +134,14 @@ def problems(
     `known` has the keys by namespace; one without keys is known and empty.
     """
     for at, (namespace, key) in references(compiled, path):
+        word = f"{namespace}.{key}" if namespace else key
+        if namespace in _LATE:
+            detail, advice = _LATE[namespace]
+            detail = f"`${{{{ {word} }}}}`: {detail}"
+            yield Problem("not-carried-out", at, detail, advice, level=Level.NOTE, word=word)
+            continue
         detail, advice = _judge(namespace, key, known)
         if detail:
-            word = f"{namespace}.{key}" if namespace else key
             yield Problem("unknown-expression", at, detail, advice, word=word)
 
 
@@ -140,16 +152,10 @@ def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tu
             f"`${{{{ {key} }}}}` is not a reference.",
             "Write a namespace, a dot and a key: `${{ matrix.lr }}`. `$${{` stands for a literal `${{`.",
         )
-    if namespace in _NOT_BUILT:
-        return (
-            f"{whole}: {_NOT_BUILT[namespace]}",
-            "Let the program read it from a file on the host.",
-        )
-    if namespace in _AT_RUN_TIME:
-        return f"{whole} has no value when the tree is planned.", _AT_RUN_TIME[namespace]
     if namespace not in known:
+        names = [*known, *_LATE]
         return f"{whole}: there is nothing called `{namespace}` here.", _candidates(
-            namespace, known
+            namespace, names
         )
     if key not in known[namespace]:
         return f"{whole}: `{namespace}` has no `{key}` here.", _candidates(key, known[namespace])
@@ -173,14 +179,20 @@ def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
     `nodes: ${{ matrix.nodes }}` is a number.
     """
     if isinstance(compiled, Text):
-        if native and (sole := compiled.sole):
+        if native and (sole := compiled.sole) and sole[0] not in _LATE:
             return scope[sole[0]][sole[1]]
         return "".join(
-            part if isinstance(part, str) else scalar_text(scope[part[0]][part[1]])
-            for part in compiled.parts
+            part if isinstance(part, str) else _filled(part, scope) for part in compiled.parts
         )
     if isinstance(compiled, dict):
         return {key: render(item, scope, native=native) for key, item in compiled.items()}
     if isinstance(compiled, list):
         return [render(item, scope, native=native) for item in compiled]
     return compiled
+
+
+def _filled(reference: tuple[str, str], scope: Scope) -> str:
+    namespace, key = reference
+    if namespace in _LATE:
+        return f"${{{{ {namespace}.{key} }}}}"
+    return scalar_text(scope[namespace][key])

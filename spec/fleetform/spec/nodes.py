@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from fleetform.spec.findings import Place
 
 __all__ = [
+    "ForeignSpan",
     "MappingNode",
     "Node",
     "Path",
@@ -49,6 +50,22 @@ class Span(NamedTuple):
 
     def in_file(self, file: str) -> Place:
         return Place(file, self.line, self.column, self.length)
+
+
+class ForeignSpan(Span):
+    """The span of a node that another file than its document's brings in: an overlay's."""
+
+    file: str
+
+    @classmethod
+    def of(cls, span: Span, file: str) -> ForeignSpan:
+        made = cls(*span)
+        made.file = file
+        return made
+
+    def in_file(self, file: str) -> Place:  # noqa: ARG002  # The document's, which it is not in.
+        """The place in the node's own file."""
+        return Place(self.file, self.line, self.column, self.length)
 
 
 class ScalarNode(NamedTuple):

@@ -8,9 +8,9 @@ to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
@@ -85,15 +85,40 @@ class Catalogue:
         return entry is not None and (not identity or identity in entry.elements)
 
 
-def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:
-    """Keys of what must exist before the resource does, sorted."""
-    if kind == "volume":
-        return (ResourceKey("fleet", document["fleet"]),)
+class Reference(NamedTuple):
+    """A name that a document mentions: of what kind, and in which top-level field."""
+
+    kind: str
+    name: str
+    field: str
+
+
+def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
+    """Everything that a canonical document refers to, in the order of its fields."""
+    if kind == "volume" and "fleet" in document:
+        yield Reference("fleet", document["fleet"], "fleet")
     if kind != "run":
-        return ()
-    fleets = (ResourceKey("fleet", name) for name in document.get("fleets", ()))
-    volumes = (ResourceKey("volume", mount["name"]) for mount in document.get("volumes", ()))
-    return tuple(sorted({*fleets, *volumes}))
+        return
+    for name in document.get("fleets", ()):
+        yield Reference("fleet", name, "fleets")
+    for mount in document.get("volumes", ()):
+        if "name" in mount:
+            yield Reference("volume", mount["name"], "volumes")
+    for dependency in document.get("depends_on", {}).get("runs", ()):
+        yield Reference("run", dependency["run"], "depends_on")
+
+
+def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:
+    """Keys of what must exist before the resource does, sorted; runs it waits for are not."""
+    return tuple(
+        sorted(
+            {
+                ResourceKey(one.kind, one.name)
+                for one in mentioned(document, kind)
+                if one.kind != "run"
+            }
+        )
+    )
 
 
 class Upstream:

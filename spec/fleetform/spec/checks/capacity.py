@@ -65,7 +65,7 @@ def _misfit(document: Mapping[str, Any], fleet: Mapping[str, Any]) -> tuple[str,
             "nodes",
             f"has at most {most} {'node' if most == 1 else 'nodes'} of the {wanted} asked for",
         )
-    return "resources", _lacking(document.get("resources", {}), fleet["local"])
+    return "resources", _lacking(document.get("resources", {}), fleet.get("local", {}))
 
 
 def _lacking(resources: Mapping[str, Any], has: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     claimed: dict[tuple[str, str], Entry] = {}
     for entry in catalogue.of_kind("volume"):
         document = entry.documents[0]
+        if "fleet" not in document or "path" not in document:
+            continue
         first = claimed.setdefault((document["fleet"], document["path"]), entry)
         # One that is declared twice is told as a duplicate.
         if first is not entry and first.key != entry.key:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest, split_element
-from fleetform.spec.references import Catalogue, Entry
+from fleetform.spec.references import Catalogue, Entry, Reference, mentioned
 
-_Reference = tuple[str, str, str]
+# Kinds that may be declared elsewhere or later. A name that is like no other is then no slip:
+# the document is right, and its run waits for what it names.
+_LATER = frozenset({"volume", "secret"})
 
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each unknown name is told once for each document that says it."""
     for entry in catalogue.entries:
-        told: set[_Reference] = set()
+        told: set[Reference] = set()
         for document in entry.documents:
-            for reference in _references(entry, document):
-                kind, name, _ = reference
-                if reference not in told and not catalogue.is_known(kind, name):
+            for reference in mentioned(document, entry.key.kind):
+                if reference not in told and not catalogue.is_known(reference.kind, reference.name):
                     yield entry, _problem(reference, catalogue)
                 told.add(reference)
 
 
-def _references(entry: Entry, document: Mapping[str, Any]) -> Iterator[_Reference]:
-    """Kind, name and field of everything that a document names."""
-    if entry.key.kind == "volume":
-        yield "fleet", document["fleet"], "fleet"
-        return
-    for name in document.get("fleets", ()):
-        yield "fleet", name, "fleets"
-    for mount in document.get("volumes", ()):
-        yield "volume", mount["name"], "volumes"
-    for dependency in document.get("depends_on", {}).get("runs", ()):
-        yield "run", dependency["run"], "depends_on"
-
-
-def _problem(reference: _Reference, catalogue: Catalogue) -> Problem:
+def _problem(reference: Reference, catalogue: Catalogue) -> Problem:
     kind, name, field = reference
     parent, identity = split_element(name)
     if identity and catalogue.is_known(kind, parent):
@@ -45,13 +32,17 @@ def _problem(reference: _Reference, catalogue: Catalogue) -> Problem:
         return Problem(
             "unknown-reference", (field,), detail, _element_advice(name, catalogue), word=name
         )
-    return Problem(
-        "unknown-reference",
-        (field,),
-        f"No document declares the {kind} `{name}`.",
-        _advice(kind, name, catalogue),
-        word=name,
-    )
+    detail = f"No document declares the {kind} `{name}`."
+    if kind in _LATER and nearest(name, catalogue.names(kind)) is None:
+        return Problem(
+            "undeclared-reference",
+            (field,),
+            f"{detail} Until one does, a plan holds this back.",
+            _advice(kind, name, catalogue),
+            level=Level.WARNING,
+            word=name,
+        )
+    return Problem("unknown-reference", (field,), detail, _advice(kind, name, catalogue), word=name)
 
 
 def _advice(kind: str, name: str, catalogue: Catalogue) -> str:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities import Gpu, Range, gpu_document
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
@@ -31,6 +31,16 @@ def refuse(code: str, detail: str, advice: str = "") -> PydanticCustomError:
     """The error a validator raises; `code` is the finding's."""
     # The template has the one placeholder, so that braces in a value are never read as one.
     return PydanticCustomError(code, "{detail}", {"detail": detail, "advice": advice})
+
+
+def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
+    """A note on what the resource cannot do without: a plan holds it back."""
+    return Problem("not-carried-out", path, detail, advice, level=Level.NOTE, at_key=True)
+
+
+def no_effect(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
+    """A note on what the resource goes on without."""
+    return Problem("no-effect", path, detail, advice, level=Level.NOTE, at_key=True)
 
 
 _SCALARS = frozenset({str, int, float, bool})
@@ -162,4 +172,13 @@ class Document(Model):
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong between fields that are each right; a kind adds its own."""
+        yield from ()
+
+    def beyond(self) -> Iterator[Problem]:
+        """
+        Values that nothing carries out yet, where the field as such is carried out.
+
+        Notes, made with `not_carried_out` or `no_effect`. Whole fields are told by their rows in
+        `fields`.
+        """
         yield from ()

@@ -10,6 +10,7 @@ tree wants the whole list.
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["load_tree", "read_environment"]
 
 
-def load_tree(root: Path, *, cache: Cache | None = None) -> Loaded:
+def load_tree(
+    root: Path, *, cache: Cache | None = None, buffers: Mapping[str, bytes] | None = None
+) -> Loaded:
     """
     Read the environment in the folder `root`.
 
@@ -34,6 +37,8 @@ def load_tree(root: Path, *, cache: Cache | None = None) -> Loaded:
         root: The folder of `environment.yaml`; YAML below it is read too.
         cache: SHA-256 of files by their identity on disk; read and added to. Whoever loads
             again and again, or names large files, keeps one.
+        buffers: What stands for a file's content, by its path relative to `root` with forward
+            slashes: text that an editor has not saved yet. The file need not exist.
 
     Returns:
         Findings sorted by place, and what they leave of the declaration; see `Loaded`.
@@ -45,7 +50,7 @@ def load_tree(root: Path, *, cache: Cache | None = None) -> Loaded:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return Loader(Path(root), cache).load()
+        return Loader(Path(root), cache, buffers).load()
     finally:
         if was_enabled:
             gc.enable()

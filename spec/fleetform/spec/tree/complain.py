@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds import unbuilt
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -93,13 +93,9 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     *above, last = path
     wrong = str(last)
     part = ".".join([type_name, *(str(step) for step in above if isinstance(step, str))])
-    found = unbuilt.FIELDS.get(part, {}).get(wrong)
-    if found is not None:
-        detail, advice = found
-        return Problem("not-carried-out", path, f"`{wrong}`: {detail}", advice, at_key=True)
     known = list(_model_at(model, above).model_fields)
     where = f"`{above[-1]}`" if above and isinstance(above[-1], str) else f"a {type_name}"
-    meant = unbuilt.MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
+    meant = MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
     close = meant or nearest(wrong, known)
     if close:
         advice = f"Did you mean `{close}`?"
@@ -145,13 +141,6 @@ def _missing_field(path: Path, model: type[Model]) -> Problem:
 def _not_a_choice(path: Path, value: Any, choices: Sequence[str]) -> Problem:
     listed = ", ".join(f"`{choice}`" for choice in choices)
     close = nearest(value, choices) if isinstance(value, str) else None
-    if path and path[-1] == "runtime":
-        return Problem(
-            "not-carried-out",
-            path,
-            f"{shown(value)} is not carried out by this version of fleetform: commands run as processes of the host.",
-            "Write `process`, or leave the field out.",
-        )
     advice = f"Did you mean `{close}`? " if close else ""
     return Problem(
         "bad-value",

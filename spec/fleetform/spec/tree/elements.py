@@ -19,6 +19,7 @@ from fleetform.spec.expand import Element, expand
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
+from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.files import Files
@@ -49,28 +50,42 @@ class Reading:
 
 
 def read(
-    value: Mapping[str, Any], kind: Kind, files: Files, folder: str, *, has_marks: bool
+    value: Mapping[str, Any],
+    kind: Kind,
+    files: Files,
+    folder: str,
+    *,
+    has_marks: bool,
+    values: Mapping[str, Any] | None = None,
 ) -> Reading:
     """
     Read the values of a document whose kind is known.
 
     `has_marks` is False when no `${{` stands anywhere in the file, which spares the search.
+    `values` are the environment's own, for `${{ values.x }}`.
     """
     marked = {
         name: interpolate.compile_value(item)
         for name, item in value.items()
         if has_marks and interpolate.mentions(item)
     }
-    if not issubclass(kind.model, Task):
-        return _read_plain(value, marked, kind)
-    return _TaskReader(value, marked, kind, files, folder).read()
+    if not issubclass(kind.model, Run):
+        return _read_plain(value, marked, kind, values or {})
+    return _RunReader(value, marked, kind, files, folder, values or {}).read()
 
 
-def _read_plain(value: Mapping[str, Any], marked: Mapping[str, Any], kind: Kind) -> Reading:
-    unresolved = list(interpolate.problems(marked, {}))
-    if unresolved:
-        return Reading(unresolved)
-    model, problems = _validate({**value, **interpolate.render(dict(marked), {})}, kind)
+def _read_plain(
+    value: Mapping[str, Any],
+    marked: Mapping[str, Any],
+    kind: Kind,
+    values: Mapping[str, Any],
+) -> Reading:
+    told = list(interpolate.problems(marked, {"values": values}))
+    if _has_error(told):
+        return Reading(told)
+    filled = interpolate.render(dict(marked), {"values": values}, native=True)
+    model, problems = _validate({**value, **filled}, kind)
+    problems.extend(told)
     if model is None:
         return Reading(problems)
     document = model.to_canonical()
@@ -94,6 +109,10 @@ def _validate(value: Mapping[str, Any], kind: Kind) -> tuple[Document | None, li
         return None, problems
 
 
+def _has_error(problems: Sequence[Problem]) -> bool:
+    return any(problem.level is Level.ERROR for problem in problems)
+
+
 def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if name not in names}
 
@@ -113,7 +132,7 @@ def _own_problems(model: Document, value: Mapping[str, Any]) -> Iterator[Problem
         )
 
 
-class _TaskReader:
+class _RunReader:
     def __init__(
         self,
         value: Mapping[str, Any],
@@ -121,11 +140,13 @@ class _TaskReader:
         kind: Kind,
         files: Files,
         folder: str,
+        values: Mapping[str, Any],
     ) -> None:
         self._value = value
         self._kind = kind
         self._files = files
         self._folder = folder
+        self._values = values
         self._marked = marked
         self._typed = {name: item for name, item in marked.items() if name not in _TEXTS + _FIXED}
         self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
@@ -136,7 +157,7 @@ class _TaskReader:
         problems.extend(fixed)
         if fixed or model is None:
             return Reading(problems)
-        assert isinstance(model, Task), model
+        assert isinstance(model, Run), model
         if problems:
             # What was left out is wrong in each element, and told already.
             kept = {*model.model_fields_set, *self._typed}
@@ -151,8 +172,9 @@ class _TaskReader:
             if name in self._marked and name in shared
         }
         unresolved = list(self._unresolved(model, texts))
-        if unresolved or not elements:
-            return Reading([*problems, *unresolved], model)
+        problems.extend(unresolved)
+        if _has_error(unresolved) or not elements:
+            return Reading(problems, model)
         return self._fill(model, shared, texts, elements, problems)
 
     def _fixed_problems(self) -> Iterator[Problem]:
@@ -165,17 +187,19 @@ class _TaskReader:
                     "Write the value out.",
                 )
 
-    def _with_files(self, model: Task, problems: list[Problem]) -> dict[str, Any]:
+    def _with_files(self, model: Run, problems: list[Problem]) -> dict[str, Any]:
         document = model.to_canonical()
         if model.files is not None:
             document["files"], wrong = self._files.resolve(model.files, self._folder)
             problems.extend(wrong)
         return document
 
-    def _unresolved(self, model: Task, texts: Mapping[str, Any]) -> Iterator[Problem]:
+    def _unresolved(self, model: Run, texts: Mapping[str, Any]) -> Iterator[Problem]:
         """Expressions of the whole document that name nothing."""
-        known: dict[str, Any] = {"run": {"name", "index"} if model.array else {"name"}}
-        if model.matrix is not None:
+        known: dict[str, Any] = {"run": {"name"}, "values": self._values}
+        if isinstance(model, Task) and model.array is not None:
+            known["run"] = {"name", "index"}
+        if isinstance(model, Task) and model.matrix is not None:
             known["matrix"] = set(model.matrix)
         if "env" in texts:
             yield from interpolate.problems(texts["env"], known, ("env",))
@@ -186,7 +210,7 @@ class _TaskReader:
 
     def _fill(
         self,
-        model: Task,
+        model: Run,
         shared: dict[str, Any],
         texts: Mapping[str, Any],
         elements: Sequence[Element],
@@ -219,6 +243,7 @@ class _TaskReader:
         scope = {
             "run": {"name": element.name, "index": element.index},
             "matrix": element.matrix or {},
+            "values": self._values,
         }
         rendered = {}
         if "env" in texts:
@@ -251,7 +276,7 @@ class _TaskReader:
         model, problems = _validate({**self._value, **values}, self._kind)
         if model is None:
             return {}, problems
-        assert isinstance(model, Task), model
+        assert isinstance(model, Run), model
         problems.extend(model.problems())
         document = self._with_files(model, problems) if "files" in values else model.to_canonical()
         return {name: document[name] for name in values if name in document}, problems

@@ -8,19 +8,26 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from fleetform.spec import checks, interpolate
 from fleetform.spec.canonical import digest
-from fleetform.spec.desired import Declared, Desired, Environment, Loaded, ResourceKey, Rules
+from fleetform.spec.desired import (
+    Beyond,
+    Declared,
+    Desired,
+    Environment,
+    Loaded,
+    Obstacle,
+    ResourceKey,
+    Rules,
+)
 from fleetform.spec.documents import quote_lines, read_documents
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.identity import FILE_NAME, plain_environment
-from fleetform.spec.kinds import KINDS, unbuilt
-from fleetform.spec.names import name_problem, nearest
+from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream, required
@@ -29,9 +36,14 @@ from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.digests import Digests
 from fleetform.spec.tree.files import Cache, Files
+from fleetform.spec.tree.implied import implied
 from fleetform.spec.tree.place import address_of, place
+from fleetform.spec.tree.types import any_kind, declared_keys, not_a_document, type_problem
+from fleetform.spec.tree.unbuilt import notes
 from fleetform.spec.tree.walk import finding, read_file, walk
 
+# What nobody can carry out although the document is right.
+_OBSTACLES = frozenset({"not-carried-out", "undeclared-reference"})
 _MARK = interpolate.MARK.encode()
 # What a file that cannot be parsed declares, as far as a look at its lines can tell.
 _NAME_LINE = re.compile(
@@ -52,6 +64,14 @@ class _Read:
     problems: list[Problem] = field(default_factory=list)
 
     @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        return tuple(
+            Obstacle(one.code, ".".join(map(str, one.path)), one.detail)
+            for one in self.problems
+            if one.code in _OBSTACLES
+        )
+
+    @property
     def is_broken(self) -> bool:
         return any(problem.level is Level.ERROR for problem in self.problems)
 
@@ -59,8 +79,11 @@ class _Read:
 class Loader:
     """One reading of one tree."""
 
-    def __init__(self, root: Path, cache: Cache | None) -> None:
+    def __init__(
+        self, root: Path, cache: Cache | None, buffers: Mapping[str, bytes] | None = None
+    ) -> None:
         self._root = root
+        self._buffers = buffers or {}
         self._files = Files(root, {} if cache is None else cache)
         self._reads: list[_Read] = []
         self._data: dict[str, bytes] = {}
@@ -79,15 +102,16 @@ class Loader:
         catalogue, entries = self._check()
         desired = None
         if environment is not None:
-            resources = self._declare(catalogue, entries)
+            resources, beyond = self._declare(catalogue, entries)
             desired = Desired(
                 environment,
                 resources,
                 self._files.contents,
                 commit.read(),
-                _tree_digest(resources, environment.rules),
+                _tree_digest({**resources, **_declared(beyond)}, environment.rules),
                 frozenset(self._broken),
                 tuple(sorted(self._unread)),
+                beyond,
             )
         else:
             commit.read()
@@ -111,7 +135,7 @@ class Loader:
     # The environment's own document
 
     def _read_environment(self) -> Environment | None:
-        if not (self._root / FILE_NAME).is_file():
+        if FILE_NAME not in self._buffers and not (self._root / FILE_NAME).is_file():
             self._tell(
                 finding(
                     "missing-environment",
@@ -159,15 +183,17 @@ class Loader:
         for told in walked.findings:
             self._tell(told)
         self._unread.extend(walked.unread)
-        for file in walked.files:
-            nodes = self._read_nodes(file)
+        unsaved = (file for file in self._buffers if file != FILE_NAME)
+        for file in sorted({*walked.files, *unsaved}):
+            nodes = [one for node in self._read_nodes(file) for one in implied(node)]
             has_marks = _MARK in self._data.get(file, b"")
             self._reads.extend(
                 self._read_document(file, node, has_marks=has_marks) for node in nodes
             )
 
     def _read_nodes(self, file: str) -> list[Node]:
-        data = read_file(self._root, file)
+        unsaved = self._buffers.get(file)
+        data = read_file(self._root, file) if unsaved is None else unsaved
         if isinstance(data, Finding):
             self._tell(data)
             self._unread.append(file)
@@ -180,7 +206,7 @@ class Loader:
         if any(told.level is Level.ERROR for told in findings):
             self._unread.append(file)
             for name in _NAME_LINE.findall(data):
-                self._broken.update(_any_kind(name.decode()))
+                self._broken.update(any_kind(name.decode()))
         return nodes
 
     # Documents into values
@@ -189,18 +215,20 @@ class Loader:
         read = _Read(file, node)
         value = plain(node)
         if not isinstance(value, dict):
-            read.problems.append(_not_a_document(value))
+            read.problems.append(not_a_document(value))
             return read
         type_name = value.get("type")
         read.type = type_name if isinstance(type_name, str) else ""
         kind = KINDS.get(read.type)
-        read.keys = _declared_keys(value, kind.name if kind else None)
+        read.keys = declared_keys(value, kind.name if kind else None)
         if kind is None:
-            read.problems.append(_type_problem(value))
+            read.problems.append(type_problem(value))
             return read
         folder = file.rpartition("/")[0]
         read.reading = elements.read(value, kind, self._files, folder, has_marks=has_marks)
         read.problems.extend(read.reading.problems)
+        if read.reading.model is not None:
+            read.problems.extend(notes(value, kind, read.reading.model))
         return read
 
     def _drop_payload(self) -> None:
@@ -260,14 +288,21 @@ class Loader:
 
     def _declare(
         self, catalogue: Catalogue, entries: list[tuple[_Read, Entry]]
-    ) -> dict[ResourceKey, Declared]:
+    ) -> tuple[dict[ResourceKey, Declared], dict[ResourceKey, Beyond]]:
+        """What can be carried out, and what cannot although nothing is wrong with it."""
         upstream = Upstream(catalogue)
         declared: dict[ResourceKey, Declared] = {}
+        beyond: dict[ResourceKey, Beyond] = {}
         for read, entry in entries:
-            if not read.is_broken and read.reading is not None:
-                for one in _resources(entry, read.reading, upstream):
+            if read.is_broken or read.reading is None:
+                continue
+            obstacles = read.obstacles
+            for one in _resources(entry, read.reading, upstream):
+                if obstacles:
+                    beyond[one.key] = Beyond(one, obstacles)
+                else:
                     declared[one.key] = one
-        return dict(sorted(declared.items()))
+        return dict(sorted(declared.items())), dict(sorted(beyond.items()))
 
     def _tell(self, told: Finding) -> None:
         self._findings.setdefault(told.place.file, []).append(told)
@@ -315,75 +350,12 @@ def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> I
         )
 
 
-def _not_a_document(value: Any) -> Problem:
-    if value is None:
-        return Problem(
-            "empty-document", (), "Nothing stands here.", "Remove it, or declare something."
-        )
-    return Problem(
-        "not-a-document",
-        (),
-        "A document is a mapping of fields to values, and this is not.",
-        "Begin with `type: task`, `type: fleet` or `type: volume`.",
-    )
-
-
-def _type_problem(value: Mapping[str, Any]) -> Problem:
-    """Why the document's type is none that can be read."""
-    if "type" not in value:
-        close = nearest("type", value)
-        return Problem(
-            "missing-type",
-            (close,) if close else (),
-            "The document has no `type`, so nobody can tell what it declares.",
-            f"Did you mean `type` by {shown(close)}?"
-            if close
-            else f"Add `type:` with one of {_listed()}. YAML that is data belongs under a name in a run's `files:`.",
-            at_key=True,
-        )
-    named = value["type"]
-    if named == "environment":
-        return Problem(
-            "environment-elsewhere",
-            ("type",),
-            f"An environment is declared in `{FILE_NAME}` of the tree's own folder, and nowhere else.",
-            "Move the document there, or remove it.",
-        )
-    if isinstance(named, str) and named in unbuilt.TYPES:
-        return Problem(
-            "not-carried-out",
-            ("type",),
-            unbuilt.TYPES[named],
-            "Remove the document, or keep it outside of this tree.",
-        )
-    close = nearest(named, KINDS) if isinstance(named, str) else None
-    advice = f"Did you mean `{close}`? " if close else ""
-    return Problem(
-        "unknown-type",
-        ("type",),
-        f"{shown(named)} is no kind of document.",
-        f"{advice}Choose one of {_listed()}.",
-    )
-
-
-def _listed() -> str:
-    return ", ".join(f"`{name}`" for name in sorted(KINDS))
-
-
-def _declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:
-    name = value.get("name")
-    if not isinstance(name, str) or name_problem(name) is not None:
-        return ()
-    return (ResourceKey(kind, name),) if kind else _any_kind(name)
-
-
-def _any_kind(name: str) -> tuple[ResourceKey, ...]:
-    """A document of unknown kind stands for each: better one resource too many left alone."""
-    return tuple(ResourceKey(kind, name) for kind in sorted({kind.name for kind in KINDS.values()}))
-
-
 def _is_below(file: str, source: str) -> bool:
     return source in (".", file) or file.startswith(f"{source}/")
+
+
+def _declared(beyond: Mapping[ResourceKey, Beyond]) -> dict[ResourceKey, Declared]:
+    return {key: one.declared for key, one in beyond.items()}
 
 
 def _tree_digest(resources: Mapping[ResourceKey, Declared], rules: Rules) -> str:

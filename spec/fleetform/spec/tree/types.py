@@ -1,0 +1,75 @@
+"""
+What a document says it is: its type and name, and what is wrong where it does not say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Problem
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.kinds import KINDS
+from fleetform.spec.names import name_problem, nearest
+from fleetform.spec.quantities.ranges import shown
+
+
+def not_a_document(value: Any) -> Problem:
+    if value is None:
+        return Problem(
+            "empty-document", (), "Nothing stands here.", "Remove it, or declare something."
+        )
+    return Problem(
+        "not-a-document",
+        (),
+        "A document is a mapping of fields to values, and this is not.",
+        "Begin with `type: task`, `type: fleet` or `type: volume`.",
+    )
+
+
+def type_problem(value: Mapping[str, Any]) -> Problem:
+    """Why the document's type is none that can be read."""
+    if "type" not in value:
+        close = nearest("type", value)
+        return Problem(
+            "missing-type",
+            (close,) if close else (),
+            "The document has no `type`, so nobody can tell what it declares.",
+            f"Did you mean `type` by {shown(close)}?"
+            if close
+            else f"Add `type:` with one of {_listed()}. YAML that is data belongs under a name in a run's `files:`.",
+            at_key=True,
+        )
+    named = value["type"]
+    if named == "environment":
+        return Problem(
+            "environment-elsewhere",
+            ("type",),
+            f"An environment is declared in `{FILE_NAME}` of the tree's own folder, and nowhere else.",
+            "Move the document there, or remove it.",
+        )
+    close = nearest(named, KINDS) if isinstance(named, str) else None
+    advice = f"Did you mean `{close}`? " if close else ""
+    return Problem(
+        "unknown-type",
+        ("type",),
+        f"{shown(named)} is no kind of document.",
+        f"{advice}Choose one of {_listed()}.",
+    )
+
+
+def _listed() -> str:
+    return ", ".join(f"`{name}`" for name in sorted(KINDS))
+
+
+def declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:
+    name = value.get("name")
+    if not isinstance(name, str) or name_problem(name) is not None:
+        return ()
+    return (ResourceKey(kind, name),) if kind else any_kind(name)
+
+
+def any_kind(name: str) -> tuple[ResourceKey, ...]:
+    """A document of unknown kind stands for each: better one resource too many left alone."""
+    return tuple(ResourceKey(kind, name) for kind in sorted({kind.name for kind in KINDS.values()}))

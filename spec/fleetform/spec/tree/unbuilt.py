@@ -1,0 +1,80 @@
+"""
+Which parts of a document this version does not carry out: a note for each.
+
+The facts are those of `fields`; here they are matched with what a document sets. A field that
+is set is told once, at its key, and its parts are not told again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleetform.spec import fields
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import Kind
+from fleetform.spec.kinds.base import Document, no_effect, not_carried_out
+from fleetform.spec.kinds.unbuilt import KINDS, WHY
+
+Path = tuple[str | int, ...]
+
+
+def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Problem]:
+    """
+    What of a document nothing carries out yet.
+
+    Args:
+        value: The document as it is written, for the places.
+        kind: The document's, whose fields' rows are asked.
+        model: The same, read; tells values that are not carried out in fields that are.
+    """
+    if kind.name in KINDS:
+        yield not_carried_out(("type",), KINDS[kind.name])
+        return
+    type_name = str(value.get("type", ""))
+    if type_name in KINDS:
+        yield not_carried_out(("type",), KINDS[type_name])
+        return
+    rows = fields.unbuilt(type_name)
+    why = WHY.get(kind.name, {})
+    for name in value:
+        if name in _tops(type_name):
+            for path, at in _set_paths(value, name, type_name):
+                detail = why.get(path, "Nothing carries this out yet.")
+                if rows[path].essential:
+                    yield not_carried_out(
+                        at, f"`{path}`: {detail}", "Until then, a plan holds it back."
+                    )
+                else:
+                    yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
+    yield from model.beyond()
+
+
+@functools.cache
+def _tops(type_name: str) -> frozenset[str]:
+    return frozenset(path.partition(".")[0] for path in fields.unbuilt(type_name))
+
+
+def _set_paths(value: Mapping[str, Any], name: str, type_name: str) -> Iterator[tuple[str, Path]]:
+    """Rows at or below the field `name` that are set, each with where it first is."""
+    for path in fields.unbuilt(type_name):
+        if path.partition(".")[0] == name:
+            at = _first(value, path.split("."))
+            if at is not None:
+                yield path, at
+
+
+def _first(value: Any, steps: list[str]) -> Path | None:
+    """Where a path of names leads, through lists as well; None: it is not set."""
+    if not steps:
+        return () if value is not None else None
+    if isinstance(value, Mapping):
+        rest = _first(value[steps[0]], steps[1:]) if steps[0] in value else None
+        return None if rest is None else (steps[0], *rest)
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            rest = _first(item, steps) if isinstance(item, Mapping) else None
+            if rest is not None:
+                return (number, *rest)
+    return None
