@@ -24,7 +24,7 @@ from fleetform.spec.tree.walk import read_file
 if TYPE_CHECKING:
     from fleetform.spec.tree.files import Cache
 
-__all__ = ["load_tree", "read_environment"]
+__all__ = ["load_file", "load_tree", "read_environment"]
 
 
 def load_tree(
@@ -54,6 +54,22 @@ def load_tree(
     finally:
         if was_enabled:
             gc.enable()
+
+
+def load_file(root: Path, file: str) -> Loaded:
+    """
+    Read one file by itself, one that belongs to no environment.
+
+    Args:
+        root: The folder that paths in its documents may not leave.
+        file: Below `root`, relative to it, with forward slashes.
+
+    Returns:
+        What is wrong with each document alone; nothing of what they refer to.
+    """
+    from fleetform.spec.tree.load import Loader
+
+    return Loader(Path(root), None).load_file(file)
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:

@@ -117,6 +117,16 @@ class Loader:
             commit.read()
         return Loaded(desired, self._sorted_findings(), len(self._reads), self._files_count)
 
+    def load_file(self, file: str) -> Loaded:
+        """
+        Read one file below the root by itself, as if there were nothing else.
+
+        What its documents refer to may be anywhere, so nothing is said of it.
+        """
+        self._read_file(file)
+        self._tell_problems()
+        return Loaded(None, self._sorted_findings(), len(self._reads), self._files_count)
+
     def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
         """Read `environment.yaml` alone."""
         if not self._root.is_dir():
@@ -185,11 +195,12 @@ class Loader:
         self._unread.extend(walked.unread)
         unsaved = (file for file in self._buffers if file != FILE_NAME)
         for file in sorted({*walked.files, *unsaved}):
-            nodes = [one for node in self._read_nodes(file) for one in implied(node)]
-            has_marks = _MARK in self._data.get(file, b"")
-            self._reads.extend(
-                self._read_document(file, node, has_marks=has_marks) for node in nodes
-            )
+            self._read_file(file)
+
+    def _read_file(self, file: str) -> None:
+        nodes = [one for node in self._read_nodes(file) for one in implied(node)]
+        has_marks = _MARK in self._data.get(file, b"")
+        self._reads.extend(self._read_document(file, node, has_marks=has_marks) for node in nodes)
 
     def _read_nodes(self, file: str) -> list[Node]:
         unsaved = self._buffers.get(file)
@@ -271,13 +282,16 @@ class Loader:
         )
         for entry, problem in checks.check(catalogue):
             self._reads[entry.number].problems.append(problem)
+        self._tell_problems()
+        self._tell_empty(catalogue)
+        return catalogue, entries
+
+    def _tell_problems(self) -> None:
         for read in self._reads:
             for problem in read.problems:
                 self._tell(place(problem, read.node, read.file, address_of(read.node)))
             if read.is_broken:
                 self._broken.update(read.keys)
-        self._tell_empty(catalogue)
-        return catalogue, entries
 
     def _tell_empty(self, catalogue: Catalogue) -> None:
         problem = checks.check_tree(catalogue)
