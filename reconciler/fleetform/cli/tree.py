@@ -7,6 +7,7 @@ is its answer and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fleetform.cli.failure import Refused
@@ -16,6 +17,7 @@ from fleetform.model.figures import counted
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader
     from fleetform.spec.desired import Loaded
+    from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
 
@@ -45,7 +47,8 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
         Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
     """
     loaded = workspace.load()
-    show_findings(loaded)
+    if loaded.findings:
+        print_findings(loaded.findings)
     errors = len(loaded.errors)
     if loaded.desired is None:
         raise Refused(
@@ -61,13 +64,11 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     return loaded
 
 
-def show_findings(loaded: Loaded) -> None:
+def print_findings(findings: Iterable[Finding]) -> None:
     """Print every finding with its place and source line."""
-    if not loaded.findings:
-        return
     from fleetform.spec.findings_text import render_findings
 
     screen = error_screen()
-    screen.line(
-        render_findings(loaded.findings, width=screen.width or 100, colour=screen.colour) + "\n"
-    )
+    text = render_findings(findings, width=screen.width or 100, colour=screen.colour)
+    if text:
+        screen.line(f"{text}\n")

@@ -37,15 +37,21 @@ def is_changing(root: Path) -> bool:
     return folder is not None and (folder / "index.lock").exists()
 
 
+def working_tree(root: Path) -> Path | None:
+    """Return the folder that the repository around `root` is checked out in; None outside of git."""
+    folders = (root.absolute(), *root.absolute().parents)
+    return next((folder for folder in folders if (folder / ".git").exists()), None)
+
+
 def _git_folder(root: Path) -> Path | None:
-    for parent in (root.absolute(), *root.absolute().parents):
-        found = parent / ".git"
-        if found.is_dir():
-            return found
-        if found.is_file():
-            # A linked working tree or a submodule says where its own folder is.
-            return parent / _read(found).removeprefix("gitdir: ")
-    return None
+    folder = working_tree(root)
+    if folder is None:
+        return None
+    found = folder / ".git"
+    if found.is_file():
+        # A linked working tree or a submodule says where its own folder is.
+        return folder / _read(found).removeprefix("gitdir: ")
+    return found
 
 
 def _resolve(folder: Path, reference: str) -> str:

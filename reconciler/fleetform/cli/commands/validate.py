@@ -2,48 +2,109 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_argument
+from fleetform.cli.command import json_option
 from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import show_findings
-from fleetform.model.figures import counted
+from fleetform.cli.tree import print_findings
+
+if TYPE_CHECKING:
+    from fleetform.views.findings import Report
 
 _EXAMPLES = (
     ("fleetform validate", "Check the tree around the current folder"),
     ("fleetform validate my-lab --strict", "Fail for warnings too"),
+    ("fleetform validate runs/train.yaml", "Check one file, within its environment if it has one"),
+    ("fleetform validate --format github", "Show findings in a pull request on GitHub"),
+    ("fleetform validate --format junit --output report.xml", "Write test results for GitLab or Jenkins"),
     ("fleetform validate --json", "Print the findings as JSON: level, code, place, advice"),
-)
+)  # fmt: skip
+
+FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
 @make_command("validate", examples=_EXAMPLES)
-@tree_argument
+@click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH]")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="How to print: text for people, json for scripts, sarif for code scanning, github for"
+    " annotations of a workflow, junit for test reports.  [default: text]",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the format into FILE and print text.",
+)
 @json_option
-def command(path: str | None, strict: bool, as_json: bool) -> Exit:
+def command(
+    path: str | None, strict: bool, form: str | None, output: str | None, as_json: bool
+) -> Exit:
     """
-    Check every document of the tree at PATH.
+    Check every document of the tree at PATH, or the one file at PATH.
 
-    Nothing is contacted: the same tree gives the same findings anywhere.
+    Nothing is contacted: the same tree gives the same findings anywhere. Errors fail the check,
+    with --strict warnings too, notes never.
     """
-    from fleetform.spec.findings import Level
-    from fleetform.spec.tree import load_tree
-    from fleetform.wiring.workspace import find_root
+    chosen = _chosen(form, as_json=as_json)
+    from fleetform.wiring.validating import check
 
-    # Not through the workspace: that needs an `environment.yaml` without errors.
-    loaded = load_tree(find_root(path))
-    warnings = sum(finding.level is Level.WARNING for finding in loaded.findings)
-    errors = len(loaded.errors)
-    failed = errors > 0 or loaded.desired is None or (strict and warnings > 0)
-    out = screen()
-    if as_json:
-        out.json({"valid": not failed, "findings": loaded.findings,
-                  "documents": loaded.documents_count, "files": loaded.files_count})  # fmt: skip
+    report = check(path, strict=strict, list_files=chosen == "junit")
+    if output is not None:
+        Path(output).write_text(_rendered(report, chosen), encoding="utf-8")
+    if output is not None or chosen == "text":
+        print_findings(report.findings)
+        screen().line(report.verdict, "good" if report.is_valid else "bad")
     else:
-        show_findings(loaded)
-        checked = f"{counted(loaded.documents_count, 'document')} in {counted(loaded.files_count, 'file')}"
-        verdict = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
-        out.line(f"{checked}: {verdict}", "bad" if failed else "good")
-    return Exit.ERROR if failed else Exit.OK
+        screen().stream.write(_rendered(report, chosen))
+    return Exit.OK if report.is_valid else Exit.ERROR
+
+
+def _chosen(form: str | None, *, as_json: bool) -> str:
+    if as_json and form not in {None, "json"}:
+        raise Refused(f"--json and --format {form} exclude each other")
+    return "json" if as_json else form or "text"
+
+
+def _rendered(report: Report, form: str) -> str:
+    """The whole text in a format, with a newline at its end."""
+    if form == "github":
+        from fleetform.views import findings_github
+
+        return findings_github.render(report)
+    if form == "junit":
+        from fleetform.views import findings_junit
+
+        return findings_junit.render(report)
+    if form == "text":
+        from fleetform.spec.findings_text import render_findings
+
+        blocks = (render_findings(report.findings), report.verdict)
+        return "\n\n".join(block for block in blocks if block) + "\n"
+    return _json(report, form)
+
+
+def _json(report: Report, form: str) -> str:
+    import json
+
+    if form == "sarif":
+        from fleetform.agents.host import VERSION
+        from fleetform.views import findings_sarif
+
+        value = findings_sarif.to_json(report, version=VERSION)
+    else:
+        from fleetform.views import findings_json
+
+        value = findings_json.to_json(report)
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # A name of a file that is no UTF-8 has characters that cannot be written, but in JSON escaped.
+    return text.encode("utf-8", "backslashreplace").decode() + "\n"
