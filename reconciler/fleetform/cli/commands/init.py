@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from pathlib import Path
@@ -10,18 +9,24 @@ from pathlib import Path
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.editors import (
+    SCHEMA_FOLDER,
+    editor_settings,
+    missing_setting,
+    modeline,
+    says_the_same,
+)
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
 
 _EXAMPLES = (
     ("fleetform init my-lab", "Make the folder my-lab with an environment of that name"),
     ("fleetform init --name vision .", "Make one here, under a name of its own"),
+    ("fleetform init --editor jetbrains", "Tell PyCharm and its like where the schema is"),
 )
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
-_SCHEMA_FOLDER = ".fleetform/schemas"
-# The one schema that knows all kinds: editors take it by this name.
-_SCHEMA = "fleetform.json"
+_EDITORS = ("vscode", "jetbrains", "none")
 
 _ENVIRONMENT = """\
 {modeline}
@@ -56,11 +61,19 @@ resources:
 @make_command("init", examples=_EXAMPLES)
 @click.argument("path", required=False, default=".", type=click.Path(file_okay=False))
 @click.option("--name", help="Name of the environment.  [default: the folder's]")
-def command(path: str, name: str | None) -> None:
+@click.option(
+    "--editor",
+    "editors",
+    type=click.Choice(_EDITORS),
+    multiple=True,
+    help="Whose settings to write; may be given twice.  [default: those whose folder is there, else vscode]",
+)
+def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
     """
     Make a new environment in PATH, with a fleet and a task as examples.
 
-    Files that are there already are left as they are.
+    Files that are there already are left as they are. Editors with the YAML language server need
+    no settings: the first line of each document names the schema.
     """
     root = Path(path).resolve()
     chosen = name or _name_of(root)
@@ -70,14 +83,17 @@ def command(path: str, name: str | None) -> None:
             advice="a name has 2 to 41 lower-case letters, digits and hyphens, and starts with a "
             "letter: pass --name",
         )
+    settings = editor_settings(editors or _editors_of(root))
     out = screen()
     written = 0
-    for relative, text in _files(chosen).items():
+    for relative, text in {**_files(chosen), **settings, **_schemas()}.items():
         if _write_new(root / relative, text):
             written += 1
             out.line(f"wrote {Path(path) / relative}", "good")
         else:
             out.line(f"kept  {Path(path) / relative}, which was there", "dim")
+            if relative in settings and not _is_told(root / relative, relative):
+                out.labelled("help", f"for completion {missing_setting(relative)}")
     if written:
         where = "" if path == "." else f" {path}"
         out.line()
@@ -88,37 +104,32 @@ def _name_of(root: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")
 
 
+def _editors_of(root: Path) -> tuple[str, ...]:
+    """The editors that somebody uses in this folder, as far as they have left traces."""
+    folders = {"vscode": ".vscode", "jetbrains": ".idea"}
+    used = tuple(editor for editor, folder in folders.items() if (root / folder).is_dir())
+    return used or ("vscode",)
+
+
 def _files(name: str) -> dict[str, str]:
-    """All files of a new environment by relative path, in the order people should read them."""
+    """The documents of a new environment by relative path, in the order people should read them."""
     uid = uuid.uuid4().hex
-    top = _modeline(0)
-    below = _modeline(1)
-    files = {
-        "environment.yaml": _ENVIRONMENT.format(modeline=top, name=name, uid=uid),
+    below = modeline(1)
+    return {
+        "environment.yaml": _ENVIRONMENT.format(modeline=modeline(0), name=name, uid=uid),
         "fleets/local.yaml": _FLEET.format(modeline=below),
         "tasks/hello.yaml": _TASK.format(modeline=below),
-        ".vscode/settings.json": _vscode(),
     }
-    files.update({f"{_SCHEMA_FOLDER}/{file}": text for file, text in _schemas().items()})
-    return files
-
-
-def _modeline(depth: int) -> str:
-    # Relative, so that the editor completes without a network and in every clone.
-    return f"# yaml-language-server: $schema={'../' * depth}{_SCHEMA_FOLDER}/{_SCHEMA}"
-
-
-def _vscode() -> str:
-    # Not every YAML of the folder: a workflow or a chart beside it has a language of its own.
-    patterns = [f"/{folder}/**/*.yaml" for folder in ("fleets", "volumes", "tasks")]
-    schemas = {f"{_SCHEMA_FOLDER}/{_SCHEMA}": ["/environment.yaml", *patterns]}
-    return json.dumps({"yaml.schemas": schemas}, indent=2) + "\n"
 
 
 def _schemas() -> dict[str, str]:
-    from fleetform.spec.schema import generate
+    from fleetform.spec.schema import editor_files
 
-    return generate()
+    return {f"{SCHEMA_FOLDER}/{file}": text for file, text in editor_files().items()}
+
+
+def _is_told(path: Path, relative: str) -> bool:
+    return says_the_same(relative, path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _write_new(path: Path, text: str) -> bool:

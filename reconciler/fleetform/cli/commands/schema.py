@@ -13,16 +13,23 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
 
 _EXAMPLES = (
-    ("fleetform schema", "Print the schema of all kinds, for an editor"),
+    ("fleetform schema", "Print the schema of any document"),
+    ("fleetform schema --draft 07 > fleetform.json", "Print it in the draft that editors read"),
     ("fleetform schema --write", "Renew the copies that `init` made"),
     ("fleetform schema --check", "Say whether the copies are current"),
 )
 
-_ALL_KINDS = "fleetform.json"
 _API = "openapi.json"
 
 
 @make_command("schema", examples=_EXAMPLES)
+@click.option(
+    "--draft",
+    type=click.Choice(["2020-12", "07"]),
+    default="2020-12",
+    show_default=True,
+    help="Of JSON Schema, for what is printed.",
+)
 @click.option("--write", is_flag=True, help="Write the files.")
 @click.option("--check", is_flag=True, help="Exit with 1 when a file is not current.")
 @click.option(
@@ -30,21 +37,21 @@ _API = "openapi.json"
     type=click.Path(file_okay=False),
     help="Folder of the files.  [default: .fleetform/schemas where there is one, else schemas]",
 )
-def command(write: bool, check: bool, into: str | None) -> int:
+def command(draft: str, write: bool, check: bool, into: str | None) -> int:
     """
-    Print the JSON schema of all kinds, or write or check the files with the schema of each.
+    Print the JSON schema of any document, or write or check the files with the schema of each kind.
 
+    Files are written in both drafts; the copy that `init` made for editors is one file in draft 07.
     The description of the API is among the files where the extra `server` is installed.
     """
     if write and check:
         raise Refused("--write and --check exclude each other")
     folder = _folder(into)
-    # An environment needs what editors read, and nothing of the API.
-    files = _files(with_api=folder.parent.name != ".fleetform")
     out = screen()
     if not write and not check:
-        out.stream.write(files[_ALL_KINDS])
+        out.stream.write(_printed(draft))
         return Exit.OK
+    files = _files(folder)
     stale = [name for name, text in files.items() if not _is_current(folder / name, text)]
     if check:
         for name in stale:
@@ -55,8 +62,8 @@ def command(write: bool, check: bool, into: str | None) -> int:
             )
         out.line(f"{len(files)} files are current", "good")
         return Exit.OK
-    folder.mkdir(parents=True, exist_ok=True)
     for name in stale:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(files[name], encoding="utf-8")
         out.line(f"wrote {folder / name}", "good")
     if not stale:
@@ -71,11 +78,20 @@ def _folder(into: str | None) -> Path:
     return of_environment if of_environment.is_dir() else Path("schemas")
 
 
-def _files(*, with_api: bool) -> dict[str, str]:
-    from fleetform.spec.schema import generate
+def _printed(draft: str) -> str:
+    from fleetform.spec.schema import ALL_KINDS, editor_files, generate
 
+    return editor_files()[ALL_KINDS] if draft == "07" else generate()[ALL_KINDS]
+
+
+def _files(folder: Path) -> dict[str, str]:
+    from fleetform.spec.schema import editor_files, generate
+
+    # An environment needs what editors read, and nothing of the API.
+    if folder.parent.name == ".fleetform":
+        return editor_files()
     files = generate()
-    if with_api and importlib.util.find_spec("fastapi") is not None:
+    if importlib.util.find_spec("fastapi") is not None:
         from fleetform.api.openapi import openapi_text
 
         files[_API] = openapi_text()

@@ -1,0 +1,255 @@
+"""
+The schema of one kind: pydantic's, with what the docstrings and the table of fields say.
+
+Every property is described by its path, since one model may stand at several: `retry.delay` of
+a fleet and of a run are changed in different ways. So a definition is made for each place a model
+stands at, and places that come out alike share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleetform.spec import fields
+from fleetform.spec.kinds import KINDS
+from fleetform.spec.kinds.base import Model
+from fleetform.spec.schema import docstrings, models, snippets, wording
+from fleetform.spec.schema.docstrings import Words
+
+Schema = dict[str, Any]
+
+# Where an expression may stand for a value of another type than text, and where not.
+_EXPRESSION: Schema = {"type": "string", "pattern": r"\$\{\{"}
+_DIGITS: Schema = {"type": "string", "pattern": r"^\s*[0-9]+\s*$"}
+_FIXED = frozenset({"type", "name", "array", "matrix", "key"})
+# What pydantic calls the bounds that stand behind a validator of our own.
+_BOUNDS = {"ge": "minimum", "le": "maximum"}
+# Under these keywords stand values and not schemas.
+_VALUES = frozenset({"examples", "default", "enum", "const", "required", "type"})
+# What pydantic says for programs, and a docstring says better.
+_DROPPED = frozenset({"title", "description", "$defs", models.MARK})
+
+
+SAME_AS = "x-same-as"
+"""The keyword by which a model's schema says that a property is another one's second spelling."""
+
+
+class Definitions:
+    """
+    The parts of a file, by name; equal parts are one.
+
+    A part is named by its class, and by its kind and place as well where that name is taken by
+    another part.
+    """
+
+    def __init__(self) -> None:
+        self.schemas: dict[str, Schema] = {}
+
+    def add(self, kind: str, path: str, model: type[Model], schema: Schema) -> str:
+        """Keep `schema`; returns the name it is kept under."""
+        names = (model.__name__, f"{kind}.{model.__name__}", f"{kind}.{path}.{model.__name__}")
+        for name in names:
+            if self.schemas.setdefault(name, schema) == schema:
+                return name
+        raise AssertionError(f"two parts at {kind}.{path}")
+
+
+def annotated(kind: str, definitions: Definitions) -> Schema:
+    """
+    The schema of a kind's documents, without `$schema` and `$defs`.
+
+    Args:
+        kind: A key of `MODELS`.
+        definitions: Takes the parts; several kinds may share one.
+    """
+    return _Annotator(kind, definitions).document()
+
+
+class _Annotator:
+    def __init__(self, kind: str, definitions: Definitions) -> None:
+        self._kind = kind
+        self._raw = models.raw_schema(kind)
+        self._definitions = definitions
+        self._open: list[str] = []
+
+    def document(self) -> Schema:
+        model = models.MODELS[self._kind]
+        schema = self._object(self._raw, "")
+        return {
+            "title": self._kind,
+            "description": docstrings.summary(model),
+            **schema,
+            "defaultSnippets": snippets.document_snippets(self._kind),
+        }
+
+    def _object(self, raw: Schema, path: str) -> Schema:
+        """An object's schema, its properties described by the docstrings of its model."""
+        model = models.marked_model(raw)
+        texts = docstrings.documentation(model) if model is not None else {}
+        dropped = _DROPPED if model is not None else frozenset({"title"})
+        schema = {
+            key: self._properties(value, path, texts)
+            if key == "properties"
+            else self._part(value, path)
+            for key, value in raw.items()
+            if key not in dropped
+        }
+        return _tidy_alternatives(schema)
+
+    def _properties(self, raw: Schema, path: str, texts: Mapping[str, str]) -> Schema:
+        above = f"{path}." if path else ""
+        return {
+            name: self._property(value, f"{above}{name}", _text(name, value, texts))
+            for name, value in raw.items()
+        }
+
+    def _property(self, raw: Schema, path: str, text: str) -> Schema:
+        bare = {key: value for key, value in raw.items() if key not in {"description", SAME_AS}}
+        schema = self._part(bare, path)
+        words = docstrings.words(text, _choices(schema))
+        if models.shares_run_fields(self._kind) and path.partition(".")[0] not in _FIXED:
+            schema = _allow_expressions(schema)
+        if "$ref" in schema:
+            # In draft-07 nothing beside a `$ref` counts.
+            schema = {"allOf": [schema]}
+        # A second spelling is accepted, and one is enough to offer.
+        hidden = {"doNotSuggest": True} if SAME_AS in raw else {}
+        return {**_explained(schema, words.choices), **self._about(path, text, words), **hidden}
+
+    def _about(self, path: str, text: str, words: Words) -> Schema:
+        """What is said beside the shape of a field."""
+        row = fields.row(self._kind, path)
+        unbuilt = wording.unbuilt_sentence(self._kind, path)
+        default = _default(self._kind, path)
+        about: Schema = {}
+        if words.whole:
+            about["description"] = " ".join(filter(None, (words.whole, unbuilt)))
+            said = [f"Default: `{wording.shown(default)}`." if default is not None else ""]
+            facts = " ".join(filter(None, [*said, wording.change_sentence(row)]))
+            about["markdownDescription"] = "\n\n".join(filter(None, (words.lead, unbuilt, facts)))
+        if default is not None:
+            about["default"] = default
+        if found := docstrings.examples(text):
+            about["examples"] = found
+        if found := snippets.field_snippets(self._kind, path):
+            about["defaultSnippets"] = found
+        about["x-class"] = str(row.field_class)
+        about["x-on-change"] = str(row.on_change)
+        if row.unit:
+            about["x-unit"] = row.unit
+        if row.carried_out_by:
+            about["x-carried-out-by"] = row.carried_out_by
+        return about
+
+    def _part(self, raw: Any, path: str) -> Any:
+        """Any other schema below a field, at the field's path."""
+        if isinstance(raw, list):
+            return [self._part(value, path) for value in raw]
+        if not isinstance(raw, dict):
+            return raw
+        if "$ref" in raw:
+            return {"$ref": self._reference(raw["$ref"], path)}
+        if "properties" in raw:
+            return self._object(raw, path)
+        schema = {
+            _BOUNDS.get(str(key), str(key)): value if key in _VALUES else self._part(value, path)
+            for key, value in raw.items()
+            # A null is allowed when loading, with a warning; an editor had better not offer it.
+            if not (key == "title" or (key == "default" and value is None))
+        }
+        return _tidy_alternatives(schema)
+
+    def _reference(self, reference: str, path: str) -> str:
+        assert reference not in self._open, f"{reference} contains itself"
+        raw = self._raw["$defs"][reference.rpartition("/")[2]]
+        model = models.marked_model(raw)
+        assert model is not None, reference
+        self._open.append(reference)
+        schema = self._object(raw, path)
+        self._open.pop()
+        about = docstrings.summary(model)
+        whole = {"description": about, **schema} if about else schema
+        return f"#/$defs/{self._definitions.add(self._kind, path, model, whole)}"
+
+
+def _text(name: str, raw: Schema, texts: Mapping[str, str]) -> str:
+    """The docstring of a field, or what a schema written by hand says in its place."""
+    same = raw.get(SAME_AS)
+    if same is not None:
+        return f"Another spelling of `{same}`. {texts.get(same, '')}".strip()
+    return str(texts.get(name, raw.get("description", "")))
+
+
+def _tidy_alternatives(schema: Schema) -> Schema:
+    if "anyOf" not in schema:
+        return schema
+    kept = [one for one in schema["anyOf"] if one != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
+
+
+def _default(kind: str, path: str) -> str | int | bool | None:
+    of = KINDS[kind].name if kind in KINDS else kind
+    return fields.DEFAULTS.get(of, {}).get(path)
+
+
+def _enums(schema: Any) -> Iterator[Schema]:
+    """The places in a field's own schema that list choices; those of fields below are theirs."""
+    if isinstance(schema, list):
+        for one in schema:
+            yield from _enums(one)
+    elif isinstance(schema, dict):
+        if "enum" in schema:
+            yield schema
+        for key, value in schema.items():
+            if key != "properties" and key not in _VALUES:
+                yield from _enums(value)
+
+
+def _choices(schema: Schema) -> list[str]:
+    return [value for one in _enums(schema) for value in one["enum"] if isinstance(value, str)]
+
+
+def _explained(schema: Any, choices: Mapping[str, str]) -> Any:
+    """
+    The schema with what each choice means beside it.
+
+    Three spellings, because each editor reads another: the YAML language server shows
+    `enumDescriptions` in its list and in the hover, JetBrains its own keyword. `oneOf` of
+    constants, as the standard would have it, neither of them shows.
+    """
+    if not choices or not isinstance(schema, dict | list):
+        return schema
+    if isinstance(schema, list):
+        return [_explained(one, choices) for one in schema]
+    explained = {
+        key: value if key == "properties" or key in _VALUES else _explained(value, choices)
+        for key, value in schema.items()
+    }
+    listed = [value for value in schema.get("enum", ()) if value in choices]
+    if listed:
+        texts = [
+            choices.get(value, "") if isinstance(value, str) else "" for value in schema["enum"]
+        ]
+        explained["enumDescriptions"] = texts
+        explained["markdownEnumDescriptions"] = texts
+        explained["x-intellij-enum-metadata"] = {
+            value: {"description": choices[value]} for value in listed
+        }
+    return explained
+
+
+def _allow_expressions(schema: Schema) -> Schema:
+    """The property's schema, with `${{ … }}` where a number, a choice or a truth value stands."""
+    alternatives = schema.get("anyOf", [schema])
+    closed = [one for one in alternatives if _is_closed(one)]
+    if not closed:
+        return schema
+    digits = [_DIGITS] if any(one.get("type") == "integer" for one in closed) else []
+    added = [one for one in (*digits, _EXPRESSION) if one not in alternatives]
+    return {"anyOf": [*alternatives, *added]}
+
+
+def _is_closed(schema: Schema) -> bool:
+    return "enum" in schema or "const" in schema or schema.get("type") in ("integer", "boolean")

@@ -1,0 +1,104 @@
+"""
+What a docstring under a field says: what it is, what each choice means, and examples.
+
+    How runs share a host. `whole`: one at a time. `exact`: each is given what it asks for.
+    Example: `exact`.
+
+The interpreter drops these docstrings, so they are read from the source, and only when somebody
+asks for documentation: no start pays for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from fleetform.spec.documents import read_documents
+from fleetform.spec.kinds.base import Model
+from fleetform.spec.nodes import plain
+
+_EXAMPLE = "Example:"
+
+
+class Words(NamedTuple):
+    """
+    A field's docstring, taken apart.
+
+    Attributes:
+        whole: Everything but the examples, on one line.
+        lead: The same without the sentences about choices.
+        choices: What each choice means, by the choice; those that say nothing are left out.
+    """
+
+    whole: str
+    lead: str
+    choices: dict[str, str]
+
+
+@functools.cache
+def documentation(model: type[Model]) -> dict[str, str]:
+    """The docstring under each field, those of the bases included, in the order of the model."""
+    texts: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if issubclass(owner, Model) and owner is not Model:
+            texts.update(_docstrings(owner))
+    return {name: texts[name] for name in model.model_fields if name in texts}
+
+
+def _docstrings(owner: type[Model]) -> Iterator[tuple[str, str]]:
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(tree, ast.ClassDef), owner
+    for statement, following in zip(tree.body, tree.body[1:], strict=False):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(following, ast.Expr):
+            continue
+        if isinstance(statement.target, ast.Name) and isinstance(following.value, ast.Constant):
+            yield statement.target.id, inspect.cleandoc(str(following.value.value))
+
+
+def words(text: str, choices: Iterable[str] = ()) -> Words:
+    """Take a docstring apart; `choices` are the values that it may explain."""
+    whole = " ".join(text.partition(_EXAMPLE)[0].split())
+    names = sorted((re.escape(choice) for choice in choices), key=len, reverse=True)
+    if not names:
+        return Words(whole, whole, {})
+    lead, *rest = re.split(rf"`({'|'.join(names)})`:\s+", whole)
+    explained = {
+        choice: _sentence(meaning) for choice, meaning in zip(rest[::2], rest[1::2], strict=True)
+    }
+    return Words(whole, lead.strip(), explained)
+
+
+def _sentence(text: str) -> str:
+    # `whole`: one at a time; `exact`: …  and  `whole`: one at a time. `exact`: …
+    bare = text.strip().rstrip(";,")
+    ended = bare if bare.endswith((".", "?", "!")) else f"{bare}."
+    return ended[:1].upper() + ended[1:]
+
+
+def examples(text: str) -> list[Any]:
+    """The values behind `Example:` in a field's docstring."""
+    _, _, listed = text.partition(_EXAMPLE)
+    return [_value(span) for span in re.findall(r"`([^`]+)`", listed)]
+
+
+def summary(model: type[Model]) -> str:
+    """What the model's own docstring says it is, on one line."""
+    text = inspect.cleandoc(model.__doc__ or "")
+    return " ".join(text.partition(_EXAMPLE)[0].split())
+
+
+def example_document(model: type[Model]) -> Any:
+    """The document behind `Example:` in a kind's docstring; None where it has none."""
+    _, _, text = inspect.cleandoc(model.__doc__ or "").partition(_EXAMPLE)
+    return _value(textwrap.dedent(text)) if text.strip() else None
+
+
+def _value(text: str) -> Any:
+    nodes, findings = read_documents(text.encode(), "example")
+    assert len(nodes) == 1, (text, findings)
+    return plain(nodes[0])

@@ -1,0 +1,90 @@
+"""
+A schema in draft-07, from one in draft 2020-12: what most editors read.
+
+The twin accepts every document that the original accepts. Where draft-07 has no words for a
+restriction (`unevaluatedProperties`, bounds on `contains`) it is left out: an editor then misses
+an underline, and loading still tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+_DIALECT = "http://json-schema.org/draft-07/schema#"
+
+# By what stands under a keyword: one schema, a list of them, or schemas by name. All others hold
+# values, which may look like schemas and are none.
+_ONE = frozenset(
+    {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+)
+_MANY = frozenset({"allOf", "anyOf", "oneOf"})
+_NAMED = frozenset({"patternProperties", "properties"})
+# Restrictions without a counterpart.
+_LOST = frozenset({"unevaluatedItems", "unevaluatedProperties", "minContains", "maxContains"})
+# They change what a `$ref` means, so leaving them out would be wrong in both directions.
+_UNKNOWN = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$vocabulary"})
+
+
+def to_draft07(schema: Mapping[str, Any]) -> Schema:
+    """The twin of a whole file."""
+    translated = _schema({key: value for key, value in schema.items() if key != "$schema"})
+    assert isinstance(translated, dict)
+    return {"$schema": _DIALECT, **translated}
+
+
+def _schema(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema  # `true` or `false`
+    assert not _UNKNOWN & schema.keys(), sorted(schema)
+    known = {key: value for key, value in schema.items() if key not in _LOST}
+    if schema.get("minContains") == 0:
+        # None need to be there: with a bound below only, nothing is asked.
+        known.pop("contains", None)
+    translated: Schema = {}
+    for key, value in known.items():
+        translated.update(_keyword(key, value, known))
+    _join_dependencies(translated, known)
+    if "$ref" not in translated or len(translated) == 1:
+        return translated
+    # In draft-07 nothing beside a `$ref` counts, so it moves one level down.
+    reference = {"$ref": translated.pop("$ref")}
+    definitions = {key: translated.pop(key) for key in ("definitions",) if key in translated}
+    return {**translated, "allOf": [*translated.get("allOf", ()), reference], **definitions}
+
+
+def _keyword(key: str, value: Any, beside: Mapping[str, Any]) -> Schema:
+    if key == "$ref":
+        return {"$ref": value.replace("#/$defs/", "#/definitions/")}
+    if key == "$defs":
+        return {"definitions": _each(_schema, value)}
+    if key == "prefixItems":
+        return {"items": [_schema(one) for one in value]}
+    if key == "items" and "prefixItems" in beside:
+        return {"additionalItems": _schema(value)}
+    if key in {"dependentRequired", "dependentSchemas"}:
+        return {}
+    if key in _ONE:
+        return {key: _schema(value)}
+    if key in _MANY:
+        return {key: [_schema(one) for one in value]}
+    return {key: _each(_schema, value)} if key in _NAMED else {key: value}
+
+
+def _each(change: Callable[[Any], Any], schemas: Mapping[str, Any]) -> Schema:
+    return {name: change(schema) for name, schema in schemas.items()}
+
+
+def _join_dependencies(translated: Schema, schema: Mapping[str, Any]) -> None:
+    """Put the two keywords that draft-07 has under one name back together."""
+    required: Mapping[str, list[str]] = schema.get("dependentRequired", {})
+    dependencies: Schema = {name: list(names) for name, names in required.items()}
+    for name, dependent in schema.get("dependentSchemas", {}).items():
+        inner = _schema(dependent)
+        if name in dependencies:
+            inner = {"allOf": [{"required": dependencies[name]}, inner]}
+        dependencies[name] = inner
+    if dependencies:
+        translated["dependencies"] = dependencies

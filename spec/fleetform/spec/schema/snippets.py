@@ -1,0 +1,152 @@
+"""
+What an editor offers to write whole: a document of each kind, and parts that people look up.
+
+A kind's first snippet is the example in its docstring. The tables below add what one example
+cannot show. `${1:name}` is a place to fill in, with what stands there at first; the tests put all
+of them through the kinds' models, and through a real editor's server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fleetform.spec.schema import docstrings, models
+
+Snippet = dict[str, Any]
+
+
+class _Part(NamedTuple):
+    label: str
+    description: str
+    body: Any
+
+
+_DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
+    "task": (
+        _Part(
+            "sweep",
+            "A task for each combination of values.",
+            {
+                "type": "task",
+                "name": "${1:sweep}",
+                "matrix": {"lr": ["${2:0.1}", "${3:0.01}"]},
+                "commands": ["${4:python train.py} --lr \\${{ matrix.lr \\}\\}"],
+            },
+        ),
+        _Part(
+            "array",
+            "A task for each index, some of them at a time.",
+            {
+                "type": "task",
+                "name": "${1:render}",
+                "array": "${2:1-100}%${3:10}",
+                "commands": ["${4:python render.py} \\$FLEETFORM_ARRAY_INDEX"],
+            },
+        ),
+        _Part(
+            "distributed task",
+            "A task on several hosts at once; all start, or none.",
+            {
+                "type": "task",
+                "name": "${1:train}",
+                "nodes": "${2:2}",
+                "commands": [
+                    "torchrun --nnodes=\\$FLEETFORM_NODES_NUM --node-rank=\\$FLEETFORM_NODE_RANK ${3:train.py}"
+                ],
+                "resources": {"gpu": "${4:A100:80GB:8}"},
+            },
+        ),
+    ),
+}
+"""Beside the example of the kind, by `type:`."""
+
+_FIELDS: Mapping[str, tuple[_Part, ...]] = {
+    "resources": (
+        _Part("one GPU", "A GPU of a name and memory.", {"gpu": "${1:A100:80GB:1}"}),
+        _Part(
+            "GPU, CPUs and memory",
+            "All of what a training job needs.",
+            {"gpu": "${1:A100:80GB:8}", "cpu": "${2:32..}", "memory": "${3:256GB..}", "shm_size": "${4:64GB}"},
+        ),
+        _Part("no GPU", "CPUs and memory only.", {"cpu": "${1:4..}", "memory": "${2:16GB..}"}),
+    ),
+    "resources.gpu": (
+        _Part(
+            "any of several names",
+            "Whichever of these GPUs is free.",
+            {"name": ["${1:A100}", "${2:H100}"], "memory": "${3:80GB..}", "count": "${4:8}"},
+        ),
+    ),
+    "retry": (
+        _Part(
+            "after preemption",
+            "Try again when a host was taken away, a few times.",
+            {"on": ["preemption", "node-failure"], "max_attempts": "${1:3}"},
+        ),
+    ),
+    "checkpoint": (
+        _Part(
+            "signal before the end",
+            "A warning in time to save the state.",
+            {"signal": "${1:USR1}", "lead": "${2:5m}"},
+        ),
+    ),
+    "concurrency": (
+        _Part(
+            "one at a time",
+            "Runs that name the group wait for each other.",
+            {"group": "${1:one-at-a-time}", "limit": "${2:1}"},
+        ),
+    ),
+}  # fmt: skip
+"""By the path of a run's field. A part that this version of a field does not take is an error."""
+
+_PLACE = re.compile(r"\$\{\d+:([^}]*)\}")
+
+
+def document_snippets(kind: str) -> list[Snippet]:
+    """The documents that an editor offers for a kind, the plain one first."""
+    model = models.MODELS[kind]
+    example = docstrings.example_document(model)
+    plain = [_Part(kind, docstrings.summary(model), _named(example))] if example else []
+    return [_snippet(part) for part in (*plain, *_DOCUMENTS.get(kind, ()))]
+
+
+def field_snippets(kind: str, path: str) -> list[Snippet]:
+    """The values that an editor offers for a field."""
+    if not models.shares_run_fields(kind):
+        return []
+    return [_snippet(part) for part in _FIELDS.get(path, ())]
+
+
+def filled_in(body: Any) -> Any:
+    """A snippet's body as it is when nobody changes what stands in its places."""
+    if isinstance(body, dict):
+        return {key: filled_in(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [filled_in(value) for value in body]
+    if not isinstance(body, str):
+        return body
+    return re.sub(r"\\([\\$}])", r"\1", _PLACE.sub(r"\1", body))
+
+
+def _named(example: Any) -> Any:
+    """The example, its name a place to fill in and all else as text that is no place."""
+    escaped = _escaped(example)
+    if "name" in escaped:
+        escaped["name"] = f"${{1:{escaped['name']}}}"
+    return escaped
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _escaped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
+    return re.sub(r"[\\$}]", r"\\\g<0>", value) if isinstance(value, str) else value
+
+
+def _snippet(part: _Part) -> Snippet:
+    return {"label": part.label, "description": part.description, "body": part.body}

@@ -1,0 +1,39 @@
+"""
+What the schemas say about a field in words: what a change does, and what nothing carries out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetform.spec import fields
+from fleetform.spec.fields import OnChange, Row
+
+CHANGE: Mapping[str, str] = {
+    OnChange.RERUN: "runs again; held while it runs",
+    OnChange.REPLACE: "made anew",
+    OnChange.UPDATE: "in place",
+    OnChange.RECORD: "recorded only",
+    OnChange.IDENTITY: "another resource",
+}
+"""What a reader of a plan will see, for each way to carry a change out."""
+
+
+def change_sentence(row: Row) -> str:
+    """What a change of the field does: `A change: in place.`"""
+    return f"A change: {CHANGE[row.on_change]}."
+
+
+def unbuilt_sentence(kind: str, path: str) -> str:
+    """What becomes of a document that sets a field which nothing carries out; empty for others."""
+    row = fields.unbuilt(kind).get(path)
+    if row is None:
+        return ""
+    if row.essential:
+        return "Not carried out by this version of fleetform: what sets it is planned and held."
+    return "Not carried out by this version of fleetform: it has no effect yet."
+
+
+def shown(value: object) -> str:
+    """A default as YAML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
