@@ -117,7 +117,7 @@ def _message(finding: Finding) -> str:
     Section 3.11.5 wants braces doubled. Nobody who shows results turns them back where there are
     no arguments, and people would read `${{{{ matrix.lr }}}}`; so they stand as they are.
     """
-    prose = finding.detail or finding.summary
+    prose = finding.detail.strip() or finding.summary
     lines = [printable(line) for text in (prose, finding.advice) for line in text.splitlines()]
     # `[text](target)` would be a link (section 3.11.6), and a document's value may hold one.
     return "\n".join(lines).replace("](", "] (")
@@ -165,5 +165,5 @@ def _identity(report: Report, finding: Finding) -> str:
 
 def _fingerprint(identity: str, occurrence: int) -> str:
     """Two equal findings, as of two expressions in one line, are told apart by their order."""
-    data = f"{identity}\0{occurrence}".encode("utf-8", "surrogateescape")
+    data = f"{identity}\0{occurrence}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:32]
