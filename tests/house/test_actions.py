@@ -15,12 +15,19 @@ ACTION = HOUSE / ".github" / "actions" / "plan" / "action.yml"
 WORKFLOWS = sorted((HOUSE / ".github" / "workflows").glob("*.yml"))
 ACTIONLINT = "v1.7.7"
 
-FLEETFORM = """\
+# Whatever a finding quotes is a line of the log: here one that would be obeyed.
+COMMAND = "::add-mask::e"
+FLEETFORM = f"""\
 #!/bin/sh
+if [ "$1" = validate ]; then
+  printf '%s\\n' "$@" >"$RECORD.validate"
+  printf '::error file=a.yaml::wrong\\n'
+  exit 1
+fi
 printf '%s\\n' "$@" >"$RECORD"
 [ -z "$PLAN" ] || printf '%s' "$PLAN" >"$4"
 printf '## Plan\\n'
-printf 'warning: hm\\n' >&2
+printf 'warning: hm\\n{COMMAND}\\n' >&2
 exit "$CODE"
 """
 
@@ -161,10 +168,32 @@ def test_the_plan_is_put_into_the_summary(act, code, plan, changes, status):
     finished, outputs, summary, asked = act(code=code, plan=plan)
     assert finished.returncode == status, finished.stderr
     assert outputs == {"changes": changes, "exit-code": str(code)}
-    assert summary == "## Plan\n\n    warning: hm\n"
+    assert summary == f"## Plan\n\n    warning: hm\n    {COMMAND}\n"
     assert asked[:3] == ["plan", "--markdown", "--out"]
     assert asked[4:] == ["--", "."]
-    assert "warning: hm" in finished.stderr
+    assert "warning: hm" in finished.stdout
+
+
+def test_findings_are_shown_at_their_lines(act, tmp_path):
+    """They are commands for the runner, and fail nothing that planning does not fail."""
+    finished, _outputs, _summary, _asked = act(code=0, plan=EMPTY, path="lab")
+    assert finished.returncode == 0
+    assert finished.stdout.startswith("::error file=a.yaml::wrong\n")
+    asked = (tmp_path / "record.validate").read_text().splitlines()
+    assert asked == ["validate", "--format", "github", "--", "lab"]
+
+
+def test_what_findings_quote_is_no_command(act):
+    """The runner is told to obey nothing until it reads a word that no tree can know."""
+    tokens = set()
+    for _ in range(2):
+        lines = act(code=1)[0].stdout.splitlines()
+        (begin,) = (line for line in lines if line.startswith("::stop-commands::"))
+        token = begin.removeprefix("::stop-commands::")
+        assert lines.index(begin) < lines.index(COMMAND) < lines.index(f"::{token}::")
+        assert len(token) == 32
+        tokens.add(token)
+    assert len(tokens) == 2
 
 
 def test_changes_may_be_forbidden(act):

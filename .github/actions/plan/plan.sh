@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# Plans INPUT_PATH with INPUT_FLEETFORM, appends the plan to the job's summary, and sets the
-# outputs `changes` and `exit-code`. Fails for an error in the tree or in planning; what is held
-# or has failed before is shown and is no error of this change.
+# Shows the findings of INPUT_PATH at their lines of the pull request, plans it with
+# INPUT_FLEETFORM, appends the plan to the job's summary, and sets the outputs `changes` and
+# `exit-code`. Fails for an error in the tree or in planning; what is held or has failed before is
+# shown and is no error of this change.
 set -euo pipefail
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
+# Planning refuses what is wrong here and says why, so this exit code would say nothing more.
+"$INPUT_FLEETFORM" validate --format github -- "$INPUT_PATH" 2>/dev/null || true
+
 code=0
 "$INPUT_FLEETFORM" plan --markdown --out "$work/plan" -- "$INPUT_PATH" \
   >"$work/plan.md" 2>"$work/errors" || code=$?
-cat "$work/errors" >&2
+
+# Findings quote the tree, and the runner obeys whatever line looks like a command. Not on standard
+# error: the runner reads it beside this stream, and the order between the two would be lost.
+stop="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+printf '::stop-commands::%s\n' "$stop"
+cat "$work/errors"
+printf '::%s::\n' "$stop"
 
 # A step's summary may have 1 MiB; GitHub drops the whole of a larger one.
 summary_max=1000000
