@@ -63,7 +63,7 @@ bench: $(VENV)/installed
 ## make lock      resolve dependencies anew into requirements.lock
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --extra server \
+		--no-emit-index-url --no-emit-find-links --extra server --extra lsp \
 		--group dev --group demo --group build pyproject.toml -o requirements.lock
 
 clean:

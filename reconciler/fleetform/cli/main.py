@@ -47,6 +47,7 @@ ROWS = (
     Row("fleet", "fleet", "List fleets, show one with its instances.", "See"),
     Row("volume", "volume", "List volumes, show one.", "See"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
+    Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),
     Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
     Row("state", "state", "Put a lost ledger together again.", "Tools"),
     Row("completion", "completion", "Print the completion script of a shell.", "Tools"),

@@ -56,20 +56,21 @@ def load_tree(
             gc.enable()
 
 
-def load_file(root: Path, file: str) -> Loaded:
+def load_file(root: Path, file: str, *, buffers: Mapping[str, bytes] | None = None) -> Loaded:
     """
     Read one file by itself, one that belongs to no environment.
 
     Args:
         root: The folder that paths in its documents may not leave.
         file: Below `root`, relative to it, with forward slashes.
+        buffers: As for `load_tree`.
 
     Returns:
         What is wrong with each document alone; nothing of what they refer to.
     """
     from fleetform.spec.tree.load import Loader
 
-    return Loader(Path(root), None).load_file(file)
+    return Loader(Path(root), None, buffers).load_file(file)
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:

@@ -110,6 +110,17 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
             _leads_out(path, found)
 
 
+def belongs(path: str) -> bool:
+    """
+    Whether a plain file at this path of a tree is read as its documents.
+
+    For files that are not there yet, such as what an editor has not saved. `environment.yaml`
+    is read too, and on its own.
+    """
+    *folders, _ = path.split("/")
+    return _is_wanted(path) and not any(folder.startswith(".") for folder in folders)
+
+
 def _is_wanted(path: str) -> bool:
     name = path.rpartition("/")[2]
     if not name.endswith(_SUFFIXES) or path == FILE_NAME:

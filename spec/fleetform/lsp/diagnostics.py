@@ -1,0 +1,116 @@
+"""
+Findings as an editor shows them.
+
+What an editor has no line for becomes part of the message: what is wrong, why, and below it
+what to do. A finding of the tree as a whole stands at the top of `environment.yaml`, since an
+editor shows nothing that has no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from lsprotocol import types
+
+from fleetform.lsp.index import Index
+from fleetform.lsp.places import range_of
+from fleetform.lsp.text import Encoding, Extent, Text
+from fleetform.spec.findings import Finding, Level
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.nodes import Span
+
+__all__ = ["SOURCE", "by_file", "diagnostic"]
+
+SOURCE = "fleetform"
+
+_SEVERITIES = {
+    Level.ERROR: types.DiagnosticSeverity.Error,
+    Level.WARNING: types.DiagnosticSeverity.Warning,
+    Level.NOTE: types.DiagnosticSeverity.Information,
+}
+# Editors fade what is unnecessary: a field that does nothing yet is, and may stay.
+_TAGS = {"no-effect": [types.DiagnosticTag.Unnecessary]}
+# A name in a message, as all messages write it.
+_QUOTED = re.compile(r"`([a-z][a-z0-9-]{1,40})(?:\[[^`]*\])?`")
+_RELATED_MAX = 5
+
+UriOf = Callable[[str], str]
+
+
+def by_file(findings: Iterable[Finding], files: Iterable[str]) -> dict[str, list[Finding]]:
+    """Findings by the file they are shown in, which is one of `files` or `environment.yaml`."""
+    known = set(files)
+    shown: dict[str, list[Finding]] = {}
+    for finding in findings:
+        file = finding.place.file
+        shown.setdefault(file if file in known else FILE_NAME, []).append(finding)
+    return shown
+
+
+def diagnostic(
+    finding: Finding, file: str, text: Text, index: Index, uri_of: UriOf, encoding: Encoding
+) -> types.Diagnostic:
+    """One finding about `file`, or shown there."""
+    is_here = finding.place.file == file
+    where = "" if is_here else f"{finding.place.file}: "
+    words = (f"{where}{finding.detail or finding.summary}", finding.advice)
+    return types.Diagnostic(
+        range=range_of(_extent(finding, text) if is_here else Extent(0, 0), text, encoding),
+        message="\n".join(part for part in words if part),
+        severity=_SEVERITIES[finding.level],
+        code=finding.code,
+        source=SOURCE,
+        tags=_TAGS.get(finding.code),
+        related_information=list(_related(finding, file, index, uri_of, encoding)) or None,
+        data={"advice": finding.advice, "detail": finding.detail},
+    )
+
+
+def _extent(finding: Finding, text: Text) -> Extent:
+    place = finding.place
+    if not place.line:
+        return Extent(0, 0)
+    return text.extent_of(Span(place.line, place.column, place.length))
+
+
+def _related(
+    finding: Finding, file: str, index: Index, uri_of: UriOf, encoding: Encoding
+) -> Iterator[types.DiagnosticRelatedInformation]:
+    """Where that is declared which the message names, unless it is this very place."""
+    names = set(_QUOTED.findall(f"{finding.detail} {finding.advice}"))
+    told = 0
+    for key in index.keys() if names else ():
+        if key.name not in names or not _is_about(finding, key.kind):
+            continue
+        for other, declaration in index.declarations(key):
+            text = index.files[other].text
+            extent = declaration.name
+            if other == file and extent.holds(_extent(finding, text).start):
+                continue
+            if told == _RELATED_MAX:
+                return
+            told += 1
+            yield types.DiagnosticRelatedInformation(
+                location=types.Location(uri_of(other), range_of(extent, text, encoding)),
+                message=f"The {key.kind} `{key.name}` is declared here.",
+            )
+
+
+# Codes whose messages name other resources, and the kinds those are of where it is always one.
+_ABOUT: Mapping[str, str] = {
+    "dependency-cycle": "run",
+    "duplicate-name": "",
+    "element-mismatch": "run",
+    "never-placed": "fleet",
+    "path-claimed-twice": "",
+    "undeclared-reference": "",
+    "unknown-reference": "",
+}
+
+
+def _is_about(finding: Finding, kind: str) -> bool:
+    about = _ABOUT.get(finding.code)
+    if about is None:
+        return False
+    return about == kind if about else f" {kind} " in f" {finding.detail} "

@@ -1,0 +1,142 @@
+"""
+The names of an environment: who declares them, and who refers to them.
+
+Files come and go one by one, since a tree has ten thousand and a key press changes one. A file
+that is broken keeps what it said when it was last sound, as far as the names still stand in
+its text: whoever is typing in the middle of a document has not removed its other half.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fleetform.lsp.mentions import Declaration, FileIndex, Mention
+from fleetform.lsp.text import Extent, Text
+from fleetform.spec.desired import ResourceKey
+
+__all__ = ["Found", "Index"]
+
+
+class Found(NamedTuple):
+    """A mention, and the file it stands in."""
+
+    file: str
+    text: Text
+    mention: Mention
+
+
+class Index:
+    """All files of one environment, by their path in it."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, FileIndex] = {}
+        self._sound: dict[str, FileIndex] = {}
+        self._declaring: dict[ResourceKey, dict[str, Declaration]] = {}
+        self._mentioning: dict[ResourceKey, set[str]] = {}
+
+    def put(self, file: str, read: FileIndex) -> None:
+        """Take in a file as it is now."""
+        before = self._sound.get(file)
+        self.remove(file)
+        if read.is_sound:
+            self._sound[file] = read
+        elif before is not None:
+            self._sound[file] = before
+            read = _complete(read, before)
+        self.files[file] = read
+        for declaration in read.declarations:
+            self._declaring.setdefault(declaration.key, {})[file] = declaration
+        for mention in read.mentions:
+            self._mentioning.setdefault(mention.key, set()).add(file)
+
+    def remove(self, file: str) -> None:
+        """Forget a file; one that is unknown is no mistake."""
+        self._sound.pop(file, None)
+        read = self.files.pop(file, None)
+        if read is None:
+            return
+        for declaration in read.declarations:
+            _discard(self._declaring, declaration.key, file)
+        for mention in read.mentions:
+            _discard(self._mentioning, mention.key, file)
+
+    def declarations(self, key: ResourceKey) -> list[tuple[str, Declaration]]:
+        """Who declares it, by file: several where that is the mistake."""
+        return sorted(self._declaring.get(key, {}).items())
+
+    def mentions(self, key: ResourceKey) -> Iterator[Found]:
+        """Every place of the name, declarations included, in order of file and text."""
+        for file in sorted(self._mentioning.get(key, ())):
+            read = self.files[file]
+            for mention in read.mentions:
+                if mention.key == key:
+                    yield Found(file, read.text, mention)
+
+    def names(self, kind: str) -> list[ResourceKey]:
+        """What of a kind is declared, sorted."""
+        return sorted(key for key in self._declaring if key.kind == kind)
+
+    def keys(self) -> list[ResourceKey]:
+        """All that is declared, sorted."""
+        return sorted(self._declaring)
+
+    def at(self, file: str, offset: int) -> Mention | None:
+        """The name under a cursor."""
+        read = self.files.get(file)
+        if read is None:
+            return None
+        return next((one for one in read.mentions if one.extent.holds(offset)), None)
+
+    def unsound_with(self, key: ResourceKey) -> list[str]:
+        """Files that are broken and contain the name somewhere: what they say of it is not sure."""
+        word = _word(key.name)
+        return sorted(
+            file
+            for file, read in self.files.items()
+            if not read.is_sound and word.search(read.text.source)
+        )
+
+
+def _discard(
+    table: dict[ResourceKey, dict[str, Declaration]] | dict[ResourceKey, set[str]],
+    key: ResourceKey,
+    file: str,
+) -> None:
+    holders = table.get(key)
+    if isinstance(holders, dict):
+        holders.pop(file, None)
+    elif holders is not None:
+        holders.discard(file)
+    if not holders:
+        table.pop(key, None)
+
+
+def _complete(read: FileIndex, before: FileIndex) -> FileIndex:
+    """Add what a broken file said when it was sound and its text still contains."""
+    said = {(one.key, one.is_declaration) for one in read.mentions}
+    kept: list[Mention] = []
+    for mention in before.mentions:
+        if (mention.key, mention.is_declaration) in said:
+            continue
+        found = _word(mention.key.name).search(read.text.source)
+        if found is not None:
+            extent = Extent(found.start(), found.end())
+            kept.append(mention._replace(extent=extent, is_exact=False))
+    moved = {one.key: one.extent for one in kept if one.is_declaration}
+    declarations = [
+        one._replace(name=moved[one.key], whole=moved[one.key])
+        for one in before.declarations
+        if one.key in moved
+    ]
+    return FileIndex(
+        read.text,
+        tuple(sorted((*read.mentions, *kept), key=lambda mention: mention.extent)),
+        (*read.declarations, *declarations),
+        is_sound=False,
+    )
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")

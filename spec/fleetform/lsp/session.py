@@ -1,0 +1,258 @@
+"""
+What a client has open, and the environments that belong to it.
+
+All state of the server is here, and is touched on the event loop only; threads are given values
+and hand values back. A request about a document waits until the document is indexed as the
+editor shows it, and never for a validation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from lsprotocol import types
+from pygls import uris
+
+from fleetform.lsp.diagnostics import by_file, diagnostic
+from fleetform.lsp.mentions import FileIndex, index_file
+from fleetform.lsp.places import offset_of
+from fleetform.lsp.scan import scan
+from fleetform.lsp.text import Encoding, Text
+from fleetform.lsp.tree import Tree, root_of
+from fleetform.lsp.validation import Asked, Buffers, Validations, validate, validate_alone
+from fleetform.spec.findings import Finding
+from fleetform.spec.kinds import KINDS
+
+__all__ = ["Cursor", "Document", "Publish", "Session"]
+
+# A text of this size is indexed within some 20 ms; a longer one would hold up the loop.
+_INLINE_MAX = 20_000
+# A YAML file outside of any environment is anybody's. One that says this is ours.
+_OURS = re.compile(rf"^type:[ \t]*['\"]?(?:{'|'.join(sorted(KINDS))})\b", re.MULTILINE)
+# Where a document lies that has not been saved anywhere yet; no such folder exists.
+_NOWHERE = Path("/untitled")
+
+
+class Document(NamedTuple):
+    """One document that stands open, as the editor shows it."""
+
+    uri: str
+    path: Path
+    version: int
+    text: Text
+
+
+class Cursor(NamedTuple):
+    """A place in a document, and all that is known around it."""
+
+    tree: Tree
+    file: str
+    read: FileIndex
+    offset: int
+
+    @property
+    def text(self) -> Text:
+        return self.read.text
+
+
+Publish = Callable[[str, int | None, Sequence[types.Diagnostic]], None]
+"""Shows a document's diagnostics, by URI and the version they are of."""
+
+
+class Session:
+    """One client's documents and environments."""
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+        self._documents: dict[Path, Document] = {}
+        self._trees: dict[Path, Tree] = {}
+        self._shown: dict[Path, set[str]] = {}
+        self._validations = Validations(self._check)
+        self.encoding = Encoding.UTF16
+
+    def close(self) -> None:
+        self._validations.close()
+
+    # What the client tells
+
+    def opened(self, uri: str, version: int, source: str) -> None:
+        """A document was opened, or is another text now."""
+        path = _path_of(uri)
+        self._documents[path] = Document(uri, path, version, Text(source))
+        self._ask(path)
+
+    def closed(self, uri: str) -> None:
+        """A document is what its file says again."""
+        document = self._documents.pop(_path_of(uri), None)
+        if document is None:
+            return
+        tree = self._tree_of(document.path)
+        if tree.lone:
+            self._drop(document.path)
+            return
+        tree.forget(tree.file_of(document.path))
+        self._ask(document.path)
+
+    def touched(self, uris_: Iterable[str]) -> None:
+        """Files changed on disk; any of them may have begun or ended an environment."""
+        paths = [_path_of(uri) for uri in uris_]
+        for path in [*paths, *self._documents]:
+            if path in self._documents or root_of(path) is not None:
+                self._ask(path)
+
+    def entered(self, folder: str) -> None:
+        """A folder of the workspace; where it lies in an environment, that is wanted soon."""
+        path = _path_of(folder) / "any"
+        if root_of(path) is not None:
+            self._ask(path)
+
+    # What requests need
+
+    def document(self, path: Path) -> Document | None:
+        return self._documents.get(path)
+
+    def uri_of(self, tree: Tree) -> Callable[[str], str]:
+        """How the client calls a tree's files."""
+
+        def uri(file: str) -> str:
+            path = tree.root / file
+            document = self._documents.get(path)
+            return document.uri if document else uris.from_fs_path(str(path)) or ""
+
+        return uri
+
+    def version_of(self, tree: Tree, file: str) -> int | None:
+        """The version of a file that stands open, or None."""
+        document = self._documents.get(tree.root / file)
+        return document.version if document else None
+
+    async def cursor(self, uri: str, position: types.Position) -> Cursor | None:
+        """What stands at a place; None for a document that is not open or not ours."""
+        found = await self.document_at(uri)
+        if found is None:
+            return None
+        tree, file, read = found
+        return Cursor(tree, file, read, offset_of(position, read.text, self.encoding))
+
+    async def document_at(self, uri: str) -> tuple[Tree, str, FileIndex] | None:
+        """A document with its tree, indexed as the editor shows it."""
+        document = self._documents.get(_path_of(uri))
+        if document is None:
+            return None
+        tree = self._tree_of(document.path)
+        if tree.was_scanned:
+            await self._index_open(tree)
+        else:
+            await self.scanned(tree)
+        file = tree.file_of(document.path)
+        read = tree.index.files.get(file)
+        return (tree, file, read) if read is not None else None
+
+    async def trees(self) -> list[Tree]:
+        """Every environment there is anything open of, indexed."""
+        for tree in list(self._trees.values()):
+            await self.scanned(tree)
+        return list(self._trees.values())
+
+    async def scanned(self, tree: Tree) -> None:
+        """Wait until the index knows what is on disk now."""
+        async with tree.lock:
+            await self._scan(tree)
+        await self._index_open(tree)
+
+    async def _scan(self, tree: Tree) -> None:
+        if tree.lone:
+            return
+        opened = {tree.file_of(one.path) for one in self._open_in(tree)}
+        found = await asyncio.to_thread(scan, tree.root, tree.signatures, opened)
+        tree.take(found, {tree.file_of(one.path) for one in self._open_in(tree)})
+
+    # Trees and what is in them
+
+    def _tree_of(self, path: Path) -> Tree:
+        root = root_of(path)
+        key = path if root is None else root
+        if key not in self._trees:
+            self._trees[key] = Tree(path.parent, path.name) if root is None else Tree(root)
+        if root is not None and path in self._trees:
+            self._drop(path)
+        return self._trees[key]
+
+    def _drop(self, key: Path) -> None:
+        self._trees.pop(key, None)
+        for uri in self._shown.pop(key, ()):
+            self._publish(uri, None, ())
+
+    def _open_in(self, tree: Tree) -> list[Document]:
+        """The open documents that count in a tree."""
+        return [
+            document
+            for path, document in self._documents.items()
+            if self._tree_of(path) is tree and tree.has(tree.file_of(path))
+        ]
+
+    async def _index_open(self, tree: Tree) -> None:
+        for document in self._open_in(tree):
+            file = tree.file_of(document.path)
+            known = tree.index.files.get(file)
+            if known is not None and known.text is document.text:
+                continue
+            if len(document.text.source) <= _INLINE_MAX:
+                read = index_file(document.text, file)
+            else:
+                read = await asyncio.to_thread(index_file, document.text, file)
+            # Meanwhile there may be a newer text, which whoever needs it indexes.
+            if self._documents.get(document.path) is document:
+                tree.index.put(file, read)
+
+    # Diagnostics
+
+    def _ask(self, path: Path) -> None:
+        tree = self._tree_of(path)
+        self._validations.ask(path if tree.lone else tree.root)
+
+    async def _check(self, asked: Asked) -> None:
+        tree = self._trees.get(asked.root)
+        if tree is None:
+            return
+        await self.scanned(tree)
+        opened = {tree.file_of(one.path): one for one in self._open_in(tree)}
+        texts = {file: document.text.data for file, document in opened.items()}
+        work = asyncio.get_running_loop().run_in_executor
+        if not tree.lone:
+            findings = await work(
+                self._validations.executor, validate, tree.root, Buffers(texts, asked.is_stale)
+            )
+        elif any(_OURS.search(document.text.source) for document in opened.values()):
+            findings = await work(
+                self._validations.executor, validate_alone, tree.root, tree.lone, texts[tree.lone]
+            )
+        else:
+            findings = ()
+        if not asked.is_stale():
+            self._show(asked.root, tree, findings)
+
+    def _show(self, key: Path, tree: Tree, findings: Iterable[Finding]) -> None:
+        uri_of = self.uri_of(tree)
+        found: dict[str, list[types.Diagnostic]] = {}
+        for file, told in by_file(findings, tree.index.files).items():
+            read = tree.index.files.get(file)
+            text = read.text if read else Text("")
+            found[uri_of(file)] = [
+                diagnostic(one, file, text, tree.index, uri_of, self.encoding) for one in told
+            ]
+        # What is open is told that it has none, so that an editor can say so.
+        opened = {document.uri: document.version for document in self._open_in(tree)}
+        before = self._shown.get(key, set())
+        for uri in sorted(before | found.keys() | opened.keys()):
+            self._publish(uri, opened.get(uri), found.get(uri, ()))
+        self._shown[key] = set(found)
+
+
+def _path_of(uri: str) -> Path:
+    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    return Path(path) if path else _NOWHERE / (PurePosixPath(uri).name or "document")

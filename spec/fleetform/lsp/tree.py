@@ -1,0 +1,72 @@
+"""
+The environments an editor has files of, and which file belongs to which.
+
+A file belongs to the nearest folder upward with an `environment.yaml`. One that has none above
+it is a tree of its own with one file, so that names within it can be followed all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from fleetform.lsp.index import Index
+from fleetform.lsp.scan import Scan, Signature
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.tree.walk import belongs
+
+__all__ = ["Tree", "root_of"]
+
+
+def root_of(path: Path) -> Path | None:
+    """The environment's folder that a file lies in, or None."""
+    return next((folder for folder in path.parents if (folder / FILE_NAME).is_file()), None)
+
+
+class Tree:
+    """
+    One environment, or one file outside of any.
+
+    Attributes:
+        root: The environment's folder; of a lone file the one it lies in.
+        lone: The file's name when it belongs to no environment, else empty.
+        was_scanned: The index knows what is on disk.
+        lock: Held while the disk is read, since reading it twice at once is twice as slow.
+    """
+
+    def __init__(self, root: Path, lone: str = "") -> None:
+        self.root = root
+        self.lone = lone
+        self.index = Index()
+        self.was_scanned = bool(lone)
+        self.lock = asyncio.Lock()
+        self._signatures: Mapping[str, Signature] = {}
+
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """What the next scan need not read again."""
+        return self._signatures
+
+    def file_of(self, path: Path) -> str:
+        """A path as findings name it: relative to the root, with forward slashes."""
+        return path.relative_to(self.root).as_posix()
+
+    def has(self, file: str) -> bool:
+        """Whether a file's documents count: one in a hidden folder belongs to another tool."""
+        return file in (FILE_NAME, self.lone) or belongs(file)
+
+    def take(self, found: Scan, opened: Collection[str]) -> None:
+        """Take in a scan; what stands open in the editor outranks it."""
+        for file in self._signatures.keys() - found.signatures.keys() - set(opened):
+            self.index.remove(file)
+        for file, read in found.read.items():
+            if file not in opened:
+                self.index.put(file, read)
+        self._signatures = found.signatures
+        self.was_scanned = True
+
+    def forget(self, file: str) -> None:
+        """Let the next scan read a file again, or find it gone."""
+        self._signatures = {name: one for name, one in self._signatures.items() if name != file}
+        self.index.remove(file)
