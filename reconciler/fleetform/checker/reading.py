@@ -12,7 +12,7 @@ from functools import cached_property
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.run_state import FINAL, RunState
-from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
+from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 
 KINDS = frozenset({"fleet", "volume", "run"})
 
@@ -45,11 +45,14 @@ class Reading:
     def declared(self, key: ResourceKey) -> Declared | None:
         return None if self.permissions.destroy else self.desired.resources.get(key)
 
-    def is_broken(self, key: ResourceKey, parent: str) -> bool:
-        if self.permissions.destroy:
-            return False
-        broken = self.desired.broken
-        return key in broken or (parent != "" and ResourceKey(key.kind, parent) in broken)
+    @cached_property
+    def left_alone(self) -> frozenset[ResourceKey]:
+        return frozenset() if self.permissions.destroy else left_alone(self.desired)
+
+    def is_left_alone(self, key: ResourceKey, parent: str) -> bool:
+        return key in self.left_alone or (
+            parent != "" and ResourceKey(key.kind, parent) in self.left_alone
+        )
 
 
 def is_over(row: LiveResource) -> bool:

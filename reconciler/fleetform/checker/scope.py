@@ -53,14 +53,14 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
         handled.add(ResourceKey(change.key.kind, change.replaces))
     wanted = {} if reading.permissions.destroy else reading.desired.resources
     for key, declared in wanted.items():
-        if key in handled or reading.is_broken(key, declared.parent):
+        if key in handled or reading.is_left_alone(key, declared.parent):
             continue
         if _differs(declared, reading.row(key)):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
     for key, row in reading.live.resources.items():
         if row.archived or key in wanted or key in handled or key.kind not in KINDS:
             continue
-        if not reading.is_broken(key, row.parent):
+        if not reading.is_left_alone(key, row.parent):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} is declared no more and stays")
 
 
@@ -76,11 +76,11 @@ def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
     for change in reading.plan.changes:
         names = {change.key.name, change.replaces} - {""}
         for name in sorted(names):
-            if reading.is_broken(ResourceKey(change.key.kind, name), change.parent):
+            if reading.is_left_alone(ResourceKey(change.key.kind, name), change.parent):
                 yield Violation(Invariant.BROKEN_STAYS, f"{change.key} is changed")
         declared = reading.declared(change.key)
         for key in () if declared is None else declared.references:
-            if reading.is_broken(key, ""):
+            if reading.is_left_alone(key, ""):
                 yield Violation(
                     Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
                 )

@@ -52,6 +52,7 @@ class HeldBy(enum.StrEnum):
     BROKEN_DOCUMENT = "broken-document"
     RECOVERING = "recovering"
     DEPENDENCY = "dependency"
+    NOT_CARRIED_OUT = "not-carried-out"
 
 
 @dataclass(frozen=True, slots=True)

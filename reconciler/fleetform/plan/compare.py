@@ -41,7 +41,7 @@ def compare_resources(sheet: Sheet) -> None:
     removed = [
         row
         for key, row in sheet.present.items()
-        if key not in sheet.wanted and not sheet.is_broken(key, row.parent)
+        if key not in sheet.wanted and not sheet.is_left_alone(key, row.parent)
     ]
     _propose_new_and_gone(sheet, added, removed)
 

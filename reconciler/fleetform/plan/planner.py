@@ -20,7 +20,7 @@ from fleetform.plan.order import order_steps
 from fleetform.plan.predicates import predicates_of
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.settle import in_progress, settled_failures
-from fleetform.spec.desired import Desired, Rules
+from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]
 
@@ -78,11 +78,12 @@ def _open_sheet(desired: Desired, live: Live, permissions: Permissions) -> Sheet
     }
     if permissions.destroy:
         return sheet
-    if desired.broken:
+    sheet.left_alone = left_alone(desired)
+    if sheet.left_alone:
         sheet.wanted = {
             key: declared
             for key, declared in desired.resources.items()
-            if not sheet.is_broken(key, declared.parent)
+            if not sheet.is_left_alone(key, declared.parent)
         }
     else:
         sheet.wanted = dict(desired.resources)
@@ -92,7 +93,7 @@ def _open_sheet(desired: Desired, live: Live, permissions: Permissions) -> Sheet
 def _warnings(sheet: Sheet) -> tuple[str, ...]:
     if sheet.permissions.destroy:
         return ("Everything is to be removed, whatever the tree declares.",)
-    if sheet.wanted or sheet.desired.broken or sheet.desired.unread:
+    if sheet.wanted or sheet.left_alone or sheet.desired.unread:
         return ()
     if sheet.present:
         return ("The tree declares nothing, so everything that exists would be removed.",)

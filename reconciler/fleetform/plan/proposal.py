@@ -37,7 +37,8 @@ class Sheet:
 
     Attributes:
         rules: Those last applied: a change is never judged by the rules it brings along.
-        wanted: What is declared, less what is broken; empty when everything is to be removed.
+        left_alone: What the tree names and a plan does not touch; see `spec.desired.left_alone`.
+        wanted: What is declared, less what is left alone; empty when everything is to be removed.
         present: Live rows that are not tombstones, of the kinds that a plan handles.
         not_started: Rows whose change holds only while their run has not started.
     """
@@ -48,6 +49,7 @@ class Sheet:
     rules: Rules
     wanted: dict[ResourceKey, Declared] = field(default_factory=dict)
     present: dict[ResourceKey, LiveResource] = field(default_factory=dict)
+    left_alone: frozenset[ResourceKey] = frozenset()
     changes: dict[ResourceKey, Change] = field(default_factory=dict)
     held: dict[ResourceKey, Held] = field(default_factory=dict)
     not_started: set[ResourceKey] = field(default_factory=set)
@@ -66,12 +68,17 @@ class Sheet:
         """Take a change out of the plan and say what keeps it."""
         self.held[key] = Held(self.changes.pop(key), by, detail, cure)
 
-    def is_broken(self, key: ResourceKey, parent: str) -> bool:
-        """Tell whether its document has an error; an element's document is its parent's."""
-        broken = self.desired.broken
-        if not broken or self.permissions.destroy:
+    def is_left_alone(self, key: ResourceKey, parent: str) -> bool:
+        """
+        Tell whether its document has an error, or cannot be carried out.
+
+        An element's document is its parent's.
+        """
+        if not self.left_alone or self.permissions.destroy:
             return False
-        return key in broken or (bool(parent) and ResourceKey(key.kind, parent) in broken)
+        return key in self.left_alone or (
+            bool(parent) and ResourceKey(key.kind, parent) in self.left_alone
+        )
 
     @staticmethod
     def row_key(change: Change) -> ResourceKey:

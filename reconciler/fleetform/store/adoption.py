@@ -236,6 +236,8 @@ def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evide
         return "it executed another document than the tree's"
     if key in evidence.desired.broken:
         return "its document in the tree is broken"
+    if key in evidence.desired.beyond:
+        return "its document in the tree cannot be carried out"
     return _archive(transaction, name, uid)
 
 

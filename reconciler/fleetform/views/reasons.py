@@ -36,6 +36,7 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.BROKEN_DOCUMENT: "broken document",
     HeldBy.RECOVERING: "recovering",
     HeldBy.DEPENDENCY: "dependency",
+    HeldBy.NOT_CARRIED_OUT: "not carried out yet",
 }
 
 

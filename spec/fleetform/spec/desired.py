@@ -138,6 +138,23 @@ class Desired:
     beyond: Mapping[ResourceKey, Beyond] = field(default_factory=dict)
 
 
+def left_alone(desired: Desired) -> frozenset[ResourceKey]:
+    """
+    Keys that a plan neither changes nor removes, whatever else the tree says.
+
+    What is broken or beyond, and the sweep of an element that is: while nobody can carry out the
+    document, nobody removes an element that it seems to name no more.
+    """
+    if not desired.broken and not desired.beyond:
+        return frozenset()
+    parents = {
+        ResourceKey(key.kind, one.declared.parent)
+        for key, one in desired.beyond.items()
+        if one.declared.parent
+    }
+    return desired.broken | desired.beyond.keys() | parents
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """

@@ -10,7 +10,7 @@ from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
-from fleetform.spec.desired import Desired, ResourceKey, Rules
+from fleetform.spec.desired import Desired, Obstacle, ResourceKey, Rules
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
@@ -92,6 +92,58 @@ def test_a_fleet_stays_under_a_broken_volume() -> None:
         "fleet/local": HeldBy.DEPENDENCY,
         "volume/data": HeldBy.BROKEN_DOCUMENT,
     }
+
+
+# -- what nothing carries out yet ---------------------------------------------------------------
+
+
+def test_what_cannot_be_carried_out_is_held() -> None:
+    """It is shown with all that keeps it, and neither made, changed nor removed."""
+    live = ledger(row(task("old"), RunState.RUNNING), row(task("same")))
+    plan = checked(
+        tree(beyond=[task("new", image="x"), task("old", image="x"), task("same")]),
+        live,
+        allow_destroy=True,
+    )
+    assert plan.is_empty
+    assert held(plan) == {
+        "run/new": HeldBy.NOT_CARRIED_OUT,
+        "run/old": HeldBy.NOT_CARRIED_OUT,
+    }
+    assert plan.held[0].detail == "nothing carries out `image` yet"
+
+
+def test_what_is_not_declared_is_waited_for() -> None:
+    """A run that mounts what no document declares is held until one does."""
+    obstacle = Obstacle("undeclared-reference", "volumes", "No document declares the volume `x`.")
+    plan = checked(tree(beyond=[task("train")], obstacle=obstacle), ledger())
+    assert held(plan) == {"run/train": HeldBy.DEPENDENCY}
+    assert plan.held[0].detail == "No document declares the volume `x`."
+
+
+def test_what_needs_it_waits_as_well() -> None:
+    """A run on a fleet that nothing can make waits, and so does what follows that run."""
+    desired = tree(
+        task("uses", fleets=["gpu"]),
+        task("later", upstream=["uses"]),
+        task("free"),
+        beyond=[fleet("gpu")],
+    )
+    plan = checked(desired, ledger())
+    assert changed(plan) == {"run/free"}
+    assert held(plan) == {
+        "fleet/gpu": HeldBy.NOT_CARRIED_OUT,
+        "run/uses": HeldBy.DEPENDENCY,
+        "run/later": HeldBy.DEPENDENCY,
+    }
+
+
+def test_a_sweep_that_cannot_be_carried_out_keeps_its_elements() -> None:
+    """Elements that its document seems to name no more are not removed meanwhile."""
+    live = ledger(*(row(element("sweep", lr=lr)) for lr in (1, 2)))
+    plan = checked(tree(beyond=[element("sweep", lr=3)]), live, allow_destroy=True)
+    assert plan.is_empty
+    assert held(plan) == {"run/sweep[lr=3]": HeldBy.NOT_CARRIED_OUT}
 
 
 def test_nothing_goes_while_a_file_cannot_be_read() -> None:

@@ -105,8 +105,10 @@ def situations(draw: st.DrawFn) -> tuple[Desired, Live, Permissions]:
     declared = draw(declarations())
     known = [*(one.key for one in declared), *live.resources]
     broken = draw(st.lists(st.sampled_from(known), max_size=1)) if known else []
+    beyond = draw(st.lists(st.sampled_from(declared), max_size=2, unique_by=id)) if declared else []
+    declared = [one for one in declared if one not in beyond]
     return (
-        tree(*declared, rules=draw(RULES), broken=broken, unread=draw(UNREAD)),
+        tree(*declared, rules=draw(RULES), broken=broken, unread=draw(UNREAD), beyond=beyond),
         live,
         draw(PERMISSIONS),
     )

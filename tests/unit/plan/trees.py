@@ -12,10 +12,19 @@ from fleetform.model.plan import Permissions, Plan, Step
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.canonical import digest
-from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
+from fleetform.spec.desired import (
+    Beyond,
+    Declared,
+    Desired,
+    Environment,
+    Obstacle,
+    ResourceKey,
+    Rules,
+)
 from fleetform.spec.fields import EXECUTION_FIELDS
 
 UID = "e" * 32
+CONTAINER = Obstacle("not-carried-out", "image", "Nothing starts containers yet.")
 NOW_MS = 1_700_000_000_000
 
 
@@ -89,6 +98,8 @@ def tree(
     broken: Iterable[ResourceKey] = (),
     commit: str = "4f2a91c",
     unread: tuple[str, ...] = (),
+    beyond: Iterable[Declared] = (),
+    obstacle: Obstacle = CONTAINER,
 ) -> Desired:
     return Desired(
         environment=Environment("lab", UID, rules or Rules()),
@@ -97,6 +108,9 @@ def tree(
         digest="tree",
         broken=frozenset(broken),
         unread=unread,
+        beyond={
+            one.key: Beyond(one, (obstacle,)) for one in sorted(beyond, key=lambda one: one.key)
+        },
     )
 
 

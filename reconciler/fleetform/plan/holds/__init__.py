@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fleetform.plan.holds.beyond import hold_beyond
 from fleetform.plan.holds.broken import hold_broken
 from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.dependency import hold_dependants
@@ -23,6 +24,8 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_while_recovering,
     # What a broken document meant is not known, so no other pass can judge it.
     hold_broken,
+    # Nothing else can be said of what nobody can carry out.
+    hold_beyond,
     # An earlier apply owns the resource until it is finished.
     hold_unfinished,
     # Protection cannot be allowed away by a flag: it comes before what can.

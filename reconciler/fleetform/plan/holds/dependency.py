@@ -97,9 +97,9 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
         key = sheet.row_key(held.change)
         if key in sheet.present:
             yield key
-    if sheet.desired.broken and not sheet.permissions.destroy:
+    if sheet.left_alone and not sheet.permissions.destroy:
         for key, row in sheet.present.items():
-            if row.parent and ResourceKey(key.kind, row.parent) in sheet.desired.broken:
+            if row.parent and ResourceKey(key.kind, row.parent) in sheet.left_alone:
                 yield key
 
 

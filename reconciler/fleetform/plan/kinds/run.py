@@ -174,6 +174,9 @@ def _stopped(case: _Case) -> Proposal:
     if not case.was_stopped:
         reasons = (Reason.STATE_WANTED, *reasons)
     # What has been asked to stop is not asked twice, and what is over runs no more either way.
+    if case.was_stopped and case.phase is Phase.ACTIVE and case.another_execution:
+        # What is ending still runs its own document; another one would describe what never ran.
+        return _held_while_ending(_updated(case, reasons))
     if case.was_stopped or case.phase is not Phase.ACTIVE:
         # What changed while it stands still has not been run: the result is of another document.
         finished = case.phase is Phase.FINISHED

@@ -257,6 +257,14 @@ def test_taking_the_stop_back_waits_for_the_end() -> None:
     assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
 
 
+def test_what_is_being_stopped_keeps_its_document_until_it_has_ended() -> None:
+    """Another execution under `state: stopped` is taken over once nothing of the old one runs."""
+    after = task("train", state="stopped", commands=["other"])
+    plan = plan_of(after, row(STOPPED, RunState.FINISHING))
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+    assert verbs(only(plan_of(after, row(STOPPED, RunState.TERMINATED)))) == ["run.update"]
+
+
 # -- leaving and coming back --------------------------------------------------------------------
 
 

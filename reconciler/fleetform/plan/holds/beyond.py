@@ -1,0 +1,60 @@
+"""
+What is declared rightly and cannot be carried out: it is shown, and left alone.
+
+Either nothing acts on one of its fields yet, so that it would become something else than was
+declared; or it names what no document declares. The comparison has left these out; here they
+are listed, with all that stands in their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import Beyond, Declared, Obstacle
+
+_UNDECLARED = "undeclared-reference"
+
+
+def hold_beyond(sheet: Sheet) -> None:
+    if sheet.permissions.destroy:
+        return
+    for key, beyond in sheet.desired.beyond.items():
+        row = sheet.present.get(key)
+        if row is None or row.digest != beyond.declared.digest:
+            sheet.held[key] = _held(beyond, row)
+
+
+def _held(beyond: Beyond, row: LiveResource | None) -> Held:
+    change = _change(beyond.declared, row)
+    missing = [one.detail for one in beyond.obstacles if one.code == _UNDECLARED]
+    if missing:
+        return Held(change, HeldBy.DEPENDENCY, " ".join(missing), "declare what it refers to")
+    return Held(
+        change,
+        HeldBy.NOT_CARRIED_OUT,
+        f"nothing carries out {_fields(beyond.obstacles)} yet",
+        "remove that, or wait for a version that does it",
+    )
+
+
+def _fields(obstacles: Iterable[Obstacle]) -> str:
+    names = sorted({one.field.partition(".")[0] for one in obstacles})
+    if names == ["type"]:
+        return "documents of this kind"
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _change(declared: Declared, row: LiveResource | None) -> Change:
+    return Change(
+        key=declared.key,
+        action=Action.CREATE if row is None else Action.UPDATE,
+        reasons=(Reason.ABSENT,) if row is None else (),
+        type=declared.type,
+        uid="" if row is None else row.uid,
+        generation=0 if row is None else row.generation,
+        parent=declared.parent,
+    )
