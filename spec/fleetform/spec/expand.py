@@ -20,6 +20,13 @@ from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.names import element_name, indexed_name, scalar_text
 
+# With more, the product is over the bound of elements unless nearly all have one value, and
+# that is no parameter.
+PARAMETERS_MAX = 32
+# Every name is kept, printed and sent. A hundred thousand of three hundred characters.
+VALUE_LENGTH_MAX = 1000
+NAMES_LENGTH_MAX = 2**25
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -45,9 +52,9 @@ def expand(run: Run) -> tuple[list[Element], list[Problem]]:
         ], []
     if run.matrix is None:
         return [Element(run.name)], []
-    count = math.prod(len(values) for values in run.matrix.values())
-    if count > ELEMENTS_MAX:
-        return [], [_too_many(count)]
+    problem = _oversized(run.matrix)
+    if problem is not None:
+        return [], [problem]
     repeated = list(_repeated_values(run.matrix))
     if repeated:
         return [], repeated
@@ -85,13 +92,39 @@ def _repeated_values(matrix: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
             seen.add(text)
 
 
-def _too_many(count: int) -> Problem:
+def _oversized(matrix: Mapping[str, Sequence[Any]]) -> Problem | None:
+    """Why there are too many combinations, or names of them too long, to be made at all."""
+    if len(matrix) > PARAMETERS_MAX:
+        return _too_many(f"There are {len(matrix)} parameters; a sweep may have {PARAMETERS_MAX}.")
+    count = math.prod(len(values) for values in matrix.values())
+    if count > ELEMENTS_MAX:
+        return _too_many(f"That makes {count} elements; one document may make {ELEMENTS_MAX}.")
+    lengths = {name: [len(scalar_text(value)) for value in matrix[name]] for name in matrix}
+    for parameter, of_values in lengths.items():
+        if max(of_values) > VALUE_LENGTH_MAX:
+            return _long(parameter, of_values.index(max(of_values)))
+    longest = sum(len(name) + max(of_values) for name, of_values in lengths.items())
+    if count * longest > NAMES_LENGTH_MAX:
+        return _too_many(f"That makes {count} elements, with names of up to {longest} characters.")
+    return None
+
+
+def _too_many(detail: str) -> Problem:
     return Problem(
         "too-many-elements",
         ("matrix",),
-        f"That makes {count} elements; one document may make {ELEMENTS_MAX}.",
+        detail,
         "Let each element do more, or declare several documents.",
         at_key=True,
+    )
+
+
+def _long(parameter: str, number: int) -> Problem:
+    return Problem(
+        "bad-value",
+        ("matrix", parameter, number),
+        f"The value is a part of its element's name and has more than {VALUE_LENGTH_MAX} characters.",
+        "Give it a short name here, and let the command find the long text by it.",
     )
 
 

@@ -57,6 +57,9 @@ class Text:
         return first if isinstance(first, tuple) else None
 
 
+# As many names as a person reads through; an `env` can have thousands.
+_LISTED_MAX = 10
+
 Scope = Mapping[str, Mapping[str, Any]]
 """Values by namespace and key: `{"matrix": {"lr": 0.1}, "run": {"name": ...}}`."""
 
@@ -92,7 +95,8 @@ def compile_text(text: str) -> Text:
     """
     parts: list[str | tuple[str, str]] = []
     end = 0
-    for match in _EXPRESSION.finditer(text):
+    # Behind the last `}}` nothing can match, and each `${{` there would be searched to the end.
+    for match in _EXPRESSION.finditer(text, 0, text.rfind("}}") + 2):
         parts.append(text[end : match.start()])
         end = match.end()
         if match[0].startswith("$$"):
@@ -166,8 +170,9 @@ def _candidates(wrong: str, right: Collection[str]) -> str:
     if not right:
         return ""
     close = nearest(wrong, right)
-    listed = ", ".join(f"`{name}`" for name in sorted(right))
-    return (f"Did you mean `{close}`? " if close else "") + f"There is {listed}."
+    listed = ", ".join(f"`{name}`" for name in sorted(right)[:_LISTED_MAX])
+    others = " and others" if len(right) > _LISTED_MAX else ""
+    return (f"Did you mean `{close}`? " if close else "") + f"There is {listed}{others}."
 
 
 def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
@@ -189,6 +194,21 @@ def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
     if isinstance(compiled, list):
         return [render(item, scope, native=native) for item in compiled]
     return compiled
+
+
+def size(compiled: Any, scope: Scope) -> int:
+    """How many characters the texts of `render` would have, without making them."""
+    if isinstance(compiled, str):
+        return len(compiled)
+    if isinstance(compiled, Text):
+        return sum(
+            len(part if isinstance(part, str) else _filled(part, scope)) for part in compiled.parts
+        )
+    if isinstance(compiled, Mapping):
+        return sum(size(item, scope) for item in compiled.values())
+    if isinstance(compiled, list | tuple):
+        return sum(size(item, scope) for item in compiled)
+    return 0
 
 
 def _filled(reference: tuple[str, str], scope: Scope) -> str:

@@ -9,6 +9,12 @@ from fleetform.spec.names import split_element
 from fleetform.spec.references import Catalogue, Entry
 
 
+# A way is looked for from each run, and costs as much as all runs of its cycle.
+_WAYS_MAX = 100
+# As many names as fit on two lines.
+_SHOWN_MAX = 12
+
+
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """
     Each cycle once for every run in it, with the way around.
@@ -18,11 +24,15 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """
     entries = {entry.key.name: entry for entry in catalogue.of_kind("run")}
     edges = {name: _waits_for(entry) for name, entry in entries.items()}
+    ways_left = _WAYS_MAX
     for component in _cycles(edges):
         members = set(component)
         for name in component:
-            way = _way_around(name, edges, members)
-            yield entries[name], _problem(way)
+            following = min(edges[name].keys() & members)
+            ways_left -= 1
+            way = _way_around(name, edges, members) if ways_left >= 0 else [name, following, name]
+            detail = _detail(way) if ways_left >= 0 else _detail_of_many(name, len(members))
+            yield entries[name], _problem(detail, way[1])
 
 
 def _waits_for(entry: Entry) -> dict[str, str]:
@@ -34,17 +44,24 @@ def _waits_for(entry: Entry) -> dict[str, str]:
     }
 
 
-def _problem(way: list[str]) -> Problem:
+def _detail(way: list[str]) -> str:
     if len(way) == 2:
-        detail = f"`{way[0]}` waits for itself."
-    else:
-        detail = f"None of them can ever start: {' → '.join(way)}."
+        return f"`{way[0]}` waits for itself."
+    shown = way if len(way) <= _SHOWN_MAX else [*way[: _SHOWN_MAX - 2], "…", way[-1]]
+    return f"None of them can ever start: {' → '.join(shown)}."
+
+
+def _detail_of_many(name: str, count: int) -> str:
+    return f"`{name}` can never start: it is one of {count} runs that all wait for each other."
+
+
+def _problem(detail: str, word: str) -> Problem:
     return Problem(
         "dependency-cycle",
         ("depends_on",),
         detail,
         "Remove one of these dependencies.",
-        word=way[1],
+        word=word,
     )
 
 

@@ -11,38 +11,44 @@ from fleetform.spec.references import Catalogue, Entry, Reference, mentioned
 # Kinds that may be declared elsewhere or later. A name that is like no other is then no slip:
 # the document is right, and its run waits for what it names.
 _LATER = frozenset({"volume", "secret"})
+# Comparing one name with ten thousand takes a tenth of a second. Beyond so many unknown names,
+# it is no slip of a finger.
+_SUGGESTIONS_MAX = 50
 
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each unknown name is told once for each document that says it."""
+    suggestions = _SUGGESTIONS_MAX
     for entry in catalogue.entries:
         told: set[Reference] = set()
         for document in entry.documents:
             for reference in mentioned(document, entry.key.kind):
                 if reference not in told and not catalogue.is_known(reference.kind, reference.name):
-                    yield entry, _problem(reference, catalogue)
+                    suggestions -= 1
+                    yield entry, _problem(reference, catalogue, is_compared=suggestions >= 0)
                 told.add(reference)
 
 
-def _problem(reference: Reference, catalogue: Catalogue) -> Problem:
+def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -> Problem:
     kind, name, field = reference
     parent, identity = split_element(name)
-    if identity and catalogue.is_known(kind, parent):
+    if identity and is_compared and catalogue.is_known(kind, parent):
         detail = f"The run `{parent}` has no element `{identity}`."
         return Problem(
             "unknown-reference", (field,), detail, _element_advice(name, catalogue), word=name
         )
     detail = f"No document declares the {kind} `{name}`."
-    if kind in _LATER and nearest(name, catalogue.names(kind)) is None:
+    advice = _advice(kind, name, catalogue) if is_compared else "Declare it, or correct the name."
+    if kind in _LATER and not (is_compared and nearest(name, catalogue.names(kind))):
         return Problem(
             "undeclared-reference",
             (field,),
             f"{detail} Until one does, a plan holds this back.",
-            _advice(kind, name, catalogue),
+            advice,
             level=Level.WARNING,
             word=name,
         )
-    return Problem("unknown-reference", (field,), detail, _advice(kind, name, catalogue), word=name)
+    return Problem("unknown-reference", (field,), detail, advice, word=name)
 
 
 def _advice(kind: str, name: str, catalogue: Catalogue) -> str:

@@ -50,9 +50,12 @@ def parse_array(value: Any) -> Array:
                 f"{shown(value)} does not say how many elements run at a time.",
                 "Write a number from 1 behind the `%`.",
             )
-    return Array(
-        _checked([index for span in spans.split(",") for index in _span(span, value)]), throttle
-    )
+    ranges = [_span(span, value) for span in spans.split(",")]
+    count = sum(len(span) for span in ranges)
+    # Before they are made: a megabyte of spans may mean ten thousand million indices.
+    if count > ELEMENTS_MAX:
+        raise _too_many(count)
+    return Array(_checked([index for span in ranges for index in span]), throttle)
 
 
 def _span(text: str, whole: str) -> range:

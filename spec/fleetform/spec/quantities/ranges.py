@@ -27,6 +27,7 @@ __all__ = [
 COUNT_MAX = 2**63 - 1
 
 _MANY_DOTS = re.compile(r"\.{3,}|…")
+_DASHED_LENGTH_MAX = 100
 _DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 - people paste en dashes
 
 
@@ -146,7 +147,8 @@ def _single(text: str, parse: Callable[[Any], int]) -> int:
 
 def _meant_range(text: str, parse: Callable[[Any], int]) -> str | None:
     """Return the range that other tools' notations mean: `8GB+`, `>=8GB`, `8GB-16GB`."""
-    dashed = _DASHED.fullmatch(text)
+    # No amount is as long, and the expression takes quadratic time.
+    dashed = _DASHED.fullmatch(text) if len(text) <= _DASHED_LENGTH_MAX else None
     if text.endswith("+"):
         ends = (text[:-1].strip(), "")
     elif text.startswith((">=", "<=")):

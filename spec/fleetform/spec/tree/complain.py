@@ -19,6 +19,7 @@ from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.tree.budget import PROBLEMS_MAX
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -41,7 +42,8 @@ _TYPES: Mapping[str, str] = {
 
 def complain(error: ValidationError, model: type[Model], type_name: str) -> Iterator[Problem]:
     """Each error of a document as a problem, in the order of the document's fields."""
-    errors = error.errors(include_url=False)
+    # A list of a hundred thousand wrong entries is one mistake, and each entry is looked at here.
+    errors = error.errors(include_url=False)[:PROBLEMS_MAX]
     for details in errors:
         # A list whose entries are wrong is told to be too short as well.
         if details["type"] != "too_short" or not _has_error_below(details["loc"], errors):

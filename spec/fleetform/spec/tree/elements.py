@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
+from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
 from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.files import Files
 
@@ -57,12 +59,14 @@ def read(
     *,
     has_marks: bool,
     values: Mapping[str, Any] | None = None,
+    budget: Budget | None = None,
 ) -> Reading:
     """
     Read the values of a document whose kind is known.
 
     `has_marks` is False when no `${{` stands anywhere in the file, which spares the search.
-    `values` are the environment's own, for `${{ values.x }}`.
+    `values` are the environment's own, for `${{ values.x }}`. `budget` is what the tree may
+    still ask for; None: as much as a tree of this one document.
     """
     marked = {
         name: interpolate.compile_value(item)
@@ -70,8 +74,8 @@ def read(
         if has_marks and interpolate.mentions(item)
     }
     if not issubclass(kind.model, Run):
-        return _read_plain(value, marked, kind, values or {})
-    return _RunReader(value, marked, kind, files, folder, values or {}).read()
+        return _read_plain(value, marked, kind, values or {}, budget or Budget())
+    return _RunReader(value, marked, kind, files, folder, values or {}, budget or Budget()).read()
 
 
 def _read_plain(
@@ -79,8 +83,12 @@ def _read_plain(
     marked: Mapping[str, Any],
     kind: Kind,
     values: Mapping[str, Any],
+    budget: Budget,
 ) -> Reading:
-    told = list(interpolate.problems(marked, {"values": values}))
+    told = list(islice(interpolate.problems(marked, {"values": values}), PROBLEMS_MAX))
+    if not _has_error(told):
+        excess = budget.take_text(interpolate.size(marked, {"values": values}), 0)
+        told.extend([excess] if excess else [])
     if _has_error(told):
         return Reading(told)
     filled = interpolate.render(dict(marked), {"values": values}, native=True)
@@ -132,6 +140,14 @@ def _own_problems(model: Document, value: Mapping[str, Any]) -> Iterator[Problem
         )
 
 
+class _OutOfBudget(Exception):
+    """Filling in a document's texts would come to more than a tree may have."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
 class _RunReader:
     def __init__(
         self,
@@ -141,12 +157,14 @@ class _RunReader:
         files: Files,
         folder: str,
         values: Mapping[str, Any],
+        budget: Budget,
     ) -> None:
         self._value = value
         self._kind = kind
         self._files = files
         self._folder = folder
         self._values = values
+        self._budget = budget
         self._marked = marked
         self._typed = {name: item for name, item in marked.items() if name not in _TEXTS + _FIXED}
         self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
@@ -162,7 +180,7 @@ class _RunReader:
             # What was left out is wrong in each element, and told already.
             kept = {*model.model_fields_set, *self._typed}
             self._value = {name: item for name, item in self._value.items() if name in kept}
-        elements, expansion = expand(model)
+        elements, expansion = self._expand(model)
         problems.extend(expansion)
         problems.extend(_own_problems(model, self._value))
         shared = self._with_files(model, problems)
@@ -171,11 +189,19 @@ class _RunReader:
             for name in _TEXTS
             if name in self._marked and name in shared
         }
-        unresolved = list(self._unresolved(model, texts))
+        unresolved = list(islice(self._unresolved(model, texts), PROBLEMS_MAX))
         problems.extend(unresolved)
         if _has_error(unresolved) or not elements:
             return Reading(problems, model)
         return self._fill(model, shared, texts, elements, problems)
+
+    def _expand(self, model: Run) -> tuple[list[Element], list[Problem]]:
+        elements, problems = expand(model)
+        if len(elements) < 2:
+            return elements, problems
+        field = "array" if "array" in self._value else "matrix"
+        excess = self._budget.take_elements(len(elements), field)
+        return (elements, problems) if excess is None else ([], [excess])
 
     def _fixed_problems(self) -> Iterator[Problem]:
         for name in _FIXED:
@@ -217,13 +243,28 @@ class _RunReader:
         problems: list[Problem],
     ) -> Reading:
         own = []
-        for element in elements:
-            fields = {**self._parameters(element), **self._render(element, shared, texts, problems)}
-            own.append((element, fields))
+        common = interpolate.size(shared, {}) * (len(elements) - 1)
+        try:
+            self._spend(0, common)
+            for element in elements:
+                rendered = self._render(element, shared, texts, problems)
+                own.append((element, {**self._parameters(element), **rendered}))
+        except _OutOfBudget as exc:
+            return Reading([*problems, exc.problem], model)
         for name in texts:
             del shared[name]
         documents = [{**shared, **variant} for variant, _ in self._variants.values()] or [shared]
         return Reading(problems, model, shared, own, documents)
+
+    def _spend(self, written: int, digested: int) -> None:
+        excess = self._budget.take_text(written, digested)
+        if excess is not None:
+            raise _OutOfBudget(excess)
+
+    def _filled(self, compiled: Any, scope: interpolate.Scope, *, native: bool = False) -> Any:
+        written = interpolate.size(compiled, scope)
+        self._spend(written, written)
+        return interpolate.render(compiled, scope, native=native)
 
     @staticmethod
     def _parameters(element: Element) -> dict[str, Any]:
@@ -247,11 +288,11 @@ class _RunReader:
         }
         rendered = {}
         if "env" in texts:
-            rendered["env"] = interpolate.render(texts["env"], scope)
+            rendered["env"] = self._filled(texts["env"], scope)
         scope["env"] = rendered.get("env", shared.get("env", {}))
         for name, compiled in texts.items():
             if name != "env":
-                rendered[name] = interpolate.render(compiled, scope)
+                rendered[name] = self._filled(compiled, scope)
         if self._typed:
             rendered.update(self._variant(element, scope, problems))
         return rendered
@@ -260,7 +301,7 @@ class _RunReader:
         self, element: Element, scope: interpolate.Scope, problems: list[Problem]
     ) -> Mapping[str, Any]:
         """The canonical form of the fields that had to be filled in before they were read."""
-        values = interpolate.render(self._typed, scope, native=True)
+        values = self._filled(self._typed, scope, native=True)
         memo = repr(values)
         if memo not in self._variants:
             self._variants[memo] = self._validate_variant(values)

@@ -5,6 +5,7 @@ The passes over a tree, in order, and what each leaves to the next.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ from fleetform.spec.nodes import Node, plain
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream, required
 from fleetform.spec.tree import elements
+from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.digests import Digests
@@ -88,6 +90,9 @@ class Loader:
         self._reads: list[_Read] = []
         self._data: dict[str, bytes] = {}
         self._findings: dict[str, list[Finding]] = {}
+        self._untold: Counter[tuple[str, Level]] = Counter()
+        self._told: Counter[tuple[str, Level]] = Counter()
+        self._budget = Budget()
         self._broken: set[ResourceKey] = set()
         self._unread: list[str] = []
         self._files_count = 0
@@ -236,7 +241,9 @@ class Loader:
             read.problems.append(type_problem(value))
             return read
         folder = file.rpartition("/")[0]
-        read.reading = elements.read(value, kind, self._files, folder, has_marks=has_marks)
+        read.reading = elements.read(
+            value, kind, self._files, folder, has_marks=has_marks, budget=self._budget
+        )
         read.problems.extend(read.reading.problems)
         if read.reading.model is not None:
             read.problems.extend(notes(value, kind, read.reading.model))
@@ -289,9 +296,11 @@ class Loader:
     def _tell_problems(self) -> None:
         for read in self._reads:
             for problem in read.problems:
-                self._tell(place(problem, read.node, read.file, address_of(read.node)))
+                if self._has_room(read.file, problem.level):
+                    self._tell(place(problem, read.node, read.file, address_of(read.node)))
             if read.is_broken:
                 self._broken.update(read.keys)
+        self._tell_untold()
 
     def _tell_empty(self, catalogue: Catalogue) -> None:
         problem = checks.check_tree(catalogue)
@@ -317,6 +326,26 @@ class Loader:
                 else:
                     declared[one.key] = one
         return dict(sorted(declared.items())), dict(sorted(beyond.items()))
+
+    def _has_room(self, file: str, level: Level) -> bool:
+        """Whether one more is told of the file; finding its place takes the most time."""
+        if self._told[file, level] < FINDINGS_MAX:
+            self._told[file, level] += 1
+            return True
+        self._untold[file, level] += 1
+        return False
+
+    def _tell_untold(self) -> None:
+        for (file, level), count in self._untold.items():
+            self._tell(
+                finding(
+                    "too-many-findings",
+                    file,
+                    f"Of this level there are {count} more in the file.",
+                    "Correct the ones that are shown first; they may be the cause of the others.",
+                    level,
+                )
+            )
 
     def _tell(self, told: Finding) -> None:
         self._findings.setdefault(told.place.file, []).append(told)
