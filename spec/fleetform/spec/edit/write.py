@@ -1,0 +1,73 @@
+"""
+A file's new content, at once: whoever reads it sees the old text or the new one.
+
+The other order of things (truncate, then write) leaves an empty document behind a full disk or
+a killed process, and an empty document means that its resources are to be removed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["FileChanged", "replace_file"]
+
+
+class FileChanged(Exception):
+    """Somebody else wrote to the file since it was read; it was left alone."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
+
+def replace_file(path: Path, before: bytes, after: bytes) -> None:
+    """
+    Replace what the file at `path` contains.
+
+    A link stays one: the file that it leads to is replaced. Permissions stay as they are.
+
+    Args:
+        path: An existing plain file, or a link to one.
+        before: What it is expected to contain: an editor may have saved it meanwhile.
+        after: What it is to contain.
+
+    Raises:
+        FileChanged: It contains something else than `before`.
+        OSError: The system refused; the file is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    mode = stat.S_IMODE(target.stat().st_mode)
+    # In the same folder, because a rename is only atomic within one file system; hidden, because
+    # a tree that is loaded at this moment must not find the document twice.
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(after)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        _check_unchanged(path, target, before)
+        os.replace(name, target)  # noqa: PTH105 -- both are names of one folder; Path adds nothing
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108 -- see above
+        raise
+    _sync_folder(target.parent)
+
+
+def _check_unchanged(path: Path, target: Path, before: bytes) -> None:
+    if target.read_bytes() != before:
+        raise FileChanged(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last: without this a power cut may bring the old name back."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
