@@ -2,7 +2,8 @@
 Amounts as fields: the parsers of `quantities`, with what the schema says of each.
 
 The schema's patterns are looser than the parsers on purpose: an editor should complete and
-catch gross slips, and the exact message comes from loading.
+catch gross slips, and the exact message comes from loading. Descriptions in it have the form of
+a field's docstring, examples included.
 """
 
 from __future__ import annotations
@@ -38,12 +39,22 @@ def _size_schema(example: str) -> dict[str, Any]:
     return {"text": text, "number": number}
 
 
+_LEAST = "The least that will do. Example: `{}`."
+_MOST = "The most; open if not said. Example: `{}`."
+
+
+def _ends(schema: dict[str, Any], least: str, most: str) -> dict[str, Any]:
+    return {
+        "min": {**schema, "description": _LEAST.format(least)},
+        "max": {**schema, "description": _MOST.format(most)},
+    }
+
+
 def _range_schema(example: str) -> dict[str, Any]:
     end = _size_schema("8GB")
-    either = [end["text"], end["number"]]
     mapping = {
         "type": "object",
-        "properties": {"min": {"anyOf": either}, "max": {"anyOf": either}},
+        "properties": _ends({"anyOf": [end["text"], end["number"]]}, "8GB", "64GB"),
         "additionalProperties": False,
         "minProperties": 1,
     }
@@ -58,7 +69,7 @@ _COUNT_RANGE = {
         _COUNT_TEXT,
         {
             "type": "object",
-            "properties": {"min": _COUNT, "max": _COUNT},
+            "properties": _ends(_COUNT, "1", "8"),
             "additionalProperties": False,
             "minProperties": 1,
         },
@@ -72,9 +83,11 @@ _CPU_SCHEMA = {
         {
             "type": "object",
             "properties": {
-                "min": {"type": ["number", "string"]},
-                "max": {"type": ["number", "string"]},
-                "count": {"type": ["number", "string", "object"]},
+                **_ends({"type": ["number", "string"]}, "2", "8"),
+                "count": {
+                    "type": ["number", "string", "object"],
+                    "description": "How many. Example: `2..`, `{min: 2, max: 8}`.",
+                },
             },
             "additionalProperties": False,
             "minProperties": 1,
@@ -90,12 +103,22 @@ _GPU_SCHEMA = {
         {
             "type": "object",
             "properties": {
-                "vendor": {"type": "string", "examples": ["nvidia", "amd"]},
-                "name": {
-                    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+                "vendor": {
+                    "type": "string",
+                    "description": "Who makes it; any if neither this nor a name is said. Example: `nvidia`, `amd`.",
                 },
-                "memory": _range_schema("80GB"),
-                "count": _COUNT_RANGE,
+                "name": {
+                    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+                    "description": "The model, or models any of which will do. Example: `A100`, `[A100, H100]`.",
+                },
+                "memory": {
+                    **_range_schema("80GB"),
+                    "description": "Memory of one GPU. Example: `80GB`, `40GB..`.",
+                },
+                "count": {
+                    **_COUNT_RANGE,
+                    "description": "How many on each node; one or more if not said. Example: `8`, `1..8`.",
+                },
             },
             "additionalProperties": False,
             "minProperties": 1,

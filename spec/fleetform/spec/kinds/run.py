@@ -107,15 +107,19 @@ class Run(Document):
     """How many run at a time. Example: `{group: gpu-tests, limit: 1}`."""
 
     runtime: Literal["process"] | None = None
-    """How commands run: as processes of the host. Example: `process`."""
+    """How commands run. `process`: as processes of the host. Example: `process`."""
 
     state: Literal["running", "stopped"] | None = None
-    """Whether it shall run. `stopped` ends it, and keeps its record. Example: `stopped`."""
+    """
+    Whether it shall run. `running`: run to its end. `stopped`: ended if it runs, its record
+    kept. Example: `stopped`.
+    """
 
     on_change: Literal["hold", "restart", "after-finish"] | None = None
     """
-    What a change of its execution does while it runs: it is held back, ends the run, or waits
-    for its end. Example: `after-finish`.
+    What a change of its execution does while it runs. `hold`: nothing before somebody allows
+    it. `restart`: ends it and runs it again. `after-finish`: runs it again once it has ended.
+    Example: `after-finish`.
     """
 
     rerun: Whole | None = None

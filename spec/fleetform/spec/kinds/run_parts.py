@@ -173,7 +173,7 @@ Event = Literal["error", "interruption", "no-capacity", "node-failure", "preempt
 
 
 def _add_alias(schema: dict[str, Any]) -> None:
-    schema["properties"]["on_events"] = schema["properties"]["on"]
+    schema["properties"]["on_events"] = {**schema["properties"]["on"], "x-same-as": "on"}
 
 
 class Retry(Model):
@@ -192,7 +192,10 @@ class Retry(Model):
     ) = None
     """
     The events, also spelled `on_events`. If not said: all but `time-limit`, and without
-    `error` where `requeue_exit_codes` say which errors count. Example: `[error, preemption]`.
+    `error` where `requeue_exit_codes` say which errors count. `error`: its commands failed.
+    `interruption`: whatever it ran on was taken away. `no-capacity`: there was no host for it.
+    `node-failure`: its host failed. `preemption`: it made room for another run. `time-limit`:
+    it met its `max_duration`. Example: `[error, preemption]`.
     """
 
     max_attempts: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
@@ -250,7 +253,11 @@ class Dependency(Model):
     """Its name; of one element with its element. Example: `train`, `sweep[lr=0.1]`."""
 
     when: Literal["succeeded", "failed", "finished", "started"] | None = None
-    """The state waited for; `succeeded` if not said. Example: `finished`."""
+    """
+    The state waited for; `succeeded` if not said. `succeeded`: ended well. `failed`: ended
+    badly. `finished`: ended, one way or the other. `started`: runs, or has run.
+    Example: `finished`.
+    """
 
     each: Flag | None = None
     """Element for element: 3 waits for the other's 3 only. Example: `true`."""
@@ -267,7 +274,10 @@ class DependsOn(Model):
     """What a run waits for."""
 
     when: Literal["any", "all"] | None = None
-    """Whether one of `runs` is enough, `any`, or all are needed. Example: `any`."""
+    """
+    How many of `runs` are needed; all if not said. `any`: one is enough. `all`: each of them.
+    Example: `any`.
+    """
 
     runs: Annotated[
         tuple[Dependency, ...],

@@ -57,6 +57,7 @@ class Volume(Document):
 
     deletion_policy: Literal["retain", "delete"] | None = None
     """
-    What becomes of the data when the volume is removed from the tree: it is left alone, or
-    deleted by a step that the plan shows as destructive. Example: `retain`.
+    What becomes of the data when the volume is removed from the tree. `retain`: it is left
+    alone. `delete`: it is deleted, by a step that the plan shows as destructive.
+    Example: `retain`.
     """

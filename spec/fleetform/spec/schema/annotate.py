@@ -8,7 +8,7 @@ stands at, and places that come out alike share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.spec import fields
@@ -107,9 +107,13 @@ class _Annotator:
     def _property(self, raw: Schema, path: str, text: str) -> Schema:
         bare = {key: value for key, value in raw.items() if key not in {"description", SAME_AS}}
         schema = self._part(bare, path)
+        if path == "type":
+            # An editor shows it in the list of types, where only what a kind is helps to choose.
+            text = docstrings.summary(models.MODELS[self._kind])
         words = docstrings.words(text, _choices(schema))
         if models.shares_run_fields(self._kind) and path.partition(".")[0] not in _FIXED:
             schema = _allow_expressions(schema)
+        schema = _told(schema, docstrings.example_texts(text))
         if "$ref" in schema:
             # In draft-07 nothing beside a `$ref` counts.
             schema = {"allOf": [schema]}
@@ -120,27 +124,36 @@ class _Annotator:
     def _about(self, path: str, text: str, words: Words) -> Schema:
         """What is said beside the shape of a field."""
         row = fields.row(self._kind, path)
-        unbuilt = wording.unbuilt_sentence(self._kind, path)
         default = _default(self._kind, path)
-        about: Schema = {}
-        if words.whole:
-            about["description"] = " ".join(filter(None, (words.whole, unbuilt)))
-            said = [f"Default: `{wording.shown(default)}`." if default is not None else ""]
-            facts = " ".join(filter(None, [*said, wording.change_sentence(row)]))
-            about["markdownDescription"] = "\n\n".join(filter(None, (words.lead, unbuilt, facts)))
-        if default is not None:
-            about["default"] = default
-        if found := docstrings.examples(text):
-            about["examples"] = found
-        if found := snippets.field_snippets(self._kind, path):
-            about["defaultSnippets"] = found
-        about["x-class"] = str(row.field_class)
-        about["x-on-change"] = str(row.on_change)
-        if row.unit:
-            about["x-unit"] = row.unit
-        if row.carried_out_by:
-            about["x-carried-out-by"] = row.carried_out_by
-        return about
+        found = docstrings.examples(text)
+        offered = snippets.field_snippets(self._kind, path, text)
+        return {
+            **self._descriptions(path, text, words),
+            **({} if default is None else {"default": default}),
+            **({"examples": found} if found else {}),
+            **({"defaultSnippets": offered} if offered else {}),
+            "x-class": str(row.field_class),
+            "x-on-change": str(row.on_change),
+            **({"x-unit": row.unit} if row.unit else {}),
+            **({"x-carried-out-by": row.carried_out_by} if row.carried_out_by else {}),
+        }
+
+    def _descriptions(self, path: str, text: str, words: Words) -> Schema:
+        if not words.whole:
+            return {}
+        unbuilt = wording.unbuilt_sentence(self._kind, path)
+        facts = [
+            wording.default_sentence(_default(self._kind, path)),
+            wording.change_sentence(fields.row(self._kind, path)),
+            # Of the others an editor makes a list of its own.
+            wording.examples_sentence(docstrings.compound_examples(text)),
+        ]
+        return {
+            "description": " ".join(filter(None, (words.whole, unbuilt))),
+            "markdownDescription": "\n\n".join(
+                filter(None, (words.lead, unbuilt, " ".join(filter(None, facts))))
+            ),
+        }
 
     def _part(self, raw: Any, path: str) -> Any:
         """Any other schema below a field, at the field's path."""
@@ -168,9 +181,8 @@ class _Annotator:
         self._open.append(reference)
         schema = self._object(raw, path)
         self._open.pop()
-        about = docstrings.summary(model)
-        whole = {"description": about, **schema} if about else schema
-        return f"#/$defs/{self._definitions.add(self._kind, path, model, whole)}"
+        # Without a description: an editor would show it in place of the field's.
+        return f"#/$defs/{self._definitions.add(self._kind, path, model, schema)}"
 
 
 def _text(name: str, raw: Schema, texts: Mapping[str, str]) -> str:
@@ -209,6 +221,26 @@ def _enums(schema: Any) -> Iterator[Schema]:
 
 def _choices(schema: Schema) -> list[str]:
     return [value for one in _enums(schema) for value in one["enum"] if isinstance(value, str)]
+
+
+def _told(schema: Any, texts: Sequence[str]) -> Any:
+    """
+    The schema with what to write where a pattern is missed, in place of the pattern itself.
+
+    The field's own examples say it best; then those of its alternatives would only be repeated.
+    """
+    if not texts or not isinstance(schema, dict | list):
+        return schema
+    if isinstance(schema, list):
+        return [_told(one, texts) for one in schema]
+    told = {
+        key: value if key in {"properties", *_VALUES} else _told(value, texts)
+        for key, value in schema.items()
+        if key != "examples"
+    }
+    if "pattern" in schema:
+        told["patternErrorMessage"] = wording.pattern_sentence(texts)
+    return told
 
 
 def _explained(schema: Any, choices: Mapping[str, str]) -> Any:

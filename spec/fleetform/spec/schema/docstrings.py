@@ -82,8 +82,19 @@ def _sentence(text: str) -> str:
 
 def examples(text: str) -> list[Any]:
     """The values behind `Example:` in a field's docstring."""
+    return [_value(span) for span in example_texts(text)]
+
+
+def example_texts(text: str) -> list[str]:
+    """The same as they are written, in YAML's flow style."""
     _, _, listed = text.partition(_EXAMPLE)
-    return [_value(span) for span in re.findall(r"`([^`]+)`", listed)]
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", listed)]
+
+
+def compound_examples(text: str) -> list[tuple[str, Any]]:
+    """The examples that are lists or mappings: as written, and as values."""
+    both = zip(example_texts(text), examples(text), strict=True)
+    return [(written, value) for written, value in both if isinstance(value, dict | list)]
 
 
 def summary(model: type[Model]) -> str:

@@ -22,6 +22,8 @@ _ONE = frozenset(
 )
 _MANY = frozenset({"allOf", "anyOf", "oneOf"})
 _NAMED = frozenset({"patternProperties", "properties"})
+# Values that may have a key `examples` of their own.
+_DATA = frozenset({"const", "default", "defaultSnippets", "enum"})
 # Restrictions without a counterpart.
 _LOST = frozenset({"unevaluatedItems", "unevaluatedProperties", "minContains", "maxContains"})
 # They change what a `$ref` means, so leaving them out would be wrong in both directions.
@@ -88,3 +90,23 @@ def _join_dependencies(translated: Schema, schema: Mapping[str, Any]) -> None:
         dependencies[name] = inner
     if dependencies:
         translated["dependencies"] = dependencies
+
+
+def for_editors(schema: Any) -> Any:
+    """
+    The schema without examples that are lists or mappings.
+
+    The YAML language server would offer them as `[object Object]`; there are snippets of them.
+    """
+    if isinstance(schema, list):
+        return [for_editors(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    simple = [one for one in schema.get("examples", ()) if not isinstance(one, dict | list)]
+    kept: Schema = {}
+    for key, value in schema.items():
+        if key in _NAMED | {"definitions"}:
+            kept[key] = _each(for_editors, value)
+        elif key != "examples":
+            kept[key] = value if key in _DATA else for_editors(value)
+    return {**kept, **({"examples": simple} if simple else {})}

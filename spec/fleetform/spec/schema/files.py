@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec.schema import models
-from fleetform.spec.schema.draft07 import to_draft07
+from fleetform.spec.schema.draft07 import for_editors, to_draft07
 from fleetform.spec.schema.whole import any_schema, kind_schema
 
 ALL_KINDS = "fleetform.json"
@@ -44,16 +44,20 @@ def generate() -> dict[str, str]:
 
 def editor_files() -> dict[str, str]:
     """What an environment needs beside it for its editors: one schema, of any document."""
-    return {ALL_KINDS: _text(to_draft07(any_schema()))}
+    return {ALL_KINDS: _text(_twin(any_schema()))}
 
 
 @functools.cache
 def _generated() -> Mapping[str, str]:
     schemas = {f"{kind}.json": kind_schema(kind) for kind in models.MODELS}
     schemas[ALL_KINDS] = any_schema()
-    twins = {f"{EDITORS}/{name}": to_draft07(schema) for name, schema in schemas.items()}
+    twins = {f"{EDITORS}/{name}": _twin(schema) for name, schema in schemas.items()}
     files = {**schemas, **twins, CATALOG_ENTRY: _ENTRY}
     return {name: _text(value) for name, value in sorted(files.items())}
+
+
+def _twin(schema: Mapping[str, Any]) -> Any:
+    return for_editors(to_draft07(schema))
 
 
 def _text(value: Any) -> str:

@@ -103,22 +103,35 @@ _FIELDS: Mapping[str, tuple[_Part, ...]] = {
 }  # fmt: skip
 """By the path of a run's field. A part that this version of a field does not take is an error."""
 
+WITHOUT = frozenset({"environment"})
+"""`fleetform init` writes it: a uid that an editor hands out would be the same for everybody."""
+
 _PLACE = re.compile(r"\$\{\d+:([^}]*)\}")
 
 
 def document_snippets(kind: str) -> list[Snippet]:
     """The documents that an editor offers for a kind, the plain one first."""
+    if kind in WITHOUT:
+        return []
     model = models.MODELS[kind]
     example = docstrings.example_document(model)
     plain = [_Part(kind, docstrings.summary(model), _named(example))] if example else []
     return [_snippet(part) for part in (*plain, *_DOCUMENTS.get(kind, ()))]
 
 
-def field_snippets(kind: str, path: str) -> list[Snippet]:
-    """The values that an editor offers for a field."""
-    if not models.shares_run_fields(kind):
-        return []
-    return [_snippet(part) for part in _FIELDS.get(path, ())]
+def field_snippets(kind: str, path: str, text: str) -> list[Snippet]:
+    """
+    The values that an editor offers for a field, beside the examples that are scalars.
+
+    Args:
+        kind: A document's `type:`.
+        path: The field's.
+        text: Its docstring. Examples in it that are lists or mappings are offered here, because
+            the YAML language server garbles them elsewhere (`[object Object]`, bare `$`).
+    """
+    parts = _FIELDS.get(path, ()) if models.shares_run_fields(kind) else ()
+    examples = [_example(written, value) for written, value in docstrings.compound_examples(text)]
+    return [*(_snippet(part) for part in parts), *examples]
 
 
 def filled_in(body: Any) -> Any:
@@ -146,6 +159,13 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, list):
         return [_escaped(item) for item in value]
     return re.sub(r"[\\$}]", r"\\\g<0>", value) if isinstance(value, str) else value
+
+
+def _example(written: str, value: Any) -> Snippet:
+    # A list is written as one text: the server takes the numbers of its entries for keys.
+    if isinstance(value, dict):
+        return {"label": written, "body": _escaped(value)}
+    return {"label": written, "bodyText": _escaped(written)}
 
 
 def _snippet(part: _Part) -> Snippet:

@@ -20,14 +20,16 @@ def any_schema() -> Schema:
     """The schema of any document."""
     definitions = Definitions()
     kinds = {kind: annotated(kind, definitions) for kind in sorted(models.MODELS)}
-    # Snippets of whole documents are for a file that has no type yet.
-    rules = [
+    rules: list[Schema] = [
         {
             "if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
             "then": {key: value for key, value in schema.items() if key != "defaultSnippets"},
         }
         for kind, schema in kinds.items()
     ]
+    # Whole documents are for a file that has no type yet.
+    offered = [one for kind in kinds for one in snippets.document_snippets(kind)]
+    rules.append({"if": {"required": ["type"]}, "else": {"defaultSnippets": offered}})
     summaries = [docstrings.summary(models.MODELS[kind]) for kind in kinds]
     whole: Schema = {
         "title": "fleetform",
@@ -46,7 +48,6 @@ def any_schema() -> Schema:
             }
         },
         "allOf": rules,
-        "defaultSnippets": [one for kind in kinds for one in snippets.document_snippets(kind)],
     }
     return _file(whole, definitions)
 

@@ -4,7 +4,7 @@ What the schemas say about a field in words: what a change does, and what nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fleetform.spec import fields
 from fleetform.spec.fields import OnChange, Row
@@ -34,6 +34,19 @@ def unbuilt_sentence(kind: str, path: str) -> str:
     return "Not carried out by this version of fleetform: it has no effect yet."
 
 
-def shown(value: object) -> str:
-    """A default as YAML has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def default_sentence(default: object) -> str:
+    """What not saying the field amounts to; empty where that is nothing."""
+    if default is None:
+        return ""
+    return f"Default: `{str(default).lower() if isinstance(default, bool) else default}`."
+
+
+def examples_sentence(examples: Sequence[tuple[str, object]]) -> str:
+    """Examples as they are written."""
+    listed = ", ".join(f"`{written}`" for written, _ in examples)
+    return f"Example: {listed}." if listed else ""
+
+
+def pattern_sentence(texts: Sequence[str]) -> str:
+    """What an editor says of a text that is not in the form of the field."""
+    return f"Not in the form of this field. Write for example {' or '.join(f'`{text}`' for text in texts)}."
