@@ -80,7 +80,8 @@ def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
                 yield Violation(Invariant.BROKEN_STAYS, f"{change.key} is changed")
         declared = reading.declared(change.key)
         for key in () if declared is None else declared.references:
-            if reading.is_left_alone(key, ""):
+            # What is declared beyond what can be carried out stays as it is, and can be used.
+            if key in reading.desired.broken:
                 yield Violation(
                     Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
                 )
