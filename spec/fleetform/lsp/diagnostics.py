@@ -16,8 +16,10 @@ from lsprotocol import types
 from fleetform.lsp.index import Index
 from fleetform.lsp.places import range_of
 from fleetform.lsp.text import Encoding, Extent, Text
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Span
 
 __all__ = ["SOURCE", "by_file", "diagnostic"]
@@ -34,6 +36,18 @@ _TAGS = {"no-effect": [types.DiagnosticTag.Unnecessary]}
 # A name in a message, as all messages write it.
 _QUOTED = re.compile(r"`([a-z][a-z0-9-]{1,40})(?:\[[^`]*\])?`")
 _RELATED_MAX = 5
+
+# Codes whose messages name other resources, and the kind those are of where it is always one.
+_ABOUT: Mapping[str, str] = {
+    "dependency-cycle": "run",
+    "duplicate-name": "",
+    "element-mismatch": "run",
+    "never-placed": "fleet",
+    "path-claimed-twice": "",
+    "undeclared-reference": "",
+    "unknown-reference": "",
+}
+_KINDS = sorted({kind.name for kind in KINDS.values()})
 
 UriOf = Callable[[str], str]
 
@@ -63,7 +77,6 @@ def diagnostic(
         source=SOURCE,
         tags=_TAGS.get(finding.code),
         related_information=list(_related(finding, file, index, uri_of, encoding)) or None,
-        data={"advice": finding.advice, "detail": finding.detail},
     )
 
 
@@ -78,39 +91,22 @@ def _related(
     finding: Finding, file: str, index: Index, uri_of: UriOf, encoding: Encoding
 ) -> Iterator[types.DiagnosticRelatedInformation]:
     """Where that is declared which the message names, unless it is this very place."""
-    names = set(_QUOTED.findall(f"{finding.detail} {finding.advice}"))
-    told = 0
-    for key in index.keys() if names else ():
-        if key.name not in names or not _is_about(finding, key.kind):
-            continue
-        for other, declaration in index.declarations(key):
-            text = index.files[other].text
-            extent = declaration.name
-            if other == file and extent.holds(_extent(finding, text).start):
-                continue
-            if told == _RELATED_MAX:
-                return
-            told += 1
-            yield types.DiagnosticRelatedInformation(
-                location=types.Location(uri_of(other), range_of(extent, text, encoding)),
-                message=f"The {key.kind} `{key.name}` is declared here.",
-            )
-
-
-# Codes whose messages name other resources, and the kinds those are of where it is always one.
-_ABOUT: Mapping[str, str] = {
-    "dependency-cycle": "run",
-    "duplicate-name": "",
-    "element-mismatch": "run",
-    "never-placed": "fleet",
-    "path-claimed-twice": "",
-    "undeclared-reference": "",
-    "unknown-reference": "",
-}
-
-
-def _is_about(finding: Finding, kind: str) -> bool:
     about = _ABOUT.get(finding.code)
     if about is None:
-        return False
-    return about == kind if about else f" {kind} " in f" {finding.detail} "
+        return
+    names = sorted(set(_QUOTED.findall(f"{finding.detail} {finding.advice}")))
+    # Of a finding about any kind, the kind stands in its words.
+    kinds = [about] if about else [kind for kind in _KINDS if f" {kind} " in f" {finding.detail} "]
+    places = [
+        (key, other, declared.name)
+        for key in (ResourceKey(kind, name) for kind in kinds for name in names)
+        for other, declared in index.declarations(key)
+    ]
+    for key, other, extent in places[:_RELATED_MAX]:
+        text = index.files[other].text
+        if other == file and extent.holds(_extent(finding, text).start):
+            continue
+        yield types.DiagnosticRelatedInformation(
+            location=types.Location(uri_of(other), range_of(extent, text, encoding)),
+            message=f"The {key.kind} `{key.name}` is declared here.",
+        )

@@ -78,7 +78,7 @@ class Index:
         """What of a kind is declared, sorted."""
         return sorted(key for key in self._declaring if key.kind == kind)
 
-    def keys(self) -> list[ResourceKey]:
+    def resources(self) -> list[ResourceKey]:
         """All that is declared, sorted."""
         return sorted(self._declaring)
 

@@ -14,10 +14,17 @@ import os
 from collections.abc import Sequence
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from fleetform.lsp import navigation
+from fleetform.lsp.actions import quick_fixes
+from fleetform.lsp.completion import TRIGGERS, completions
+from fleetform.lsp.hover import hover
+from fleetform.lsp.places import range_of
+from fleetform.lsp.rename import RenameRefused, prepare, rename
 from fleetform.lsp.session import Session
+from fleetform.lsp.symbols import document_symbols, workspace_symbols
 from fleetform.lsp.text import Encoding
 
 __all__ = ["Server", "serve"]
@@ -69,6 +76,9 @@ def _register(server: Server) -> None:
     _register_lifecycle(server)
     _register_documents(server)
     _register_navigation(server)
+    _register_words(server)
+    _register_edits(server)
+    _register_symbols(server)
 
 
 def _register_lifecycle(server: Server) -> None:
@@ -153,3 +163,76 @@ def _register_navigation(server: Server) -> None:
     async def highlights(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
         cursor = await session.cursor(params.text_document.uri, params.position)
         return navigation.highlights(cursor, session.encoding) if cursor else []
+
+
+def _register_words(server: Server) -> None:
+    session = server.session
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def show_hover(params: types.HoverParams) -> types.Hover | None:
+        cursor = await session.cursor(params.text_document.uri, params.position)
+        return hover(cursor, session.encoding) if cursor else None
+
+    @server.feature(
+        types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=TRIGGERS)
+    )
+    async def complete(params: types.CompletionParams) -> list[types.CompletionItem]:
+        cursor = await session.cursor(params.text_document.uri, params.position)
+        return completions(cursor, session.encoding) if cursor else []
+
+
+def _register_edits(server: Server) -> None:
+    session = server.session
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def prepare_rename(
+        params: types.PrepareRenameParams,
+    ) -> types.PrepareRenamePlaceholder | None:
+        cursor = await session.cursor(params.text_document.uri, params.position)
+        mention = prepare(cursor) if cursor else None
+        if cursor is None or mention is None:
+            return None
+        extent = range_of(mention.extent, cursor.text, session.encoding)
+        return types.PrepareRenamePlaceholder(extent, mention.key.name)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    async def rename_resource(params: types.RenameParams) -> types.WorkspaceEdit | None:
+        cursor = await session.cursor(params.text_document.uri, params.position)
+        if cursor is None:
+            return None
+        # A file that changed on disk a moment ago must not keep the old name.
+        await session.scanned(cursor.tree)
+        try:
+            return rename(cursor, session, params.new_name)
+        except RenameRefused as refused:
+            raise _failed(str(refused)) from refused
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([types.CodeActionKind.QuickFix])
+    )
+    async def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        uri = params.text_document.uri
+        found = await session.document_at(uri)
+        if found is None:
+            return []
+        tree, file, read = found
+        version = session.version_of(tree, file)
+        return quick_fixes(uri, version, read.text, params.context.diagnostics, session.encoding)
+
+
+def _register_symbols(server: Server) -> None:
+    session = server.session
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def outline(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        found = await session.document_at(params.text_document.uri)
+        return document_symbols(found[2], session.encoding) if found else []
+
+    @server.feature(types.WORKSPACE_SYMBOL)
+    async def search(params: types.WorkspaceSymbolParams) -> list[types.WorkspaceSymbol]:
+        return workspace_symbols(await session.trees(), params.query, session)
+
+
+def _failed(message: str) -> JsonRpcException:
+    """The answer to a request that was understood and cannot be met, which editors show."""
+    return JsonRpcException(message, types.LSPErrorCodes.RequestFailed)

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from applied import FLEET, UID
-from editor import editing, place
+from editor import FLEETFORM, SECONDS_MAX, Editor, editing, place
 
 DATA = "type: volume\nname: data\nfleet: local\npath: data\n"
 PREPARE = """\
@@ -94,5 +95,232 @@ def test_a_name_leads_to_its_declaration_and_back(root):
                 ("shared.yaml", (6, 6, 10)),
                 ("train.yaml", (6, 10, 14)),
             ]
+
+    asyncio.run(session())
+
+
+def test_a_volume_is_renamed_in_three_files(root):
+    """Its declaration, a mount `name:/path` and a mount as a mapping; what is open has a version."""
+
+    async def session():
+        async with editing(root) as editor:
+            text = editor.open("train.yaml")
+            document = editor.identify("train.yaml")
+            at = place(text, "name: data", 7)
+            offered = await editor.text_document_prepare_rename_async(
+                types.PrepareRenameParams(document, at)
+            )
+            assert (spot(offered.range), offered.placeholder) == ((6, 10, 14), "data")
+            edit = await editor.text_document_rename_async(
+                types.RenameParams(document, at, "corpus")
+            )
+            assert {
+                change.text_document.uri.rpartition("/")[2]: change.text_document.version
+                for change in edit.document_changes
+            } == {"prepare.yaml": None, "shared.yaml": None, "train.yaml": 1}
+            changed = applied_edit(editor, edit)
+            assert changed["prepare.yaml"] == PREPARE.replace("data:/mnt", "corpus:/mnt")
+            assert changed["shared.yaml"].count("name: corpus") == 1
+            assert changed["train.yaml"] == TRAIN.replace("name: data", "name: corpus")
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("prepare", "declared in prepare.yaml already"),
+        ("Train", "has to begin with a lower-case letter"),
+    ],
+)
+def test_a_rename_that_would_break_something_is_refused(root, name, reason):
+    """A name that is taken, or none at all; the editor shows why."""
+
+    async def session():
+        async with editing(root) as editor:
+            editor.open("train.yaml")
+            with pytest.raises(JsonRpcException, match=reason):
+                await editor.text_document_rename_async(
+                    types.RenameParams(editor.identify("train.yaml"), types.Position(1, 8), name)
+                )
+
+    asyncio.run(session())
+
+
+def applied_edit(editor, edit):
+    """The files that an edit changes, as they are after it."""
+    changed = {}
+    for change in edit.document_changes:
+        file = change.text_document.uri.rpartition("/")[2]
+        lines = (editor.root / file).read_text().splitlines(keepends=True)
+        for one in sorted(change.edits, key=lambda one: one.range.start.line, reverse=True):
+            line, start, end = spot(one.range)
+            lines[line] = lines[line][:start] + one.new_text + lines[line][end:]
+        changed[file] = "".join(lines)
+    return changed
+
+
+def test_names_are_completed_while_the_document_is_broken(root):
+    """In an open bracket, in an open quote, and inside of an expression."""
+
+    async def session():
+        async with editing(root) as editor:
+            editor.open("train.yaml")
+            for wanted, text in {
+                "local": "type: task\nname: xx\nfleets: [lo",
+                "data": "type: task\nname: xx\nvolumes:\n  - ",
+                "prepare": 'name: xx\ndepends_on: ["\ntype: task\n',
+                "lr": "type: task\nname: xx\nmatrix: {lr: [1, 2]}\nenv: {A: '${{ matrix.l",
+            }.items():
+                editor.edit("train.yaml", text)
+                end = text.index('"') + 1 if '["' in text else len(text)
+                at = types.Position(text.count("\n", 0, end), end - text.rfind("\n", 0, end) - 1)
+                items = await editor.text_document_completion_async(
+                    types.CompletionParams(editor.identify("train.yaml"), at)
+                )
+                assert wanted in [item.label for item in items], text
+
+    asyncio.run(session())
+
+
+def test_hover_says_what_a_name_and_a_value_are(root):
+    """The declared document, an amount in words, the values a parameter takes."""
+
+    async def session():
+        async with editing(root) as editor:
+            text = (
+                "type: task\nname: xx\nmatrix: {lr: [0.1, 0.01]}\nfleets: [local]\n"
+                'commands: ["run ${{ matrix.lr }}"]\nresources: {memory: 80GB..}\nmax_duration: 2h\n'
+            )
+            editor.open("x.yaml", text)
+
+            async def said(words, inside=0):
+                found = await editor.text_document_hover_async(
+                    types.HoverParams(editor.identify("x.yaml"), place(text, words, inside))
+                )
+                return found.contents.value
+
+            assert "**fleet** `local` · shared.yaml:2" in await said("[local]", 1)
+            assert await said("${{ matrix") == "`matrix.lr`: takes 2 values: `0.1` and `0.01`"
+            assert (await said("80GB")).startswith("**at least 80 GB:")
+            assert await said("2h") == "**7 200 s: 2h**"
+            assert "How long an attempt may run" in await said("max_duration")
+
+    asyncio.run(session())
+
+
+def test_two_fast_edits_publish_the_newer(root):
+    """What is told last is of the newest version, and the one in between is never told."""
+
+    async def session():
+        async with editing(root) as editor:
+            editor.open("train.yaml")
+            await editor.diagnostics("train.yaml")
+            editor.edit("train.yaml", TRAIN.replace("data", "dtaa"))
+            newest = editor.edit("train.yaml", TRAIN.replace("prepare", "perpare"))
+            (told,) = await editor.diagnostics("train.yaml", newest)
+            assert "`perpare`" in told.message
+            assert 2 not in [one.version for one in editor.published]
+
+    asyncio.run(session())
+
+
+def test_what_was_meant_is_offered_as_a_fix(root):
+    """Of a mount only the name is replaced."""
+
+    async def session():
+        async with editing(root) as editor:
+            text = editor.open("prepare.yaml", PREPARE.replace("data:", "dtaa:"))
+            told = await editor.diagnostics("prepare.yaml")
+            (action,) = await editor.text_document_code_action_async(
+                types.CodeActionParams(
+                    editor.identify("prepare.yaml"),
+                    told[0].range,
+                    types.CodeActionContext(told),
+                )
+            )
+            assert action.title == "Write `data`"
+            (edit,) = action.edit.document_changes[0].edits
+            start = place(text, "dtaa")
+            assert spot(edit.range) == (start.line, start.character, start.character + 4)
+
+    asyncio.run(session())
+
+
+def test_malformed_input_ends_no_session(root):
+    """Bytes that are no message, requests for nothing, places that do not exist."""
+
+    async def session():
+        async with editing(root) as editor:
+            editor.open("train.yaml", TRAIN.replace("train", "tr\ud800ain") + "\x00\u2028\t- [{")
+            writer = editor._server.stdin
+            for body in (b"{", b"[]", b"7", b'{"jsonrpc": "2.0"}', b"\xff\xfe"):
+                writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            writer.write(b"nonsense\r\n\r\n")
+            nowhere = types.Position(10_000, 10_000)
+            for uri in (editor.uri("train.yaml"), editor.uri("no.yaml"), "untitled:x", "%%"):
+                document = types.TextDocumentIdentifier(uri)
+                assert not await editor.text_document_definition_async(
+                    types.DefinitionParams(document, nowhere)
+                )
+                assert not await editor.text_document_completion_async(
+                    types.CompletionParams(document, nowhere)
+                )
+                assert not await editor.text_document_document_symbol_async(
+                    types.DocumentSymbolParams(document)
+                )
+            assert await editor.diagnostics("train.yaml")
+
+    asyncio.run(session())
+
+
+def test_a_file_outside_of_any_environment_is_checked_by_itself(tmp_path):
+    """Ours is, and what it refers to is not asked for; any other YAML is left alone."""
+
+    async def session():
+        async with editing(tmp_path) as editor:
+            editor.open(
+                "mine.yaml", "type: task\nname: xx\nfleets: [far]\ncommands: [a]\nnods: 2\n"
+            )
+            (told,) = await editor.diagnostics("mine.yaml")
+            assert told.code == "unknown-field"
+            editor.open("compose.yaml", "services: {web: {image: nginx}}\n")
+            assert await editor.diagnostics("compose.yaml") == []
+
+    asyncio.run(session())
+
+
+def test_columns_are_those_the_editor_counts(root):
+    """An emoji is two in UTF-16, four in UTF-8 and one in UTF-32, on both ways."""
+    line = 'volumes: [{path: "/😀", name: dtaa}]\n'
+    characters = line.index("dtaa")
+    units = {"utf-16": characters + 1, "utf-8": characters + 3, "utf-32": characters}
+
+    async def session(encoding):
+        capabilities = types.ClientCapabilities(
+            general=types.GeneralClientCapabilities(position_encodings=[encoding])
+        )
+        async with editing(root, capabilities=capabilities) as editor:
+            editor.open("x.yaml", f"type: task\nname: xx\ncommands: [a]\n{line}")
+            (told,) = await editor.diagnostics("x.yaml")
+            assert spot(told.range) == (3, units[encoding], units[encoding] + 4)
+
+    for encoding in units:
+        asyncio.run(session(encoding))
+
+
+def test_a_client_that_leaves_without_a_word_ends_the_server(root):
+    """No server stays behind an editor that was killed."""
+
+    async def session():
+        editor = Editor(root)
+        await editor.start_io(str(FLEETFORM), "lsp")
+        process = editor._server
+        await editor.initialize_async(types.InitializeParams(types.ClientCapabilities()))
+        editor.open("train.yaml")
+        process.stdin.close()
+        async with asyncio.timeout(SECONDS_MAX):
+            assert await process.wait() == 1
+        await editor.stop()
 
     asyncio.run(session())

@@ -1,0 +1,92 @@
+"""
+Renaming a resource: its declaration and all who refer to it, in all files at once.
+
+Either every place is rewritten or none is. So a name that could not be used is refused, one
+that is taken too, and so is a rename while a file that mentions the name cannot be read: what
+it refers to would be left behind without a word.
+"""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from fleetform.lsp.index import Found
+from fleetform.lsp.mentions import Mention
+from fleetform.lsp.places import range_of
+from fleetform.lsp.session import Cursor, Session
+from fleetform.lsp.text import Encoding
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.documents.resolve import WORDS
+from fleetform.spec.names import name_problem
+
+__all__ = ["RenameRefused", "prepare", "rename"]
+
+
+class RenameRefused(Exception):
+    """Why there is no rename, in a sentence for people."""
+
+
+def prepare(cursor: Cursor) -> Mention | None:
+    """The name under the cursor, if it can be renamed here."""
+    mention = cursor.tree.index.at(cursor.file, cursor.offset)
+    if mention is None or not mention.is_exact:
+        return None
+    return mention if cursor.tree.index.declarations(mention.key) else None
+
+
+def rename(cursor: Cursor, session: Session, name: str) -> types.WorkspaceEdit:
+    """
+    Give the resource under the cursor another name.
+
+    Raises:
+        RenameRefused: It cannot be, with what to do first.
+    """
+    mention = prepare(cursor)
+    if mention is None:
+        raise RenameRefused("There is no name of a declared resource here.")
+    _check(cursor, mention.key, name)
+    changes: dict[str, list[types.TextEdit]] = {}
+    for found in cursor.tree.index.mentions(mention.key):
+        edit = types.TextEdit(
+            range_of(found.mention.extent, found.text, session.encoding), _spelled(name, found)
+        )
+        changes.setdefault(found.file, []).append(edit)
+    uri_of = session.uri_of(cursor.tree)
+    return types.WorkspaceEdit(
+        document_changes=[
+            types.TextDocumentEdit(
+                types.OptionalVersionedTextDocumentIdentifier(
+                    uri_of(file), session.version_of(cursor.tree, file)
+                ),
+                edits,
+            )
+            for file, edits in changes.items()
+        ]
+    )
+
+
+def _check(cursor: Cursor, key: ResourceKey, name: str) -> None:
+    index = cursor.tree.index
+    problem = name_problem(name)
+    if problem is not None:
+        raise RenameRefused(problem)
+    taken = index.declarations(ResourceKey(key.kind, name))
+    if taken and name != key.name:
+        raise RenameRefused(f"The {key.kind} `{name}` is declared in {taken[0][0]} already.")
+    broken = index.unsound_with(key)
+    if broken:
+        raise RenameRefused(f"{broken[0]} mentions `{key.name}` and cannot be read; mend it first.")
+    vague = [one for one in index.mentions(key) if not one.mention.is_exact]
+    if vague:
+        line = vague[0].text.point(vague[0].mention.extent.start, Encoding.UTF32).line + 1
+        raise RenameRefused(
+            f"{vague[0].file}:{line} spells the name with escapes; write it out first."
+        )
+
+
+def _spelled(name: str, found: Found) -> str:
+    """The name as it has to be written there: `null` and `true` are no names without quotes."""
+    source, extent = found.text.source, found.mention.extent
+    around = source[max(extent.start - 1, 0) : extent.start] + source[extent.end : extent.end + 1]
+    is_quoted = any(quote in around for quote in "'\"")
+    return f'"{name}"' if name in WORDS and not is_quoted else name
