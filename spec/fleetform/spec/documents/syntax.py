@@ -113,7 +113,7 @@ _ROWS = (
         "If it belongs to the text, such as a pattern or `*.py`, put the text in quotes.",
     ),
     _Row(
-        "parsing a node: did not find expected node content", False,
+        "node: did not find expected node content", False,
         "A value is missing here.",
         "Write it, or delete the comma or mark before it.",
     ),

@@ -42,14 +42,19 @@ class Budget:
     digested: int = 2**32
 
     def take_elements(self, count: int, field: str) -> Problem | None:
-        """Take room for the elements that `field` makes, or say why there is none."""
+        """
+        Take room for the elements that `field` makes, or say why there is none.
+
+        From then on there is none at all: the next documents need not even be read to know it.
+        """
         if count <= self.elements:
             self.elements -= count
             return None
+        self.elements = 0
         return Problem(
             "too-many-elements",
             (field,),
-            f"With these {count} there are more than {2 * ELEMENTS_MAX} elements in the tree.",
+            f"With these there are more than {2 * ELEMENTS_MAX} elements in the tree.",
             "Let each element do more, or give some of the documents an environment of their own.",
             at_key=True,
         )

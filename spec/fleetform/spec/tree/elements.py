@@ -171,6 +171,10 @@ class _RunReader:
 
     def read(self) -> Reading:
         fixed = list(self._fixed_problems())
+        field = self._sweeping_field()
+        if field and not self._budget.elements:
+            excess = self._budget.take_elements(1, field)
+            return Reading([*fixed, *([excess] if excess else [])])
         model, problems = _validate(_without(self._value, self._typed), self._kind)
         problems.extend(fixed)
         if fixed or model is None:
@@ -197,11 +201,12 @@ class _RunReader:
 
     def _expand(self, model: Run) -> tuple[list[Element], list[Problem]]:
         elements, problems = expand(model)
-        if len(elements) < 2:
-            return elements, problems
-        field = "array" if "array" in self._value else "matrix"
-        excess = self._budget.take_elements(len(elements), field)
+        field = self._sweeping_field()
+        excess = self._budget.take_elements(len(elements), field) if field else None
         return (elements, problems) if excess is None else ([], [excess])
+
+    def _sweeping_field(self) -> str:
+        return next((name for name in ("array", "matrix") if name in self._value), "")
 
     def _fixed_problems(self) -> Iterator[Problem]:
         for name in _FIXED:

@@ -10,6 +10,9 @@ from fleetform.spec.findings import Finding, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, child, lookup
 
+# A screen full; findings have a sentence or three.
+_LENGTH_MAX = 2000
+
 
 def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
     """
@@ -22,10 +25,15 @@ def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
         problem.code,
         SUMMARIES[problem.code],
         _place(problem, node, file),
-        problem.detail,
-        problem.advice,
-        ".".join([address, *(str(step) for step in problem.path)]),
+        _shortened(problem.detail),
+        _shortened(problem.advice),
+        _shortened(".".join([address, *(str(step) for step in problem.path)])),
     )
+
+
+def _shortened(text: str) -> str:
+    # A name of a megabyte is one word to whoever quotes it.
+    return text if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}…"
 
 
 def _place(problem: Problem, node: Node, file: str) -> Place:
