@@ -48,7 +48,7 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     """
     loaded = workspace.load()
     if loaded.findings:
-        print_findings(loaded.findings)
+        _print_what_matters_now(loaded)
     errors = len(loaded.errors)
     if loaded.desired is None:
         raise Refused(
@@ -62,6 +62,23 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
             advice="correct them, or pass --keep-going: what is broken then stays as it is",
         )
     return loaded
+
+
+def _print_what_matters_now(loaded: Loaded) -> None:
+    """
+    Print errors and warnings, and how many notes there are besides.
+
+    What a note is about, nothing carries out yet. The plan lists it as held, and whoever plans
+    again and again knows it.
+    """
+    from fleetform.spec.findings import Level
+
+    pressing = [one for one in loaded.findings if one.level is not Level.NOTE]
+    print_findings(pressing)
+    notes = len(loaded.findings) - len(pressing)
+    if notes:
+        them = "it" if notes == 1 else "them"
+        error_screen().line(f"{counted(notes, 'note')}: `fleetform validate` shows {them}\n", "dim")
 
 
 def print_findings(findings: Iterable[Finding]) -> None:

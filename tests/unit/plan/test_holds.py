@@ -118,7 +118,7 @@ def test_what_is_not_declared_is_waited_for() -> None:
     obstacle = Obstacle("undeclared-reference", "volumes", "No document declares the volume `x`.")
     plan = checked(tree(beyond=[task("train")], obstacle=obstacle), ledger())
     assert held(plan) == {"run/train": HeldBy.DEPENDENCY}
-    assert plan.held[0].detail == "No document declares the volume `x`."
+    assert plan.held[0].detail == "no document declares the volume `x`"
 
 
 def test_what_needs_it_waits_as_well() -> None:

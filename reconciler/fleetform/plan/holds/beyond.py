@@ -8,10 +8,12 @@ are listed, with all that stands in their way.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
+from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Beyond, Declared, Obstacle
 
@@ -31,7 +33,8 @@ def _held(beyond: Beyond, row: LiveResource | None) -> Held:
     change = _change(beyond.declared, row)
     missing = [one.detail for one in beyond.obstacles if one.code == _UNDECLARED]
     if missing:
-        return Held(change, HeldBy.DEPENDENCY, " ".join(missing), "declare what it refers to")
+        detail = "; ".join(f"{one[:1].lower()}{one[1:].rstrip('.')}" for one in missing)
+        return Held(change, HeldBy.DEPENDENCY, detail, "declare what it refers to")
     return Held(
         change,
         HeldBy.NOT_CARRIED_OUT,
@@ -41,7 +44,7 @@ def _held(beyond: Beyond, row: LiveResource | None) -> Held:
 
 
 def _fields(obstacles: Iterable[Obstacle]) -> str:
-    names = sorted({one.field.partition(".")[0] for one in obstacles})
+    names = sorted({one.field for one in obstacles})
     if names == ["type"]:
         return "documents of this kind"
     quoted = [f"`{name}`" for name in names]
@@ -54,6 +57,9 @@ def _change(declared: Declared, row: LiveResource | None) -> Change:
         action=Action.CREATE if row is None else Action.UPDATE,
         reasons=(Reason.ABSENT,) if row is None else (),
         type=declared.type,
+        fields=set_fields(declared.key.kind, declared.document)
+        if row is None
+        else changed_fields(declared.key.kind, json.loads(row.document), declared.document),
         uid="" if row is None else row.uid,
         generation=0 if row is None else row.generation,
         parent=declared.parent,
