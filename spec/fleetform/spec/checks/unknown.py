@@ -43,8 +43,8 @@ def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -
         return Problem(
             "undeclared-reference",
             (field,),
-            f"{detail} Until one does, a plan holds this back.",
-            advice,
+            detail,
+            f"{advice} Until then, a plan holds this back.",
             level=Level.WARNING,
             word=name,
         )

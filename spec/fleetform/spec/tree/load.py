@@ -68,7 +68,7 @@ class _Read:
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
         return tuple(
-            Obstacle(one.code, ".".join(map(str, one.path)), one.detail)
+            Obstacle(one.code, one.word or ".".join(map(str, one.path)), one.detail)
             for one in self.problems
             if one.code in _OBSTACLES
         )
