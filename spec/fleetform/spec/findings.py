@@ -9,7 +9,7 @@ planned, a `WARNING` is probably not what was meant, a `NOTE` is worth knowing.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Level(enum.StrEnum):
@@ -84,3 +84,7 @@ class Problem:
     level: Level = Level.ERROR
     at_key: bool = False
     word: str = ""
+
+    def below(self, *path: str | int) -> Problem:
+        """The same problem, of a part that stands at `path` in the document."""
+        return replace(self, path=(*path, *self.path))

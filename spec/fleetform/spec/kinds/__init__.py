@@ -1,28 +1,52 @@
 """
 The table of kinds: what `type:` may say, and the model that reads such a document.
+
+A model is imported when the first document of its type is read. There are some forty of them,
+and making them all takes longer than reading a tree that has three.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fleetform.spec.kinds.base import Document
-from fleetform.spec.kinds.fleet import Fleet
-from fleetform.spec.kinds.task import Task
-from fleetform.spec.kinds.volume import Volume
+if TYPE_CHECKING:
+    from fleetform.spec.kinds.base import Document
 
 
-class Kind(NamedTuple):
-    """`name` is the resources' kind; several types may share one, and then share its names."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """
+    `name` is the resources' kind; several types may share one, and then share its names.
+    `path` is the model's module in this folder, a colon, and its class.
+    """
 
     name: str
-    model: type[Document]
+    path: str
+
+    @property
+    def model(self) -> type[Document]:
+        """The model, imported if need be."""
+        return _model(self.path)
+
+
+@functools.cache
+def _model(path: str) -> type[Document]:
+    from fleetform.spec.kinds.base import Document
+
+    module, _, name = path.partition(":")
+    model = getattr(importlib.import_module(f"fleetform.spec.kinds.{module}"), name)
+    assert isinstance(model, type), path
+    assert issubclass(model, Document), path
+    return model
 
 
 KINDS: Mapping[str, Kind] = {
-    "fleet": Kind("fleet", Fleet),
-    "task": Kind("run", Task),
-    "volume": Kind("volume", Volume),
+    "fleet": Kind("fleet", "fleet:Fleet"),
+    "task": Kind("run", "task:Task"),
+    "volume": Kind("volume", "volume:Volume"),
 }
 """By what `type:` says."""

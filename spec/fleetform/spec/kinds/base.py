@@ -174,6 +174,13 @@ class Document(Model):
         """What is wrong between fields that are each right; a kind adds its own."""
         yield from ()
 
+    def whole(self) -> Problem | None:
+        """
+        That nothing carries out the document as a whole, where it depends on what it says: a
+        fleet in a cloud, a volume there. Told once, instead of each of its fields.
+        """
+        return None
+
     def beyond(self) -> Iterator[Problem]:
         """
         Values that nothing carries out yet, where the field as such is carried out.

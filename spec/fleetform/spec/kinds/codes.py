@@ -39,6 +39,7 @@ SUMMARIES: Mapping[str, str] = {
     "not-carried-out": "This is not carried out yet",
     "path-claimed-twice": "Two resources claim the same path",
     "said-twice": "Something is said twice",
+    "secret-in-clear": "A secret stands in the tree",
     "too-many-elements": "The document makes too many elements",
     "too-many-findings": "The file has more mistakes than are shown",
     "too-much-text": "The document comes to too much text",

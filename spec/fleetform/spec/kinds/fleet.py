@@ -1,8 +1,10 @@
 """
 A fleet: a pool of hosts of one make, and how runs share each of them.
 
-This version makes fleets on the machine it runs on. Each node of a local fleet is an agent of
-its own, with an equal part of what the machine has, or with the capacity declared here.
+Hosts come from one of five places: this machine, a list of hosts that are reached over SSH, a
+Kubernetes cluster, a Slurm cluster, or else the clouds. This version makes fleets of the
+machine that it runs on: each node of a local fleet is an agent of its own, with an equal part
+of what the machine has, or with the capacity declared here.
 """
 
 from __future__ import annotations
@@ -13,8 +15,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import CapacityCpu, CapacityGpu, Size
-from fleetform.spec.kinds.base import Document, Model, Whole, refuse
+from fleetform.spec.kinds.base import Model, Whole, not_carried_out, refuse
+from fleetform.spec.kinds.capacity import Capacity
+from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
+from fleetform.spec.kinds.hosts import Blocks, SshConfig
+from fleetform.spec.kinds.offers import OfferChoice
+from fleetform.spec.kinds.resources import Resources
+from fleetform.spec.kinds.run_parts import RetrySpec, Variables
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import unfit
 
@@ -63,20 +70,8 @@ def _ordered(least: int, target: int, most: int | None) -> Nodes:
     return Nodes(min=least, target=target, max=most)
 
 
-class Local(Model):
+class Local(Capacity):
     """What each node of a local fleet has; what is left out is detected and divided equally."""
-
-    cpu: CapacityCpu | None = None
-    """CPUs of a node. They may be more than the machine has. Example: `256`, `0.5`."""
-
-    memory: Size | None = None
-    """Memory of a node. Example: `256GB`."""
-
-    disk: Size | None = None
-    """Disk of a node. Example: `1TB`."""
-
-    gpu: CapacityGpu | None = None
-    """GPUs of a node: name, memory of one, and number. Example: `A100:80GB:8`."""
 
 
 def _local(value: Any) -> Any:
@@ -91,7 +86,56 @@ def _local(value: Any) -> Any:
     )
 
 
-class Fleet(Document):
+def _cluster(value: Any) -> Any:
+    return {} if value is True else value
+
+
+class Update(Model):
+    """How hosts are exchanged when what makes them has changed."""
+
+    strategy: Literal["drain", "surge", "recreate"] | None = None
+    """
+    In which order. `drain`: a host gets no more work, empties, and is replaced. `surge`: the new
+    host comes before the old one goes. `recreate`: the old host goes at once, with what runs
+    there. Example: `surge`.
+    """
+
+    max_unavailable: Annotated[Whole, Field(ge=1)] | None = None
+    """How many hosts are exchanged at a time; one if not said. Example: `2`."""
+
+
+# Where the hosts come from; without any of them, from the clouds.
+SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
+# What only makes sense where hosts are had from somewhere, and may be given back.
+_CLOUD_FIELDS = (
+    "backends",
+    "regions",
+    "availability_zones",
+    "instance_types",
+    "reservation",
+    "spot_policy",
+    "max_price",
+    "idle_duration",
+    "backend_options",
+    "retry",
+)
+_SOURCE_WORDS = {
+    "local": "on this machine",
+    "ssh_config": "reached over SSH",
+    "kubernetes": "of a Kubernetes cluster",
+    "slurm": "of a Slurm cluster",
+}
+# What a source has nothing to do with. A batch system keeps no host of its own for us, but says
+# when it gives one back.
+_UNFIT: Mapping[str, frozenset[str]] = {
+    "local": frozenset({*_CLOUD_FIELDS, "resources"}),
+    "ssh_config": frozenset({*_CLOUD_FIELDS, "resources", "nodes"}),
+    "kubernetes": frozenset(_CLOUD_FIELDS) - {"idle_duration", "retry"},
+    "slurm": frozenset(_CLOUD_FIELDS) - {"idle_duration", "retry"},
+}
+
+
+class Fleet(OfferChoice):
     """
     A pool of hosts that runs are placed on.
 
@@ -110,11 +154,54 @@ class Fleet(Document):
     only once nothing runs on it. Example: `2`, `0..2`, `{min: 1, target: 2, max: 4}`.
     """
 
-    local: Annotated[Local, BeforeValidator(_local, json_schema_input_type=Literal[True] | Local)]
+    local: (
+        Annotated[Local, BeforeValidator(_local, json_schema_input_type=Literal[True] | Local)]
+        | None
+    ) = None
     """
     The hosts are this machine: `true` for what it is found to have, or what each node has.
     Example: `true`, `{cpu: 256, memory: 256GB, gpu: "A100:80GB:8"}`.
     """
+
+    ssh_config: SshConfig | None = None
+    """
+    The hosts exist already and are reached over SSH.
+    Example: `{user: ubuntu, identity_file: ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
+    """
+
+    kubernetes: (
+        Annotated[
+            KubernetesHosts,
+            BeforeValidator(_cluster, json_schema_input_type=Literal[True] | KubernetesHosts),
+        ]
+        | None
+    ) = None
+    """
+    The hosts are nodes of a Kubernetes cluster. Example: `true`, `{namespace: research}`.
+    """
+
+    slurm: (
+        Annotated[
+            SlurmHosts, BeforeValidator(_cluster, json_schema_input_type=Literal[True] | SlurmHosts)
+        ]
+        | None
+    ) = None
+    """The hosts are allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
+
+    resources: Resources | None = None
+    """What each host has to have, where there is a choice. Example: `{gpu: A100:80GB:8, memory: 200GB..}`."""
+
+    retry: RetrySpec | None = None
+    """Whether to ask again for hosts that are not to be had. Example: `true`, `{duration: 2d}`."""
+
+    placement: Literal["any", "cluster"] | None = None
+    """
+    How close together the hosts are. `any`: as it happens. `cluster`: in one network that is fit
+    for work over several nodes. Example: `cluster`.
+    """
+
+    env: Variables | None = None
+    """Environment variables of the agent and of all runs there. Example: `{NCCL_SOCKET_IFNAME: eth0}`."""
 
     sharing: Literal["whole", "blocks", "exact"] | None = None
     """
@@ -122,10 +209,110 @@ class Fleet(Document):
     `exact`: each is given the least it asks for. Example: `exact`.
     """
 
-    blocks: Annotated[Whole, Field(ge=1, le=1024)] | None = None
-    """Into how many equal parts each host is divided, with `sharing: blocks`. Example: `8`."""
+    blocks: Blocks | None = None
+    """
+    Into how many equal parts each host is divided, with `sharing: blocks`. `auto`: one a GPU.
+    Example: `8`, `auto`.
+    """
+
+    update: Update | None = None
+    """How hosts are exchanged when what makes them changes. Example: `{strategy: surge, max_unavailable: 2}`."""
+
+    run_as: Literal["agent", "owner"] | None = None
+    """
+    Whose account runs have on a host. `agent`: that of the agent. `owner`: that of whoever owns
+    the run, where the agent is root. Example: `owner`.
+    """
+
+    gpu_isolation: Literal["enforced", "advisory"] | None = None
+    """
+    Whether a run can reach GPUs that are not its own. `enforced`: it cannot, and a host where
+    that cannot be had is not shared. `advisory`: it is told which are its own. Example: `advisory`.
+    """
+
+    runtime: Literal["process", "container"] | None = None
+    """
+    How commands run where a run does not say so. `process`: as processes of the host.
+    `container`: in an image. Example: `process`.
+    """
+
+    @property
+    def source(self) -> str:
+        """Where the hosts come from, as the field that says so; empty for clouds."""
+        return next((name for name in SOURCES if getattr(self, name) is not None), "")
+
+    def whole(self) -> Problem | None:
+        match self.source:
+            case "local":
+                return None
+            case "ssh_config":
+                what = "Nothing signs in to hosts over SSH yet."
+            case "kubernetes" | "slurm" as source:
+                what = f"Nothing asks a {source.capitalize()} cluster for hosts yet."
+            case _:
+                what = "Nothing makes hosts in clouds yet."
+        return not_carried_out(
+            (self.source or "type",),
+            what,
+            "Until then, a plan holds the fleet and all that runs on it. `local: true` makes one"
+            " of this machine.",
+        )
+
+    def beyond(self) -> Iterator[Problem]:
+        if self.blocks == "auto":
+            yield not_carried_out(
+                ("blocks",), "Nothing divides a host by its GPUs yet.", "Write how many there are."
+            )
+        if self.runtime == "container":
+            yield not_carried_out(("runtime",), "Nothing starts containers yet.")
 
     def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._source_problems()
+        yield from self._sharing_problems()
+        if self.ssh_config is not None:
+            for problem in self.ssh_config.problems():
+                yield problem.below("ssh_config")
+        if self.local is not None and self.nodes is not None and self.nodes.max is None:
+            yield Problem(
+                "bad-value",
+                ("nodes",),
+                "A local fleet without an upper end would never be complete.",
+                f"Write a number, or a range such as `{self.nodes.min}..{self.nodes.min + 1}`.",
+            )
+
+    def _source_problems(self) -> Iterator[Problem]:
+        said = [name for name in SOURCES if getattr(self, name) is not None]
+        for name in said[1:]:
+            yield Problem(
+                "contradiction",
+                (name,),
+                f"The hosts come from `{said[0]}` already; a fleet has hosts of one make.",
+                "Make a fleet of each.",
+                at_key=True,
+            )
+        if len(said) == 1:
+            for name in sorted(_UNFIT[said[0]]):
+                if getattr(self, name) is not None:
+                    yield self._unfit(name, said[0])
+
+    @staticmethod
+    def _unfit(name: str, source: str) -> Problem:
+        advice = "Remove one of the two."
+        if name == "nodes":
+            advice = "Remove it: the hosts that are named are the hosts that there are."
+        elif name == "resources" and source == "local":
+            advice = "Say under `local:` what each node has."
+        return Problem(
+            "contradiction",
+            (name,),
+            f"`{name}` chooses among hosts that can be had, and the hosts of this fleet are"
+            f" {_SOURCE_WORDS[source]}.",
+            advice,
+            at_key=True,
+        )
+
+    def _sharing_problems(self) -> Iterator[Problem]:
         if self.sharing == "blocks" and self.blocks is None:
             yield Problem(
                 "contradiction",
@@ -139,11 +326,4 @@ class Fleet(Document):
                 ("blocks",),
                 f"`blocks` has no effect with `sharing: {self.sharing}`.",
                 "Remove one of the two.",
-            )
-        if self.nodes is not None and self.nodes.max is None:
-            yield Problem(
-                "bad-value",
-                ("nodes",),
-                "A local fleet without an upper end would never be complete.",
-                f"Write a number, or a range such as `{self.nodes.min}..{self.nodes.min + 1}`.",
             )

@@ -71,6 +71,25 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         },
         **dict.fromkeys(("comment", "title"), "description"),
     },
+    "fleet.ssh_config": {
+        **dict.fromkeys(("username", "login"), "user"),
+        **dict.fromkeys(("key", "key_file", "private_key", "ssh_key_file"), "identity_file"),
+        **dict.fromkeys(("nodes", "host", "hostnames", "servers", "machines"), "hosts"),
+        **dict.fromkeys(("bastion", "jump", "jump_host", "gateway"), "proxy_jump"),
+        **dict.fromkeys(("cidr", "subnet"), "network"),
+    },
+    "fleet.ssh_config.hosts": {
+        **dict.fromkeys(("host", "name", "address", "addr", "ip", "node"), "hostname"),
+        **dict.fromkeys(("username", "login"), "user"),
+        **dict.fromkeys(("key", "key_file", "private_key"), "identity_file"),
+        **dict.fromkeys(("bastion", "jump", "jump_host"), "proxy_jump"),
+        **dict.fromkeys(("private_ip", "internal_address"), "internal_ip"),
+        **dict.fromkeys(("has", "resources"), "capacity"),
+        **dict.fromkeys(("labels", "label", "features", "feature"), "tags"),
+        **dict.fromkeys(("cpu", "cpus"), "capacity.cpu"),
+        **dict.fromkeys(("gpu", "gpus", "gres"), "capacity.gpu"),
+        **dict.fromkeys(("memory", "mem", "realmemory", "ram"), "capacity.memory"),
+    },
     "fleet.local": {
         word: field.partition(".")[2]
         for word, field in _RESOURCE_WORDS.items()

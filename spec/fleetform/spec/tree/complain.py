@@ -96,7 +96,8 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     wrong = str(last)
     part = ".".join([type_name, *(str(step) for step in above if isinstance(step, str))])
     known = list(_model_at(model, above).model_fields)
-    where = f"`{above[-1]}`" if above and isinstance(above[-1], str) else f"a {type_name}"
+    names = [step for step in above if isinstance(step, str)]
+    where = f"`{names[-1]}`" if names else f"a {type_name}"
     meant = MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
     close = meant or nearest(wrong, known)
     if close:
@@ -114,10 +115,6 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
 
 # What to do about the fields without which a document means nothing.
 _MISSING: Mapping[tuple[str, str], str] = {
-    (
-        "Fleet",
-        "local",
-    ): "Add `local: true` for hosts on this machine; this version carries out no others.",
     ("Task", "commands"): "Add `commands:` with a list of shell commands.",
     (
         "EnvironmentDocument",

@@ -36,6 +36,12 @@ def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Pro
     if type_name in KINDS:
         yield not_carried_out(("type",), KINDS[type_name])
         return
+    whole = model.whole()
+    if whole is not None:
+        # A field that could not be read may be the one that says what the document is about.
+        if model.model_fields_set.issuperset(value):
+            yield whole
+        return
     rows = fields.unbuilt(type_name)
     why = WHY.get(kind.name, {})
     for name in value:

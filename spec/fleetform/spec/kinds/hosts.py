@@ -1,0 +1,371 @@
+"""
+Hosts that exist already and are reached over SSH.
+
+A host is known by its name and port, in whatever letters: two entries for one machine would
+share out its GPUs twice.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import Model, Tags, Whole, one_or_many, refuse
+from fleetform.spec.kinds.capacity import Capacity
+from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.windows import Window, window
+from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+
+PORT = 22
+# As many as one range of names may make; the largest clusters that there are have about as many.
+HOSTS_MAX = 20_000
+# A host has at most some hundred CPUs and some sixteen GPUs to divide.
+BLOCKS_MAX = 1024
+
+# What a name or an address is made of. A leading dash would be an option to `ssh`.
+_HOSTNAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")
+_JUMP = re.compile(r"(?:([A-Za-z0-9_][\w.-]*)@)?([A-Za-z0-9_][\w.-]*)(?::(\d{1,5}))?", re.ASCII)
+_BRACKETS = re.compile(r"([^\[\]]*)\[([0-9,\-\s]+)\]([^\[\]]*)")
+_RANGE_EXAMPLE = "Write for example `gpu[01-16]`."
+_SPAN = re.compile(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*")
+
+
+def _hostname(value: str) -> str:
+    if all(_HOSTNAME.fullmatch(name) for name in _names(value)):
+        return value
+    user, at, name = value.rpartition("@")
+    if at and _HOSTNAME.fullmatch(name):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} has a user in front of the host's name.",
+            f"Write `{{hostname: {name}, user: {user}}}`.",
+        )
+    if value.startswith(("<", "$")):
+        return value  # What a template has where the name belongs; nothing connects to it.
+    raise refuse("bad-value", f"{shown(value)} is not a host's name or address.")
+
+
+Hostname = Annotated[str, Field(min_length=1), AfterValidator(_hostname)]
+Port = Annotated[Whole, Field(ge=1, le=65_535)]
+
+
+def _private(value: str) -> str:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        raise refuse("bad-value", f"{shown(value)} is not an IP address.") from None
+    if not address.is_private:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is a public address; what passes between nodes would leave the network.",
+            "Write the address that the host has in the fleet's own network.",
+        )
+    return value
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        raise refuse(
+            "bad-value", f"{shown(value)} is not a network.", "Write for example `10.0.0.0/24`."
+        ) from None
+
+
+def _blocks(value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    try:
+        count = parse_count(value)
+    except ValueError as exc:
+        raise refuse("bad-value", str(exc), "Write a number, or `auto` for one a GPU.") from None
+    if not 1 <= count <= BLOCKS_MAX:
+        bound = "too small; the least is 1" if count < 1 else f"too large; the most is {BLOCKS_MAX}"
+        raise refuse("bad-value", f"{shown(value)} is {bound}.")
+    return count
+
+
+Blocks = Annotated[
+    int | Literal["auto"],
+    PlainValidator(_blocks),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": BLOCKS_MAX},
+                {"type": "string", "pattern": r"^\s*[0-9]+\s*$"},
+                {"enum": ["auto"]},
+            ]
+        }
+    ),
+]
+
+
+class SshKey(Guarded):
+    """A key pair, as dstack's files have it."""
+
+    guarded: ClassVar[frozenset[str]] = frozenset({"private"})
+
+    public: Text
+    """The public key. Example: `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB gpu`."""
+
+    private: Text | None = None
+    """The private key. `identity_file` names one that does not lie in the tree. Example: `${{ secrets.ssh_key }}`."""
+
+
+class ProxyJump(Model):
+    """A host on the way to another one."""
+
+    hostname: Hostname
+    """Its name or address. Example: `login.example.com`."""
+
+    port: Port | None = None
+    """Its port; 22 if not said. Example: `2222`."""
+
+    user: Text | None = None
+    """Who signs in there. Example: `ubuntu`."""
+
+    identity_file: Text | None = None
+    """The private key for it, on the machine that fleetform runs on. Example: `~/.ssh/jump`."""
+
+    ssh_key: SshKey | None = None
+    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA, private: "${{ secrets.jump_key }}"}`."""
+
+
+def _jump(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = _JUMP.fullmatch(value)
+    if match is None:
+        raise refuse(
+            "bad-value", f"{shown(value)} is not a host.", "Write for example `user@host:22`."
+        )
+    user, hostname, port = match.groups()
+    said = {"hostname": hostname, "user": user, "port": port}
+    return {name: part for name, part in said.items() if part is not None}
+
+
+Jump = Annotated[ProxyJump, BeforeValidator(_jump, json_schema_input_type=str | ProxyJump)]
+
+
+class Reason(Model):
+    """Why something is as it is; shown to all who wait for it."""
+
+    reason: Text
+    """In words. Example: `Fan 3 is loud`."""
+
+
+def _reason(value: Any) -> Any:
+    return {"reason": value} if isinstance(value, str) else value
+
+
+ReasonSpec = Annotated[Reason, BeforeValidator(_reason, json_schema_input_type=str | Reason)]
+
+
+def _add_ends(schema: dict[str, Any]) -> None:
+    for alias, name in (("from", "begin"), ("to", "end")):
+        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
+    schema.pop("required", None)
+
+
+class Maintenance(Window):
+    """When a host is worked on: what cannot end before does not start there."""
+
+    model_config = ConfigDict(json_schema_extra=_add_ends)
+
+    reason: Text | None = None
+    """In words. Example: `New power supply`."""
+
+
+def _topology(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise refuse("wrong-type", str(unfit(value, "a mapping, such as `{rack: r1}`")))
+    return {
+        key: str(item) if isinstance(item, int) and not isinstance(item, bool) else item
+        for key, item in value.items()
+    }
+
+
+Topology = Annotated[
+    dict[str, Text], BeforeValidator(_topology, json_schema_input_type=dict[str, str | int])
+]
+
+
+class Host(Model):
+    """One host, and what differs there from the others."""
+
+    hostname: Hostname
+    """Its name or address. `[01-16]` in it stands for that many hosts. Example: `gpu-node01.example.com`."""
+
+    port: Port | None = None
+    """Its port; the fleet's, or 22, if not said. Example: `2222`."""
+
+    user: Text | None = None
+    """Who signs in; the fleet's if not said. Example: `ubuntu`."""
+
+    identity_file: Text | None = None
+    """The private key, on the machine that fleetform runs on; the fleet's if not said. Example: `~/.ssh/id_ed25519`."""
+
+    ssh_key: SshKey | None = None
+    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA}`."""
+
+    proxy_jump: Jump | None = None
+    """The host on the way to it. Example: `ubuntu@login.example.com`."""
+
+    internal_ip: Annotated[str, AfterValidator(_private)] | None = None
+    """Its address in the fleet's own network; detected if not said. Example: `10.0.0.11`."""
+
+    blocks: Blocks | None = None
+    """Into how many equal parts it is divided; the fleet's if not said. `auto`: one a GPU. Example: `8`, `auto`."""
+
+    capacity: Capacity | None = None
+    """What it has, where it is not to be detected. Example: `{cpu: 64, memory: 512GB, gpu: A100:80GB:8}`."""
+
+    topology: Topology | None = None
+    """Where it stands, by levels of your own naming. Example: `{rack: r1, switch: s3}`."""
+
+    tags: Tags | None = None
+    """Names and values that queues and runs choose hosts by. Example: `{interconnect: ib}`."""
+
+    drain: ReasonSpec | None = None
+    """Nothing more starts there, and what runs there ends. Example: `{reason: Fan 3 is loud}`."""
+
+    maintenance: Annotated[Maintenance, BeforeValidator(window)] | None = None
+    """When it is worked on. Example: `{from: 2026-12-24T18:00Z, to: 2026-12-24T20:00Z, reason: New disks}`."""
+
+    lost: ReasonSpec | None = None
+    """It does not come back: what ran there has ended. Example: `{reason: Returned to the vendor}`."""
+
+    @property
+    def identity(self) -> tuple[str, int | None]:
+        """The same for one machine in two spellings; the port as far as it is said here."""
+        return self.hostname.casefold().rstrip("."), self.port
+
+
+def _entries(value: Any) -> Any:
+    listed = one_or_many(value)
+    if not isinstance(listed, list | tuple):
+        raise refuse("wrong-type", str(unfit(value, "a list of hosts")))
+    return [{"hostname": item} if isinstance(item, str) else item for item in listed]
+
+
+def _written_out(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+    """Each range of names as the hosts that it stands for, which have all else in common."""
+    found: list[Host] = []
+    for host in hosts:
+        names = _names(host.hostname)
+        if len(names) > 1 and host.internal_ip is not None:
+            raise refuse(
+                "contradiction",
+                f"{shown(host.hostname)} stands for {len(names)} hosts, and they cannot all have"
+                f" the address {shown(host.internal_ip)}.",
+                "Name the hosts one by one, or leave the address out.",
+            )
+        found.extend(host.model_copy(update={"hostname": name}) for name in names)
+    if len(found) > HOSTS_MAX:
+        raise refuse("bad-value", f"That makes {len(found)} hosts; the most is {HOSTS_MAX}.")
+    return tuple(found)
+
+
+def _names(text: str) -> list[str]:
+    """`gpu[01-03]` as `gpu01`, `gpu02`, `gpu03`: the notation of Slurm (sinfo(1))."""
+    match = _BRACKETS.fullmatch(text)
+    if match is None:
+        return [text]
+    before, spans, after = match.groups()
+    return [f"{before}{number}{after}" for span in spans.split(",") for number in _span(span, text)]
+
+
+def _span(text: str, whole: str) -> list[str]:
+    bounds = _SPAN.fullmatch(text)
+    if bounds is None:
+        raise refuse("bad-value", f"{shown(whole)} is not a range of names.", _RANGE_EXAMPLE)
+    first, last = bounds[1], bounds[2] or bounds[1]
+    if int(last) < int(first):
+        raise refuse("bad-value", f"{shown(whole)} runs backwards.", _RANGE_EXAMPLE)
+    if int(last) - int(first) >= HOSTS_MAX:
+        raise refuse("bad-value", f"{shown(whole)} makes more than {HOSTS_MAX} hosts.")
+    return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+
+
+class SshConfig(Model):
+    """Hosts, and how they are reached."""
+
+    user: Text | None = None
+    """Who signs in. Example: `ubuntu`."""
+
+    port: Port | None = None
+    """The port; 22 if not said. Example: `2222`."""
+
+    identity_file: Text | None = None
+    """The private key, on the machine that fleetform runs on. Example: `~/.ssh/id_ed25519`."""
+
+    ssh_key: SshKey | None = None
+    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA}`."""
+
+    proxy_jump: Jump | None = None
+    """The host on the way to all of them. Example: `{hostname: login.example.com, user: ubuntu}`."""
+
+    hosts: Annotated[
+        tuple[Host, ...],
+        BeforeValidator(_entries, json_schema_input_type=str | Host | list[str | Host]),
+        AfterValidator(_written_out),
+    ]
+    """The hosts: names, ranges of names, or mappings. Example: `["gpu[01-16]", {hostname: gpu17, blocks: 4}]`."""
+
+    network: Annotated[str, AfterValidator(_network)] | None = None
+    """The network that nodes reach each other in; detected if not said. Example: `10.0.0.0/24`."""
+
+    host_keys: Literal["known", "first-use"] | None = None
+    """
+    How a host shows who it is. `known`: its key has to be in `known_hosts`. `first-use`: the key
+    that it shows first is kept, and another one is refused. Example: `known`.
+    """
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        # A set: whose number a host gets does not depend on where it stands in the list.
+        canonical["hosts"].sort(key=lambda host: (host["hostname"], host.get("port", PORT)))
+        return canonical
+
+    def problems(self) -> Iterator[Problem]:
+        """One host twice, and keys in clear; paths begin below `ssh_config`."""
+        claimed = sorted(
+            (host.identity[0], host.port or self.port or PORT, number)
+            for number, host in enumerate(self.hosts)
+        )
+        for one, following in itertools.pairwise(claimed):
+            if one[:2] == following[:2]:
+                name = self.hosts[following[2]].hostname
+                yield Problem(
+                    "said-twice",
+                    ("hosts",),
+                    f"The host {shown(name)} is named twice; its GPUs would be given away twice.",
+                    "Remove one of the two.",
+                    word=name,
+                )
+        yield from warn_in_clear(
+            self._keys(), "Name a file that does not lie in the tree: `identity_file: ~/.ssh/KEY`."
+        )
+
+    def _keys(self) -> Iterator[tuple[tuple[str | int, ...], SshKey | None]]:
+        yield ("ssh_key",), self.ssh_key
+        if self.proxy_jump:
+            yield ("proxy_jump", "ssh_key"), self.proxy_jump.ssh_key
+        for host in self.hosts:
+            yield ("hosts",), host.ssh_key
+            if host.proxy_jump:
+                yield ("hosts",), host.proxy_jump.ssh_key

@@ -1,0 +1,60 @@
+"""
+Spans of time: for maintenance of hosts, and for reservations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import PlainValidator, WithJsonSchema, model_validator
+
+from fleetform.spec.kinds.base import Model, refuse
+from fleetform.spec.quantities.moment import parse_moment
+
+Moment = Annotated[
+    int,
+    PlainValidator(parse_moment),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\s*(\d{4}-\d\d-\d\d[Tt ]+\d\d:\d\d(:\d\d)?\s*([Zz]|[+-]\d\d(:?\d\d)?)|.*\$\{\{.*)\s*$",
+            "examples": ["2026-12-24T18:00Z", "2026-12-24 18:00+01:00"],
+        }
+    ),
+]
+"""A point in time with its time zone; seconds since 1970 in UTC."""
+
+
+class Window(Model):
+    """From when to when."""
+
+    begin: Moment
+    """When it begins, with the time zone; also spelled `from`. Example: `2026-12-24T18:00Z`."""
+
+    end: Moment
+    """When it ends; also spelled `to`. Example: `2026-12-24T20:00Z`."""
+
+    @model_validator(mode="after")
+    def _is_forward(self) -> Self:
+        if self.end <= self.begin:
+            raise refuse("contradiction", "It ends before it begins.", "Swap the two.")
+        return self
+
+
+_ALIASES = {"from": "begin", "to": "end"}
+
+
+def window(value: Any) -> Any:
+    """`from` and `to` as `begin` and `end`."""
+    if not isinstance(value, Mapping):
+        return value
+    named: dict[Any, Any] = {}
+    for key, item in value.items():
+        name = _ALIASES.get(key, key)
+        if name in named:
+            raise refuse(
+                "said-twice", f"`{key}` says what another field says already.", "Keep one."
+            )
+        named[name] = item
+    return named
