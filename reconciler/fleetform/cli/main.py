@@ -34,6 +34,7 @@ class Row(NamedTuple):
 ROWS = (
     Row("init", "init", "Make a new environment, with an example.", "Start"),
     Row("validate", "validate", "Check the documents of a tree.", "Start"),
+    Row("fmt", "fmt", "Format the documents of a tree.", "Start"),
     Row("plan", "plan", "Show what apply would change, value by value.", "Change"),
     Row("apply", "apply", "Make it so: carry out the plan and follow the runs.", "Change"),
     Row("destroy", "destroy", "Remove everything that the environment made.", "Change"),
@@ -46,6 +47,7 @@ ROWS = (
     Row("events", "events", "Show what happened.", "See"),
     Row("fleet", "fleet", "List fleets, show one with its instances.", "See"),
     Row("volume", "volume", "List volumes, show one.", "See"),
+    Row("explain", "explain", "Say what a kind or a field is, and how it is written.", "Tools"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
     Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),
     Row("agent", "agent", "Look at the agents on this machine.", "Tools"),

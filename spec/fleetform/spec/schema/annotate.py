@@ -20,8 +20,10 @@ from fleetform.spec.schema.docstrings import Words
 Schema = dict[str, Any]
 
 # Where an expression may stand for a value of another type than text, and where not.
-_EXPRESSION: Schema = {"type": "string", "pattern": r"\$\{\{"}
-_DIGITS: Schema = {"type": "string", "pattern": r"^\s*[0-9]+\s*$"}
+EXPRESSION_PATTERN = r"\$\{\{"
+DIGITS_PATTERN = r"^\s*[0-9]+\s*$"
+_EXPRESSION: Schema = {"type": "string", "pattern": EXPRESSION_PATTERN}
+_DIGITS: Schema = {"type": "string", "pattern": DIGITS_PATTERN}
 _FIXED = frozenset({"type", "name", "array", "matrix", "key"})
 # What pydantic calls the bounds that stand behind a validator of our own.
 _BOUNDS = {"ge": "minimum", "le": "maximum"}

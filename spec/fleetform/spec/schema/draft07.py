@@ -94,9 +94,12 @@ def _join_dependencies(translated: Schema, schema: Mapping[str, Any]) -> None:
 
 def for_editors(schema: Any) -> Any:
     """
-    The schema without examples that are lists or mappings.
+    The schema as the YAML language server shows it best; it accepts the same.
 
-    The YAML language server would offer them as `[object Object]`; there are snippets of them.
+    Examples that are lists or mappings would be offered as `[object Object]`; there are snippets
+    of them. What an alternative says of itself would hide the words of the field. Alternatives
+    that the server cannot tell apart it would show all at once: so one of them is told apart, by
+    a keyword that means nothing to a scalar.
     """
     if isinstance(schema, list):
         return [for_editors(one) for one in schema]
@@ -109,4 +112,15 @@ def for_editors(schema: Any) -> Any:
             kept[key] = _each(for_editors, value)
         elif key != "examples":
             kept[key] = value if key in _DATA else for_editors(value)
+    if "anyOf" in kept:
+        kept["anyOf"] = _silent(kept["anyOf"])
     return {**kept, **({"examples": simple} if simple else {})}
+
+
+def _silent(alternatives: list[Schema]) -> list[Schema]:
+    bare = [
+        {key: value for key, value in one.items() if key != "description"} for one in alternatives
+    ]
+    if not any("properties" in one for one in bare):
+        bare[-1]["properties"] = {}
+    return bare

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -16,11 +16,27 @@ from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
 
-MODELS: Mapping[str, type[Model]] = {
-    "environment": EnvironmentDocument,
-    **{name: kind.model for name, kind in KINDS.items()},
-}
-"""By what `type:` says."""
+_ENVIRONMENT = "environment"
+
+
+class _Models(Mapping[str, type[Model]]):
+    """Imports a model when it is asked for: to explain one field takes one of forty kinds."""
+
+    def __getitem__(self, name: str) -> type[Model]:
+        return EnvironmentDocument if name == _ENVIRONMENT else KINDS[name].model
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted([_ENVIRONMENT, *KINDS]))
+
+    def __len__(self) -> int:
+        return len(KINDS) + 1
+
+    def __contains__(self, name: object) -> bool:
+        return name == _ENVIRONMENT or name in KINDS
+
+
+MODELS: Mapping[str, type[Model]] = _Models()
+"""By what `type:` says, in order of their names."""
 
 MARK = "x-model"
 """The keyword under which a raw schema names the model that it was made from."""

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import fnmatch
+import json
+
+from fleetform.spec.schema import ALL_KINDS, MODELS, editor_files, generate, stale, write
+from fleetform.spec.schema.files import CATALOG_ENTRY, EDITORS
+
+
+def test_each_kind_has_a_file_in_both_drafts():
+    """And so has any document; beside them lies the entry for the catalogue."""
+    names = {f"{kind}.json" for kind in MODELS} | {ALL_KINDS}
+    assert set(generate()) == names | {f"{EDITORS}/{name}" for name in names} | {CATALOG_ENTRY}
+
+
+def test_an_environment_keeps_the_twin_of_any_document():
+    """One file, the same as the one in `schemas/`."""
+    assert editor_files() == {ALL_KINDS: generate()[f"{EDITORS}/{ALL_KINDS}"]}
+
+
+def test_written_files_are_current_until_one_changes(tmp_path):
+    """Missing files and changed ones are stale, below folders too."""
+    assert set(stale(tmp_path)) == set(generate())
+    write(tmp_path)
+    assert stale(tmp_path) == []
+    (tmp_path / EDITORS / ALL_KINDS).write_text("{}", encoding="utf-8")
+    assert stale(tmp_path) == [f"{EDITORS}/{ALL_KINDS}"]
+
+
+def test_the_catalogue_entry_claims_only_names_that_say_fleetform():
+    """A public catalogue is asked about everybody's files."""
+    entry = json.loads(generate()[CATALOG_ENTRY])
+    assert set(entry) == {"name", "description", "fileMatch", "url"}
+    assert entry["url"] == f"https://json.schemastore.org/{ALL_KINDS}"
+    # The catalogue lists itself by these words, so they are not in a description.
+    assert "schema" not in entry["description"].lower()
+    matched = {
+        name: any(fnmatch.fnmatch(name, pattern) for pattern in entry["fileMatch"])
+        for name in ("train.fleetform.yaml", "a.fleetform.yml", "train.yaml", "environment.yaml")
+    }
+    assert list(matched.values()) == [True, True, False, False]
