@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
+from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds.base import Document
 from fleetform.spec.names import split_element
 
@@ -99,13 +100,24 @@ def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
         yield Reference("fleet", document["fleet"], "fleet")
     if kind != "run":
         return
-    for name in document.get("fleets", ()):
-        yield Reference("fleet", name, "fleets")
+    yield from _placing(document)
     for mount in document.get("volumes", ()):
-        if "name" in mount:
-            yield Reference("volume", mount["name"], "volumes")
+        if "name" in mount and not mount.get("instance"):
+            names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
+            # What an expression comes to is known when the run starts.
+            yield from (Reference("volume", name, "volumes") for name in names if MARK not in name)
     for dependency in document.get("depends_on", {}).get("runs", ()):
         yield Reference("run", dependency["run"], "depends_on")
+
+
+def _placing(document: Mapping[str, Any]) -> Iterator[Reference]:
+    """Fleets, and what else says where a run goes; another project's is not in this tree."""
+    for name in document.get("fleets", ()):
+        if "/" not in name:
+            yield Reference("fleet", name, "fleets")
+    for one in document.get("instances", ()):
+        if "fleet" in one and "/" not in one["fleet"]:
+            yield Reference("fleet", one["fleet"], "instances")
 
 
 def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:

@@ -45,7 +45,9 @@ def _model(path: str) -> type[Document]:
 
 
 KINDS: Mapping[str, Kind] = {
+    "dev-environment": Kind("run", "dev_environment:DevEnvironment"),
     "fleet": Kind("fleet", "fleet:Fleet"),
+    "service": Kind("run", "service:Service"),
     "task": Kind("run", "task:Task"),
     "volume": Kind("volume", "volume:Volume"),
 }

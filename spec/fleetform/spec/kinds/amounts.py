@@ -17,6 +17,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from fleetform.spec.kinds.base import refuse
 from fleetform.spec.quantities import (
     OFF,
+    Cpu,
     Gpu,
     Range,
     parse_cpu,
@@ -79,11 +80,19 @@ _COUNT_RANGE = {
 _CPU_SCHEMA = {
     "anyOf": [
         {"type": "number", "minimum": 0},
-        {"type": "string", "pattern": r"^\s*[0-9.]+\s*$", "examples": ["2..", "0.5", "4..8"]},
+        {
+            "type": "string",
+            "pattern": r"^\s*([A-Za-z0-9]+\s*:\s*)?[A-Za-z0-9.]+\s*$",
+            "examples": ["2..", "0.5", "4..8", "x86:4"],
+        },
         {
             "type": "object",
             "properties": {
                 **_ends({"type": ["number", "string"]}, "2", "8"),
+                "arch": {
+                    "enum": ["x86", "arm"],
+                    "description": "Their architecture; any if not said. Example: `arm`.",
+                },
                 "count": {
                     "type": ["number", "string", "object"],
                     "description": "How many. Example: `2..`, `{min: 2, max: 8}`.",
@@ -119,6 +128,19 @@ _GPU_SCHEMA = {
                     **_COUNT_RANGE,
                     "description": "How many on each node; one or more if not said. Example: `8`, `1..8`.",
                 },
+                "slice": {
+                    "type": "string",
+                    "pattern": r"^\s*([1-9]c\.)?[1-9]g\.[0-9]+gb([+-]me(\.all)?)?\s*$",
+                    "description": "A part of a GPU, as NVIDIA names it; `count` then counts parts. Example: `1g.10gb`.",
+                },
+                "total_memory": {
+                    **_range_schema("160GB.."),
+                    "description": "Memory of a node's GPUs together. Example: `160GB..`.",
+                },
+                "compute_capability": {
+                    "type": ["number", "string", "array"],
+                    "description": "The least that will do. Example: `8.0`.",
+                },
             },
             "additionalProperties": False,
             "minProperties": 1,
@@ -153,28 +175,6 @@ def _remembered(parse: Callable[[Any], _Amount]) -> Callable[[Any], _Amount]:
     return lambda value: parse_text(value) if type(value) is str else parse(value)
 
 
-def _cpu_range(value: Any) -> Range:
-    cpu = parse_cpu(value)
-    if cpu.arch or cpu.count is None:
-        raise refuse(
-            "not-carried-out",
-            "Choosing hosts by architecture is not carried out by this version of fleetform.",
-            "Say how many CPUs only, and name fleets of the right architecture in `fleets`.",
-        )
-    return cpu.count
-
-
-def _gpu(value: Any) -> Gpu:
-    gpu = parse_gpu(value)
-    if gpu.total_memory or gpu.compute_capability:
-        raise refuse(
-            "not-carried-out",
-            "`total_memory` and `compute_capability` are not carried out by this version of fleetform.",
-            "Name the GPUs that will do (`name: [A100, H100]`), or the memory of one (`memory: 40GB..`).",
-        )
-    return gpu
-
-
 def _exact(range_: Range, what: str) -> int:
     if range_.min is None or range_.min != range_.max:
         raise refuse("wrong-type", f"What a host has is one amount of {what}, not a range.")
@@ -182,11 +182,24 @@ def _exact(range_: Range, what: str) -> int:
 
 
 def _capacity_cpu(value: Any) -> int:
-    return _exact(_cpu_range(value), "CPUs")
+    cpu = parse_cpu(value)
+    if cpu.arch or cpu.count is None:
+        raise refuse(
+            "wrong-type",
+            "What a host has is a number of CPUs; their architecture is detected.",
+            "Write for example `8`.",
+        )
+    return _exact(cpu.count, "CPUs")
 
 
 def _capacity_gpu(value: Any) -> Gpu:
-    gpu = _gpu(value)
+    gpu = parse_gpu(value)
+    if gpu.total_memory or gpu.compute_capability or gpu.slice:
+        raise refuse(
+            "wrong-type",
+            "What a host has is whole GPUs: name, memory of one, and number.",
+            "Write for example `A100:80GB:8`.",
+        )
     if len(gpu.names) > 1:
         raise refuse("wrong-type", "What a host has is GPUs of one name.")
     if gpu.count is None:
@@ -208,7 +221,7 @@ def _limit(value: Any) -> int | None:
 
 _AMOUNT_SCHEMA = {"anyOf": [*_size_schema("64GB").values(), _EXPRESSION]}
 
-CpuRange = Annotated[Range, PlainValidator(_remembered(_cpu_range)), WithJsonSchema(_CPU_SCHEMA)]
+Cpus = Annotated[Cpu, PlainValidator(_remembered(parse_cpu)), WithJsonSchema(_CPU_SCHEMA)]
 MemoryRange = Annotated[
     Range, PlainValidator(_remembered(parse_memory_range)), WithJsonSchema(_range_schema("8GB.."))
 ]
@@ -230,7 +243,7 @@ DiskRange = Annotated[
     ),
 ]
 Size = Annotated[int, PlainValidator(_remembered(parse_memory)), WithJsonSchema(_AMOUNT_SCHEMA)]
-Gpus = Annotated[Gpu, PlainValidator(_remembered(_gpu)), WithJsonSchema(_GPU_SCHEMA)]
+Gpus = Annotated[Gpu, PlainValidator(_remembered(parse_gpu)), WithJsonSchema(_GPU_SCHEMA)]
 Duration = Annotated[int, PlainValidator(_remembered(_duration)), WithJsonSchema(_DURATION_SCHEMA)]
 Limit = Annotated[
     int | None, PlainValidator(_remembered(_limit)), WithJsonSchema(_offable(_DURATION_SCHEMA))

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import name_problem
-from fleetform.spec.quantities import Gpu, Range, gpu_document
+from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
 
@@ -68,12 +68,14 @@ class Model(BaseModel):
 def canonical_value(value: Any) -> Any:
     """The JSON value of a field's value."""
     # By type first: nearly all values are scalars, and a tree has a hundred thousand of them.
-    if type(value) in _SCALARS:
+    if type(value) in _SCALARS or value is None:
         return value
     if isinstance(value, Model):
         return value.to_canonical()
     if isinstance(value, Range):
         return value.document()
+    if isinstance(value, Cpu):
+        return cpu_document(value)
     if isinstance(value, Gpu):
         document = gpu_document(value)
         # Any of the names will do, so their order says nothing.

@@ -21,7 +21,8 @@ from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice
 from fleetform.spec.kinds.resources import Resources
-from fleetform.spec.kinds.run_parts import RetrySpec, Variables
+from fleetform.spec.kinds.retry import RetrySpec
+from fleetform.spec.kinds.variables import Variables
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import unfit
 

@@ -1,5 +1,8 @@
 """
 What every run may say, whether it ends by itself, is worked in, or serves.
+
+The fields are those of dstack and those it lacks, in one order for all: what runs, in what, on
+what, when, and how it is driven.
 """
 
 from __future__ import annotations
@@ -10,18 +13,35 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import Duration, Limit
-from fleetform.spec.kinds.base import Document, Name, Whole, each_once, one_or_many, refuse
-from fleetform.spec.kinds.resources import Resources
-from fleetform.spec.kinds.run_parts import (
-    Checkpoint,
-    ConcurrencySpec,
-    DependsOnSpec,
-    Files,
-    Mounts,
-    RetrySpec,
-    Variables,
+from fleetform.spec.kinds.amounts import Limit
+from fleetform.spec.kinds.base import (
+    Flag,
+    Name,
+    Whole,
+    each_once,
+    not_carried_out,
+    one_or_many,
+    refuse,
 )
+from fleetform.spec.kinds.checkpoint import Checkpoint
+from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.concurrency import ConcurrencySpec
+from fleetform.spec.kinds.container import Image, Python, RegistryAuth, User, source_problems
+from fleetform.spec.kinds.credentials import warn_in_clear
+from fleetform.spec.kinds.dependencies import DependsOnSpec
+from fleetform.spec.kinds.files import Files, files_beyond
+from fleetform.spec.kinds.mounts import Mounts, mount_problems, mounts_beyond
+from fleetform.spec.kinds.offers import Offable, OfferChoice, Text
+from fleetform.spec.kinds.placing import Fleets, Instances
+from fleetform.spec.kinds.repos import Repos
+from fleetform.spec.kinds.resources import Resources
+from fleetform.spec.kinds.retry import RetrySpec
+from fleetform.spec.kinds.schedules import Schedule
+from fleetform.spec.kinds.silence import SilenceSpec
+from fleetform.spec.kinds.utilization import UtilizationPolicy
+from fleetform.spec.kinds.variables import Variables
+from fleetform.spec.kinds.windows import Moment
+from fleetform.spec.quantities import OFF
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -37,7 +57,11 @@ def _working_dir(value: str) -> str:
     return value
 
 
-class Run(Document):
+Level = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_-]*$")]
+"""A level of a host's topology: names are the fleet's own."""
+
+
+class Run(OfferChoice):
     """
     What tasks, dev environments and services have in common.
 
@@ -47,17 +71,59 @@ class Run(Document):
 
     left_out: ClassVar[frozenset[str]] = frozenset({"name", "files"})
 
+    image: Image | None = None
+    """The container's image; a base image with Python and CUDA if not said. Example: `pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime`."""
+
+    registry_auth: RegistryAuth | None = None
+    """What a private registry asks for. Example: `{username: $oauthtoken, password: "${{ secrets.ngc_api_key }}"}`."""
+
+    python: Python | None = None
+    """The version of Python in the base image, in place of an image. Example: `"3.12"`."""
+
+    nvcc: Flag | None = None
+    """Whether the base image has NVIDIA's compiler. Example: `true`."""
+
+    docker: Flag | None = None
+    """Whether it starts containers itself. Example: `true`."""
+
+    privileged: Flag | None = None
+    """Whether its container has all rights on the host. Example: `true`."""
+
+    user: User | None = None
+    """Who it runs as in the container, with a group behind a colon. Example: `ubuntu`, `1000:1000`."""
+
+    home_dir: Text | None = None
+    """The home directory of old versions of dstack, which ignore it now. Example: `/root`."""
+
     shell: Annotated[str, AfterValidator(_shell)] | None = None
     """`sh`, `bash`, or an absolute path. Example: `bash`."""
 
     env: Variables | None = None
-    """Environment variables, as a list or a mapping. Example: `[LR=0.1]`, `{LR: 0.1}`."""
+    """
+    Environment variables, as a list or a mapping. In a list, a name alone takes the value over
+    from whoever submits. Example: `[LR=0.1, HF_TOKEN]`, `{LR: 0.1}`.
+    """
 
     working_dir: Annotated[str, Field(min_length=1), AfterValidator(_working_dir)] | None = None
     """
     Where commands run: a fresh directory of the job's own if not said, one below it if
     relative. Example: `code`.
     """
+
+    setup: Commands | None = None
+    """Commands of old versions of dstack, which ignore them now. Example: `[pip install torch]`."""
+
+    dstack: Flag | None = None
+    """Whether programs in it reach the server that manages them. Example: `true`."""
+
+    repos: Repos | None = None
+    """
+    The repository that its commands find checked out. Example: `[.]`, `[".:code"]`,
+    `[{url: "https://git.example.com/vision/models", branch: main}]`.
+    """
+
+    single_branch: Flag | None = None
+    """Whether only one branch of the repository is fetched. Example: `true`."""
 
     files: Files | None = None
     """
@@ -66,33 +132,104 @@ class Run(Document):
     """
 
     volumes: Mounts | None = None
-    """Volumes the job sees. Example: `[checkpoints:/checkpoints]`, `{name: data, path: /data, read_only: true}`."""
+    """
+    Volumes and directories of the host that the job sees. Example: `[checkpoints:/checkpoints]`,
+    `{name: data, path: /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
+    """
 
     resources: Resources | None = None
     """What each node needs of its host. Example: `{cpu: 2.., memory: 8GB.., gpu: A100:80GB:1}`."""
 
-    fleets: (
+    runtime: Literal["process", "docker"] | None = None
+    """
+    How commands run. `process`: as processes of the host. `docker`: in a container.
+    Example: `process`.
+    """
+
+    compat: (
         Annotated[
-            tuple[Name, ...],
+            tuple[Literal["slurm"], ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
-            AfterValidator(each_once("fleet")),
+            BeforeValidator(
+                one_or_many, json_schema_input_type=Literal["slurm"] | list[Literal["slurm"]]
+            ),
+            AfterValidator(each_once("entry")),
         ]
         | None
     ) = None
-    """The fleets it may run on; any if not said. Example: `[local]`."""
+    """
+    Whose variables and commands programs find, besides ours. `slurm`: `SLURM_*`, and small
+    stand-ins for `srun` and `scontrol`. Example: `slurm`.
+    """
+
+    fleets: Fleets | None = None
+    """The fleets it may run on; any if not said. Example: `[local]`, `[vision/gpus]`."""
+
+    instances: Instances | None = None
+    """The hosts it may run on. Example: `[gpus-0]`, `[{fleet: gpus, instance: 0}]`."""
+
+    queue: Name | None = None
+    """The queue it waits in, which says where it may run. Example: `batch`."""
+
+    pack: Level | None = None
+    """Place its nodes within one: a level of the hosts' topology. Example: `switch`."""
+
+    spread: Level | None = None
+    """Place each of its nodes in another one: a level of the hosts' topology. Example: `rack`."""
+
+    creation_policy: Literal["reuse", "reuse-or-create"] | None = None
+    """
+    Whether hosts may be made for it. `reuse`: only hosts that there are. `reuse-or-create`: new
+    ones as well. Example: `reuse`.
+    """
+
+    startup_order: Literal["any", "master-first", "workers-first"] | None = None
+    """
+    In which order its nodes start. `any`: all at once. `master-first`: the first one, then the
+    others. `workers-first`: the first one last. Example: `workers-first`.
+    """
+
+    stop_criteria: Literal["all-done", "master-done"] | None = None
+    """
+    When a run on several nodes is over. `all-done`: when all of them have ended. `master-done`:
+    when the first one has. Example: `master-done`.
+    """
+
+    profile: Name | None = None
+    """The profile whose fields hold where the run says nothing. Example: `spot`."""
 
     priority: Annotated[Whole, Field(ge=0, le=100)] | None = None
     """From 0 to 100; higher first. Example: `50`."""
 
+    begin: Moment | None = None
+    """When it may start at the earliest, with the time zone. Example: `2026-12-24T18:00Z`."""
+
+    deadline: Moment | None = None
+    """When it has to have ended, with the time zone. Example: `2026-12-31T23:59Z`."""
+
+    schedule: Schedule | None = None
+    """When it is started again and again. Example: `{cron: 30 2 * * mon-fri}`."""
+
     max_duration: Limit | None = None
     """How long an attempt may run before it is ended, or `off`. Example: `2h`."""
 
-    stop_duration: Duration | None = None
-    """How long it may take to end after it was told to, before it is killed. Example: `30s`."""
+    stop_duration: Offable | None = None
+    """
+    How long it may take to end after it was told to, before it is killed; `off`: as long as it
+    takes. Example: `30s`.
+    """
 
     checkpoint: Checkpoint | None = None
     """A signal ahead of the end, for programs that save their state. Example: `{signal: USR1, lead: 5m}`."""
+
+    utilization_policy: UtilizationPolicy | None = None
+    """How busy its GPUs have to be for it to go on. Example: `{min_gpu_utilization: 10, time_window: 1h}`."""
+
+    on_silence: SilenceSpec | None = None
+    """
+    What a job does whose host nobody reaches: `wait`, or `stop after` a time.
+    Example: `stop after 10m`, `wait`.
+    """
 
     retry: RetrySpec | None = None
     """When a failed attempt is followed by another. Example: `true`, `{on: [error], max_attempts: 3}`."""
@@ -103,11 +240,14 @@ class Run(Document):
     `{when: any, runs: [one, two]}`.
     """
 
+    on_upstream_change: Literal["note", "rerun"] | None = None
+    """
+    What happens when a run it waited for has run again. `note`: it is shown as out of date.
+    `rerun`: it runs again as well. Example: `note`.
+    """
+
     concurrency: ConcurrencySpec | None = None
     """How many run at a time. Example: `{group: gpu-tests, limit: 1}`."""
-
-    runtime: Literal["process"] | None = None
-    """How commands run. `process`: as processes of the host. Example: `process`."""
 
     state: Literal["running", "stopped"] | None = None
     """
@@ -125,6 +265,10 @@ class Run(Document):
     rerun: Whole | None = None
     """Run again when this number goes above the highest it ever was. Example: `1`."""
 
+    def is_set(self, name: str) -> bool:
+        """Whether a field says something: not nothing, not `false`, and no empty list."""
+        return getattr(self, name, None) not in {None, False, ()}
+
     def to_canonical(self) -> dict[str, Any]:
         """
         The run as every element has it: without its element's values, and without `files`,
@@ -138,7 +282,12 @@ class Run(Document):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from self._mount_problems()
+        yield from mount_problems(self.volumes or ())
+        yield from source_problems(self.is_set)
+        yield from warn_in_clear(
+            [(("registry_auth",), self.registry_auth)],
+            "Declare a secret, and write `${{ secrets.NAME }}`.",
+        )
         if self.checkpoint and self.max_duration and self.checkpoint.lead >= self.max_duration:
             yield Problem(
                 "contradiction",
@@ -146,15 +295,85 @@ class Run(Document):
                 "The signal would be sent before the run starts: `lead` is not shorter than `max_duration`.",
                 "Shorten `lead`.",
             )
+        yield from self._time_problems()
 
-    def _mount_problems(self) -> Iterator[Problem]:
-        seen: set[str] = set()
-        for number, mount in enumerate(self.volumes or ()):
-            if mount.path in seen:
-                yield Problem(
-                    "said-twice",
-                    ("volumes", number),
-                    f"Two volumes are mounted at {shown(mount.path)}; a job could see only one.",
-                    "Mount one of them elsewhere.",
+    def _time_problems(self) -> Iterator[Problem]:
+        if self.begin is not None and self.deadline is not None and self.deadline <= self.begin:
+            yield Problem(
+                "contradiction",
+                ("deadline",),
+                "It would have to end before it may start: `deadline` is not after `begin`.",
+                "Swap the two.",
+            )
+        if self.pack is not None and self.pack == self.spread:
+            yield Problem(
+                "contradiction",
+                ("spread",),
+                f"Its nodes cannot be within one `{self.pack}` and in different ones.",
+                "Remove one of the two.",
+                at_key=True,
+            )
+
+    def _needs_commands(self) -> Iterator[Problem]:
+        """For runs of which each node does the same."""
+        if not self.is_set("commands") and self.image is None:
+            yield Problem(
+                "missing-field",
+                (),
+                "`commands` is missing.",
+                "Add `commands:` with a list of shell commands.",
+                at_key=True,
+            )
+
+    def beyond(self) -> Iterator[Problem]:
+        yield from super().beyond()
+        yield from mounts_beyond(self.volumes or ())
+        yield from files_beyond(self.files or ())
+        for name, text in (self.env or {}).items():
+            if text is None:
+                yield not_carried_out(
+                    ("env",),
+                    f"`{name}` has no value, and nothing takes one over from whoever applies yet.",
+                    f"Write `{name}=VALUE`, or a secret.",
                 )
-            seen.add(mount.path)
+        if self.runtime == "docker":
+            yield not_carried_out(
+                ("runtime",), "Runs are processes of the host; nothing starts containers yet."
+            )
+        if (
+            self.resources is not None
+            and self.resources.cpu is not None
+            and self.resources.cpu.arch
+        ):
+            yield not_carried_out(
+                ("resources", "cpu"),
+                "Nothing chooses hosts by their architecture yet.",
+                "Name fleets of the right one in `fleets`.",
+            )
+        if self.stop_duration == OFF:
+            yield not_carried_out(
+                ("stop_duration",), "Nothing waits for ever yet for a run to end."
+            )
+        if self.on_silence is not None and self.on_silence.action != "wait":
+            yield not_carried_out(
+                ("on_silence",), "Jobs whose host nobody reaches go on; nothing ends them yet."
+            )
+        yield from self._order_beyond()
+
+    def _order_beyond(self) -> Iterator[Problem]:
+        if self.startup_order not in {None, "any"}:
+            yield not_carried_out(("startup_order",), "All nodes of a run start at once.")
+        if self.stop_criteria not in {None, "all-done"}:
+            yield not_carried_out(
+                ("stop_criteria",), "A run is over when all of its nodes have ended."
+            )
+        if self.on_upstream_change == "rerun":
+            yield not_carried_out(
+                ("on_upstream_change",), "A run is never run again for another one's sake yet."
+            )
+        for name in self.fleets or ():
+            if "/" in name:
+                yield not_carried_out(
+                    ("fleets",),
+                    f"{shown(name)} belongs to another project, whose fleets nobody sees yet.",
+                )

@@ -11,21 +11,15 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ArraySpec
-from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse, text_of
+from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Scalar = str | int | float | bool
-
-
-def _commands(value: Any) -> Any:
-    if not isinstance(value, str | list | tuple):
-        raise refuse("wrong-type", str(unfit(value, "a list of commands")))
-    # `- true` is the command of that name, and YAML's truth value by accident only.
-    return [
-        str(item).lower() if isinstance(item, bool) else text_of(item, "A command")
-        for item in one_or_many(value)
-    ]
 
 
 def _matrix(value: Any) -> Any:
@@ -81,18 +75,26 @@ class Task(Run):
     type: Literal["task"]
     """The kind of the document: `task`."""
 
-    commands: Annotated[
-        tuple[Annotated[str, Field(min_length=1)], ...],
-        Field(min_length=1),
-        BeforeValidator(_commands, json_schema_input_type=str | list[str | int | float | bool]),
-    ]
+    commands: Commands | None = None
     """
-    Shell commands, one after another; the first that fails ends the job.
-    Example: `["python train.py --lr ${{ matrix.lr }}"]`.
+    Shell commands, one after another; the first that fails ends the job. With an `image` they may
+    be left out for its own. Example: `["python train.py --lr ${{ matrix.lr }}"]`.
     """
+
+    entrypoint: Text | None = None
+    """What the image starts first, in place of its own. Example: `/bin/bash`."""
+
+    ports: Ports | None = None
+    """Ports that its programs listen on. Example: `[6006, "8080:80"]`."""
 
     nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
     """How many hosts at once; all start, or none. Example: `4`."""
+
+    groups: NodeGroups | None = None
+    """
+    Nodes that are not alike, in place of `nodes`, `commands` and `ports`.
+    Example: `[{name: learner, commands: [python learn.py]}, {name: actors, nodes: 8, commands: [python act.py]}]`.
+    """
 
     array: ArraySpec | None = None
     """
@@ -135,6 +137,8 @@ class Task(Run):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
+        if self.groups is None:
+            yield from self._needs_commands()
         if self.array is not None and self.matrix is not None:
             yield Problem(
                 "contradiction",
@@ -143,8 +147,24 @@ class Task(Run):
                 "Make the index a parameter of `matrix`, or remove one of the two.",
                 at_key=True,
             )
+        yield from self._group_problems()
         yield from self._key_problems()
         yield from self._throttle_problems()
+
+    def _group_problems(self) -> Iterator[Problem]:
+        groups = self.groups or ()
+        yield from only_in_groups(
+            self.is_set, ("nodes", "commands", "ports", "entrypoint"), "each group has its own"
+        )
+        yield from name_problems(groups)
+        for number, group in enumerate(groups):
+            if not group.commands and self.image is None:
+                yield Problem(
+                    "missing-field",
+                    ("groups", number),
+                    "The group has no `commands`, and the task no `image` that would have some.",
+                    "Add `commands:` with a list of shell commands.",
+                )
 
     def _key_problems(self) -> Iterator[Problem]:
         parameters = self.matrix or {}

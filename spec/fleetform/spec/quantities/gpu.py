@@ -27,13 +27,15 @@ _VENDORS = {
     "nvidia": "nvidia", "amd": "amd", "intel": "intel", "google": "google", "tpu": "google",
     "tenstorrent": "tenstorrent", "tt": "tenstorrent",
 }  # fmt: skip
-_FIELDS = ("vendor", "name", "count", "memory", "total_memory", "compute_capability")
+_FIELDS = ("vendor", "name", "count", "memory", "slice", "total_memory", "compute_capability")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
 _AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
 _SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B?)?"
 _MEMORY = re.compile(
     rf"[<>=]*(?:{_SIZE})?\s*(?:\.{{2,}}|…|-)?\s*(?:{_SIZE})?\+?", re.ASCII | re.IGNORECASE
 )
+# NVIDIA's names of MIG profiles, `1g.10gb`, `1c.3g.40gb`, `1g.10gb+me` (MIG User Guide).
+_SLICE = re.compile(r"(?:[1-9]c\.)?[1-9]g\.\d{1,3}gb(?:[+-]me(?:\.all)?)?", re.ASCII)
 # No host has more. `A100:80` is dstack for eighty GPUs, and nearly always a slip for 80GB.
 _COUNT_UNASKED_MAX = 16
 
@@ -50,6 +52,8 @@ class Gpu:
         memory: Bytes of one GPU.
         total_memory: Bytes of a node's GPUs together.
         compute_capability: The least, (major, minor).
+        slice: A part of a GPU, as NVIDIA names it: `1g.10gb`; then `count` counts parts. Empty
+            for whole GPUs.
     """
 
     vendor: str = ""
@@ -58,6 +62,7 @@ class Gpu:
     memory: Range | None = None
     total_memory: Range | None = None
     compute_capability: tuple[int, int] | None = None
+    slice: str = ""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Gpu:
@@ -72,6 +77,7 @@ class Gpu:
             vendor=document.get("vendor", ""),
             names=tuple(document.get("name", ())),
             compute_capability=(major, minor) if "compute_capability" in document else None,
+            slice=document.get("slice", ""),
             **ranges,
         )
 
@@ -99,6 +105,7 @@ def gpu_document(gpu: Gpu) -> dict[str, Any]:
         "name": list(gpu.names) or None,
         "memory": gpu.memory and gpu.memory.document(),
         "count": gpu.count and gpu.count.document(),
+        "slice": gpu.slice or None,
         "total_memory": gpu.total_memory and gpu.total_memory.document(),
         "compute_capability": gpu.compute_capability and list(gpu.compute_capability),
     }
@@ -109,7 +116,8 @@ def format_gpu(gpu: Gpu) -> str:
     """
     Write `nvidia:A100:80GB:1..8`, which `parse_gpu` reads back.
 
-    Total memory and compute capability have no place in that text and are left to the caller.
+    Slices, total memory and compute capability have no place in that text and are left to the
+    caller.
     """
     count = gpu.count
     parts = [
@@ -169,6 +177,8 @@ def _parse_mapping(value: Mapping[str, Any]) -> Gpu:
     if vendor and vendor not in _VENDORS:
         known = ", ".join(sorted(set(_VENDORS.values())))
         raise ValueError(f"{shown(vendor)} is no vendor of GPUs that is known here: {known}.")
+    if "slice" in said and "memory" in said:
+        raise ValueError("A slice has its memory in its name; leave out `memory`.")
     return Gpu(
         vendor=_VENDORS.get(vendor, ""),
         names=_parse_name_field(said.get("name")),
@@ -176,6 +186,7 @@ def _parse_mapping(value: Mapping[str, Any]) -> Gpu:
         memory=parse_memory_range(said["memory"]) if "memory" in said else None,
         total_memory=parse_memory_range(said["total_memory"]) if "total_memory" in said else None,
         compute_capability=_parse_capability(said.get("compute_capability")),
+        slice=_parse_slice(said.get("slice")),
     )
 
 
@@ -198,6 +209,15 @@ def _parse_capability(value: Any) -> tuple[int, int] | None:
     if match is None or isinstance(value, bool):
         raise ValueError(f"{shown(value)} is not a compute capability, such as `8.0`.")
     return int(match[1]), int(match[2] or 0)
+
+
+def _parse_slice(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if not _SLICE.fullmatch(text):
+        raise ValueError(f"{shown(value)} is not a slice of a GPU, such as `1g.10gb`.")
+    return text
 
 
 def _ask_unlikely_count(gpu: Gpu, text: str) -> None:

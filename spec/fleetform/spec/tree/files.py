@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.run_parts import FileEntry
+from fleetform.spec.kinds.files import FileEntry
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown

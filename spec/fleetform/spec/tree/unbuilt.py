@@ -42,6 +42,16 @@ def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Pro
         if model.model_fields_set.issuperset(value):
             yield whole
         return
+    told = list(_field_notes(value, kind, type_name))
+    yield from told
+    for problem in model.beyond():
+        # One value may be spelled as a part of its own, which has a row, and as a text.
+        if not any(one.path[: len(problem.path)] == problem.path for one in told):
+            yield problem
+
+
+def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterator[Problem]:
+    """What the rows of fields that are set say."""
     rows = fields.unbuilt(type_name)
     why = WHY.get(kind.name, {})
     for name in value:
@@ -54,7 +64,6 @@ def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Pro
                     )
                 else:
                     yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
-    yield from model.beyond()
 
 
 @functools.cache

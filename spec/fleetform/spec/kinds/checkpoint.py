@@ -1,0 +1,39 @@
+"""
+A signal ahead of the end, for programs that save their state.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from fleetform.spec.kinds.amounts import Duration
+from fleetform.spec.kinds.base import Model, refuse
+from fleetform.spec.names import nearest
+from fleetform.spec.quantities.ranges import shown
+
+# The signals a program may use to save its state. KILL and STOP cannot be caught.
+_SIGNALS = ("ALRM", "CONT", "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "XCPU")
+
+
+def _signal(value: str) -> str:
+    name = value.upper().removeprefix("SIG")
+    if name not in _SIGNALS:
+        close = nearest(name, _SIGNALS)
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is not a signal that a program can be told to save its state by.",
+            (f"Did you mean `{close}`? " if close else "") + f"There is {', '.join(_SIGNALS)}.",
+        )
+    return name
+
+
+class Checkpoint(Model):
+    """A warning before the end, to processes that catch the signal."""
+
+    signal: Annotated[str, AfterValidator(_signal)]
+    """The signal, with or without `SIG`. Example: `USR1`."""
+
+    lead: Duration
+    """How long before the end it is sent. Example: `5m`."""

@@ -1,0 +1,30 @@
+"""
+How many runs of a group, or elements of one document, run at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from fleetform.spec.kinds.base import Model, Name, Whole
+
+
+class Concurrency(Model):
+    """How many runs of a group, or elements of this document, run at a time."""
+
+    group: Name | None = None
+    """Runs that name the same group share the limit; this document alone if not said. Example: `gpu-tests`."""
+
+    limit: Annotated[Whole, Field(ge=1)]
+    """How many at a time. Example: `1`."""
+
+
+def _concurrency(value: Any) -> Any:
+    return {"limit": value} if isinstance(value, int | str) else value
+
+
+ConcurrencySpec = Annotated[
+    Concurrency, BeforeValidator(_concurrency, json_schema_input_type=int | Concurrency)
+]

@@ -1,0 +1,89 @@
+"""
+What a run waits for before it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
+from fleetform.spec.names import name_problem, split_element
+from fleetform.spec.quantities.ranges import unfit
+
+
+def _run_reference(value: str) -> str:
+    problem = name_problem(split_element(value)[0])
+    if problem is not None:
+        raise refuse("bad-name", problem)
+    return value
+
+
+class Dependency(Model):
+    """One run to wait for, or all elements of a sweep or an array."""
+
+    run: Annotated[str, AfterValidator(_run_reference)]
+    """Its name; of one element with its element. Example: `train`, `sweep[lr=0.1]`."""
+
+    when: Literal["succeeded", "failed", "finished", "started"] | None = None
+    """
+    The state waited for; `succeeded` if not said. `succeeded`: ended well. `failed`: ended
+    badly. `finished`: ended, one way or the other. `started`: runs, or has run.
+    Example: `finished`.
+    """
+
+    each: Flag | None = None
+    """Element for element: 3 waits for the other's 3 only. Example: `true`."""
+
+
+def _dependencies(value: Any) -> Any:
+    entries = one_or_many(value)
+    if not isinstance(entries, list | tuple):
+        raise refuse("wrong-type", str(unfit(value, "a run's name, or a list of names")))
+    return [{"run": entry} if isinstance(entry, str) else entry for entry in entries]
+
+
+class DependsOn(Model):
+    """What a run waits for."""
+
+    when: Literal["any", "all"] | None = None
+    """
+    How many of `runs` are needed; all if not said. `any`: one is enough. `all`: each of them.
+    Example: `any`.
+    """
+
+    runs: Annotated[
+        tuple[Dependency, ...],
+        Field(min_length=1),
+        BeforeValidator(
+            _dependencies, json_schema_input_type=str | Dependency | list[str | Dependency]
+        ),
+    ]
+    """The runs waited for. Example: `[train, {run: evaluate, when: finished}]`."""
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical: dict[str, Any] = {} if self.when is None else {"all": self.when == "all"}
+        runs = [dependency.to_canonical() for dependency in self.runs]
+        # A set: what is waited for does not depend on the order it is written in.
+        canonical["runs"] = sorted(
+            runs, key=lambda run: (run["run"], run.get("when", ""), run.get("each", False))
+        )
+        return canonical
+
+
+def _depends_on(value: Any) -> Any:
+    if isinstance(value, DependsOn) or value is None:
+        return value
+    is_whole = isinstance(value, Mapping) and "run" not in value
+    return value if is_whole else {"runs": value}
+
+
+DependsOnSpec = Annotated[
+    DependsOn | None,
+    BeforeValidator(
+        _depends_on,
+        json_schema_input_type=str | Dependency | DependsOn | list[str | Dependency],
+    ),
+]

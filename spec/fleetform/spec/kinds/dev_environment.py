@@ -1,0 +1,79 @@
+"""
+A dev environment: a place to work in, with an editor, until somebody stops it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.offers import Offable, Text
+from fleetform.spec.kinds.ports import Ports
+from fleetform.spec.kinds.run import Run
+from fleetform.spec.quantities.ranges import shown
+
+
+class DevEnvironment(Run):
+    """
+    A place to work in.
+
+    Example:
+        type: dev-environment
+        name: vscode
+        ide: vscode
+        resources:
+          gpu: 24GB..
+    """
+
+    type: Literal["dev-environment"]
+    """The kind of the document: `dev-environment`."""
+
+    ide: Literal["vscode", "cursor", "windsurf", "zed"] | None = None
+    """The editor that is made ready for it; none, SSH alone, if not said. Example: `vscode`."""
+
+    version: Text | None = None
+    """The editor's version; for `windsurf` with its commit. Example: `1.99.0`."""
+
+    init: Commands | None = None
+    """Shell commands that run when it starts. Example: `[pip install -e .]`."""
+
+    inactivity_duration: Offable | None = None
+    """
+    How long nobody may be connected before it is stopped; `off`: for ever. Example: `2h`, `off`.
+    """
+
+    ports: Ports | None = None
+    """Ports that programs in it listen on. Example: `[8888, "8080:80"]`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.version is not None and self.ide is None:
+            yield Problem(
+                "contradiction",
+                ("version",),
+                "`version` is that of an editor, and `ide` names none.",
+                "Add `ide: vscode`, or remove `version`.",
+                at_key=True,
+            )
+        if (
+            self.ide == "windsurf"
+            and self.version is not None
+            and not re.fullmatch(r".+@[a-f0-9]+", self.version)
+        ):
+            yield Problem(
+                "bad-value",
+                ("version",),
+                f"{shown(self.version)} is not a version of Windsurf, which has its commit behind an `@`.",
+                "Write for example `1.106.0@8951cd3ad688`.",
+            )
+        if self.dstack and self.inactivity_duration is not None:
+            yield Problem(
+                "contradiction",
+                ("inactivity_duration",),
+                "`dstack` keeps a connection open, so that nobody would ever count as gone.",
+                "Remove one of the two.",
+                at_key=True,
+            )

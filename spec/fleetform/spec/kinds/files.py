@@ -1,0 +1,77 @@
+"""
+Files: what lies beside the document and is there when a job starts.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import Model, not_carried_out, one_or_many, refuse
+from fleetform.spec.quantities.ranges import shown
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+def split_paths(value: str) -> tuple[str, str | None]:
+    """`LOCAL:THERE` at its colon; None: there is none. That of a Windows drive is none."""
+    start = 2 if _DRIVE.match(value) else 0
+    local_path, colon, path = value[start:].partition(":")
+    return value[:start] + local_path, path if colon else None
+
+
+class FileEntry(Model):
+    """A file or directory beside the document, and where a job finds it."""
+
+    local_path: Annotated[str, Field(min_length=1, max_length=4000)]
+    """In the tree, relative to the document's folder. Example: `./train.py`."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4000)] | None = None
+    """In the job's working directory; the same as `local_path` if not said. Example: `code`."""
+
+    @property
+    def destination(self) -> str:
+        return posixpath.normpath(self.path if self.path is not None else self.local_path)
+
+
+def _file(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    local_path, path = split_paths(value)
+    return {"local_path": local_path} if path is None else {"local_path": local_path, "path": path}
+
+
+def _check_file(value: FileEntry) -> FileEntry:
+    path = value.destination
+    is_drive = _DRIVE.match(path) is not None
+    if is_drive or path.split("/")[0] == ".." or (value.path is None and path[0] in "/~"):
+        name = posixpath.basename(path.replace("\\", "/")) or "NAME"
+        raise refuse(
+            "bad-path",
+            f"{shown(path)} is not inside the job's working directory.",
+            f"Say where it lies there: `{value.local_path}:{name}`.",
+        )
+    return value
+
+
+def files_beyond(entries: Sequence[FileEntry]) -> Iterator[Problem]:
+    """Places that nothing puts files to yet."""
+    for number, entry in enumerate(entries):
+        if entry.destination.startswith(("/", "~")):
+            yield not_carried_out(
+                ("files", number),
+                f"{shown(entry.destination)} is outside of the job's working directory, which is"
+                " where files are put.",
+                "Put it into a directory there, and name that one in the commands.",
+            )
+
+
+Files = Annotated[
+    tuple[Annotated[FileEntry, BeforeValidator(_file), AfterValidator(_check_file)], ...],
+    BeforeValidator(one_or_many, json_schema_input_type=str | FileEntry | list[str | FileEntry]),
+]

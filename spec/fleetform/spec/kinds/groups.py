@@ -1,0 +1,269 @@
+"""
+Groups: nodes of one task, or replicas of one service, that are not alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import Flag, Model, Whole, one_or_many, refuse
+from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.container import Image, Python, source_problems
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.ports import Ports
+from fleetform.spec.kinds.rates import Scaling
+from fleetform.spec.kinds.resources import Resources
+from fleetform.spec.quantities import Range, parse_int_range
+from fleetform.spec.quantities.ranges import shown
+
+GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+def group_name(value: str) -> str:
+    """A group's name; digits may stand in front, since positions are names as well."""
+    if not GROUP_NAME.fullmatch(value):
+        raise refuse(
+            "bad-name",
+            f"{shown(value)} cannot be a group's name.",
+            "Use 1 to 40 lower-case letters, digits and dashes, with no dash in front.",
+        )
+    return value
+
+
+GroupName = Annotated[str, AfterValidator(group_name)]
+
+
+class NodeGroup(Model):
+    """Nodes of a task that are alike."""
+
+    name: GroupName | None = None
+    """The group's name; its position, from 0, if not said. Example: `workers`."""
+
+    nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
+    """How many; one if not said. Example: `4`."""
+
+    resources: Resources | None = None
+    """What each of them needs of its host. Example: `{gpu: A100:80GB:8}`."""
+
+    commands: Commands | None = None
+    """What each of them runs. Example: `[python worker.py]`."""
+
+    ports: Ports | None = None
+    """Ports that its programs listen on. Example: `[8000]`."""
+
+
+NodeGroups = Annotated[
+    tuple[NodeGroup, ...],
+    Field(min_length=1),
+    BeforeValidator(one_or_many, json_schema_input_type=NodeGroup | list[NodeGroup]),
+]
+
+
+def _replicas(value: Any) -> Range:
+    count = parse_int_range(value)
+    if count.max is None:
+        raise ValueError(
+            "How many replicas there may be at most is missing; write for example"
+            f" `{count.min}..{(count.min or 0) + 4}`."
+        )
+    return Range(count.min or 0, count.max)
+
+
+_WHOLE = {"type": "integer", "minimum": 0}
+Replicas = Annotated[
+    Range,
+    PlainValidator(_replicas),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _WHOLE,
+                {
+                    "type": "string",
+                    "pattern": r"^\s*[0-9]*\s*(\.\.\s*[0-9]+)?\s*$",
+                    "examples": ["2", "0..4"],
+                },
+                {
+                    "type": "object",
+                    "properties": {"min": _WHOLE, "max": _WHOLE},
+                    "required": ["max"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+class Router(Model):
+    """A program that divides requests among the other groups."""
+
+    type: Literal["smg", "dynamo"] | None = None
+    """
+    Which one. `smg`: the Shepherd Model Gateway. `dynamo`: the frontend of NVIDIA Dynamo.
+    Example: `smg`.
+    """
+
+
+def _router(value: Any) -> Any:
+    # What dstack before 0.22.4 called it.
+    if isinstance(value, Mapping) and value.get("type") == "sglang":
+        return {**value, "type": "smg"}
+    return value
+
+
+class ReplicaGroup(Model):
+    """Replicas of a service that are alike."""
+
+    name: GroupName | None = None
+    """The group's name; its position, from 0, if not said. Example: `prefill`."""
+
+    replicas: Replicas
+    """How many, or from how many to how many with `scaling`. Example: `2`, `0..4`."""
+
+    scaling: Scaling | None = None
+    """When their number changes. Example: `{metric: rps, target: 10}`."""
+
+    resources: Resources | None = None
+    """What each of them needs of its host. Example: `{gpu: H100:80GB:8}`."""
+
+    spot_policy: Literal["spot", "on-demand", "auto"] | None = None
+    """
+    Whether their hosts may be taken back by the cloud. `spot`: only such hosts, which cost less.
+    `on-demand`: none of them. `auto`: either, the cheaper first. Example: `auto`.
+    """
+
+    reservation: Text | None = None
+    """Capacity reserved with the cloud, by its id there. Example: `cr-0f1e2d3c4b5a69788`."""
+
+    commands: Commands | None = None
+    """What each of them runs. Example: `[python serve.py]`."""
+
+    image: Image | None = None
+    """Their container's image. Example: `vllm/vllm-openai:v0.9.0`."""
+
+    python: Python | None = None
+    """The version of Python in the base image. Example: `"3.12"`."""
+
+    nvcc: Flag | None = None
+    """Whether the base image has NVIDIA's compiler. Example: `true`."""
+
+    docker: Flag | None = None
+    """Whether they start containers themselves. Example: `true`."""
+
+    privileged: Flag | None = None
+    """Whether they have all rights on their host. Example: `true`."""
+
+    router: Annotated[Router, BeforeValidator(_router)] | None = None
+    """Makes this the group that divides requests among the others. Example: `{type: smg}`."""
+
+
+ReplicaGroups = Annotated[
+    tuple[ReplicaGroup, ...],
+    Field(min_length=1),
+    BeforeValidator(one_or_many, json_schema_input_type=ReplicaGroup | list[ReplicaGroup]),
+]
+
+
+class _Named(Protocol):
+    """What the two sorts of groups have in common."""
+
+    @property
+    def name(self) -> str | None: ...
+
+
+def group_title(number: int, group: _Named) -> str:
+    """What the group is called."""
+    return group.name if group.name is not None else str(number)
+
+
+def name_problems(groups: Sequence[_Named]) -> Iterator[Problem]:
+    """Two groups of one name."""
+    seen: set[str] = set()
+    for number, group in enumerate(groups):
+        name = group_title(number, group)
+        if name in seen:
+            yield Problem(
+                "said-twice",
+                ("groups", number),
+                f"Two groups are called `{name}`.",
+                "Rename one of them.",
+            )
+        seen.add(name)
+
+
+def only_in_groups(
+    is_set: Callable[[str], bool], names: Sequence[str], reason: str
+) -> Iterator[Problem]:
+    """Fields that belong into the groups where there are some."""
+    for name in names:
+        if is_set("groups") and is_set(name):
+            yield Problem(
+                "contradiction",
+                (name,),
+                f"With `groups`, {reason} `{name}`.",
+                "Move it into the groups.",
+                at_key=True,
+            )
+
+
+def scaling_problems(
+    replicas: Range | None, scaling: Scaling | None, above: tuple[str | int, ...] = ()
+) -> Iterator[Problem]:
+    """A number that may change needs a rule, and one that may not has none."""
+    is_range = replicas is not None and replicas.min != replicas.max
+    if is_range and scaling is None:
+        yield Problem(
+            "missing-field",
+            (*above, "replicas"),
+            "`replicas` is a range, and nothing says when their number changes.",
+            "Add `scaling: {metric: rps, target: 10}`, or write one number.",
+        )
+    if scaling is not None and not is_range:
+        yield Problem(
+            "contradiction",
+            (*above, "scaling"),
+            "`scaling` changes the number of replicas, and `replicas` is one number.",
+            "Write a range, such as `replicas: 1..4`, or remove `scaling`.",
+            at_key=True,
+        )
+
+
+def router_problems(groups: Sequence[ReplicaGroup]) -> Iterator[Problem]:
+    """More routers than one."""
+    routers = [number for number, group in enumerate(groups) if group.router is not None]
+    for number in routers[1:]:
+        yield Problem(
+            "said-twice",
+            ("groups", number, "router"),
+            "Another group has a router already; requests come in at one place.",
+            "Keep one of them.",
+            at_key=True,
+        )
+    for number in routers:
+        if groups[number].replicas != Range(1, 1):
+            yield Problem(
+                "contradiction",
+                ("groups", number, "replicas"),
+                "A group with a router has one replica.",
+                "Write `replicas: 1`.",
+            )
+
+
+def group_sources(groups: Sequence[ReplicaGroup]) -> Iterator[Problem]:
+    """Two sources of one group's container."""
+    for number, group in enumerate(groups):
+        said = {name for name in group.model_fields_set if getattr(group, name)}
+        yield from source_problems(said.__contains__, ("groups", number))
+        if group.docker and group.privileged is False:
+            yield Problem(
+                "contradiction",
+                ("groups", number, "privileged"),
+                "Whoever starts containers has all rights on the host, and `privileged` is `false`.",
+                "Remove one of the two.",
+                at_key=True,
+            )

@@ -1,0 +1,166 @@
+"""
+Mounts: what of the world outside a job sees, and where.
+
+A volume is named, a directory of the host is a path. Several names are volumes any of which will
+do, one for each region; a name may hold an expression that is filled in for each node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.interpolate import MARK
+from fleetform.spec.kinds.base import Flag, Model, not_carried_out, one_or_many, refuse
+from fleetform.spec.kinds.volume import Directory
+from fleetform.spec.names import name_problem
+from fleetform.spec.quantities.ranges import shown
+
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+
+
+def _volume_name(value: str) -> str:
+    # What an expression comes to is not known here; around it the rules of names hold.
+    problem = name_problem(_EXPRESSION.sub("0", value) if MARK in value else value)
+    if problem is not None:
+        raise refuse("bad-name", problem)
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/"):
+        raise refuse(
+            "bad-path",
+            f"{shown(value)} does not begin with `/`; where it starts from, nobody could say.",
+            "Write the whole path, as it is on the host.",
+        )
+    return value
+
+
+VolumeName = Annotated[str, AfterValidator(_volume_name)]
+
+
+class Mount(Model):
+    """A volume or a directory of the host, and where a job sees it."""
+
+    name: (
+        Annotated[
+            tuple[VolumeName, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        ]
+        | None
+    ) = None
+    """
+    The volume; of several the one that lies where the run is placed.
+    Example: `checkpoints`, `[data-eu, data-us]`, `"scratch-${{ dstack.node_rank }}"`.
+    """
+
+    instance_path: Annotated[Directory, AfterValidator(_absolute)] | None = None
+    """A directory of the host, in place of a volume. Example: `/mnt/nvme`."""
+
+    path: Directory
+    """
+    Where the job sees it: absolute, or relative for a link in its working directory.
+    Example: `/checkpoints`, `data`.
+    """
+
+    read_only: Flag | None = None
+    """Whether the job may only read it. Example: `true`."""
+
+    instance: Flag | None = None
+    """
+    Whether `name` is a directory that each host has of its own and keeps from run to run, and no
+    volume. Example: `true`.
+    """
+
+    optional: Flag | None = None
+    """Whether the run goes without where hosts have no such directory. Example: `true`."""
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether it is a directory of the host, and refers to no volume."""
+        return self.instance_path is not None or bool(self.instance)
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        if self.name is not None and len(self.name) == 1:
+            canonical["name"] = self.name[0]
+        return canonical
+
+
+def _mount(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    source, colon, path = value.partition(":")
+    if not colon or not path:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} does not say where the volume is mounted.",
+            f"Write `{source or 'NAME'}:/path`.",
+        )
+    is_path = "/" in source and MARK not in source
+    return {"instance_path" if is_path else "name": source, "path": path}
+
+
+def _check_mount(value: Mount) -> Mount:
+    if (value.name is None) == (value.instance_path is None):
+        raise refuse(
+            "contradiction" if value.name is not None else "missing-field",
+            "A mount has `name` or `instance_path`, and not both."
+            if value.name is not None
+            else "The mount says neither which volume nor which directory of the host.",
+            "Add `name:` for a volume, or `instance_path:` for a directory of the host."
+            if value.name is None
+            else "Remove one of the two.",
+        )
+    if value.instance is not None and value.name is None:
+        raise refuse("contradiction", "`instance` goes with `name`.", "Remove it.")
+    if value.optional is not None and not value.is_of_host:
+        raise refuse(
+            "contradiction",
+            "Only a directory of the host may be `optional`; a volume is there or the run waits.",
+            "Remove it.",
+        )
+    return value
+
+
+def mount_problems(mounts: Sequence[Mount]) -> Iterator[Problem]:
+    """Two mounts at one place."""
+    seen: set[str] = set()
+    for number, mount in enumerate(mounts):
+        if mount.path in seen:
+            yield Problem(
+                "said-twice",
+                ("volumes", number),
+                f"Two volumes are mounted at {shown(mount.path)}; a job could see only one.",
+                "Mount one of them elsewhere.",
+            )
+        seen.add(mount.path)
+
+
+def mounts_beyond(mounts: Sequence[Mount]) -> Iterator[Problem]:
+    """Mounts that nothing carries out yet."""
+    for number, mount in enumerate(mounts):
+        if mount.is_of_host:
+            yield not_carried_out(
+                ("volumes", number),
+                "Directories of the host are not mounted yet.",
+                "A volume with that directory as its `path:` can be, by its name.",
+            )
+        elif mount.name is not None and len(mount.name) > 1:
+            yield not_carried_out(
+                ("volumes", number),
+                "Nothing chooses among several volumes yet.",
+                "Name one of them.",
+            )
+
+
+Mounts = Annotated[
+    tuple[Annotated[Mount, BeforeValidator(_mount), AfterValidator(_check_mount)], ...],
+    BeforeValidator(one_or_many, json_schema_input_type=str | Mount | list[str | Mount]),
+]

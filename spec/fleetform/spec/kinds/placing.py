@@ -1,0 +1,119 @@
+"""
+Where a run may be placed: fleets, single hosts, and how its nodes lie to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fleetform.spec.kinds.base import Model, Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.names import name_problem
+from fleetform.spec.quantities.ranges import shown, unfit
+
+_PARTS = ("project", "name")
+
+
+def _reference(value: Any, what: str) -> str:
+    """`name`, `project/name` or a mapping of the two, as text."""
+    if isinstance(value, Mapping):
+        unknown = [key for key in value if key not in _PARTS]
+        if unknown or not isinstance(value.get("name"), str):
+            raise refuse(
+                "wrong-type",
+                f"A reference to a {what} has `name`, and `project` for that of another project.",
+                "Write for example `{project: vision, name: gpus}`, or `vision/gpus`.",
+            )
+        parts = [str(value[key]) for key in _PARTS if value.get(key) is not None]
+    elif isinstance(value, str):
+        parts = value.split("/")
+    else:
+        raise refuse("wrong-type", str(unfit(value, f"a {what}'s name")))
+    if len(parts) > len(_PARTS):
+        raise refuse(
+            "bad-name",
+            f"{shown(value)} has more than a project and a name.",
+            "Write `NAME`, or `PROJECT/NAME`.",
+        )
+    for part in parts:
+        problem = name_problem(part)
+        if problem is not None:
+            raise refuse("bad-name", problem)
+    return "/".join(parts)
+
+
+class FleetReference(Model):
+    """A fleet of another project."""
+
+    project: Text | None = None
+    """The project; the run's own if not said. Example: `vision`."""
+
+    name: Text
+    """The fleet. Example: `gpus`."""
+
+
+def _fleet(value: Any) -> str:
+    return _reference(value, "fleet")
+
+
+def gateway_reference(value: Any) -> Any:
+    """A gateway's name, or whether there is one at all."""
+    return value if isinstance(value, bool) else _reference(value, "gateway")
+
+
+FleetName = Annotated[str, BeforeValidator(_fleet, json_schema_input_type=str | FleetReference)]
+
+Fleets = Annotated[
+    tuple[FleetName, ...],
+    Field(min_length=1),
+    BeforeValidator(
+        one_or_many, json_schema_input_type=str | FleetReference | list[str | FleetReference]
+    ),
+    AfterValidator(each_once("fleet")),
+]
+
+
+class InstanceSelector(Model):
+    """One host that there is."""
+
+    name: Text | None = None
+    """The instance's name. Example: `gpus-0`."""
+
+    hostname: Text | None = None
+    """Its host's name or address. Example: `gpu-node01.example.com`."""
+
+    fleet: FleetName | None = None
+    """Its fleet, together with `instance`. Example: `gpus`."""
+
+    instance: Whole | None = None
+    """Its number in the fleet. Example: `0`."""
+
+
+def _selector(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) and value else value
+
+
+def _check_selector(value: InstanceSelector) -> InstanceSelector:
+    said = frozenset(value.model_fields_set)
+    if said not in {frozenset({"name"}), frozenset({"hostname"}), frozenset({"fleet", "instance"})}:
+        raise refuse(
+            "contradiction",
+            "A host is named by `name`, by `hostname`, or by `fleet` and `instance`.",
+            "Keep one of the three.",
+        )
+    return value
+
+
+Instances = Annotated[
+    tuple[
+        Annotated[InstanceSelector, BeforeValidator(_selector), AfterValidator(_check_selector)],
+        ...,
+    ],
+    Field(min_length=1),
+    BeforeValidator(
+        one_or_many, json_schema_input_type=str | InstanceSelector | list[str | InstanceSelector]
+    ),
+]

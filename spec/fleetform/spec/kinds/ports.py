@@ -1,0 +1,77 @@
+"""
+Ports: `8000`, `80:8000`, `*:8000`, `{container_port: 8000}`.
+
+The port that a program listens on, and the one on the machine of whoever is attached to the run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse
+from fleetform.spec.quantities.ranges import shown, unfit
+
+Port = Annotated[Whole, Field(ge=1, le=65_535)]
+
+_MAPPING = re.compile(r"(?:(\d{1,9}|\*):)?(\d{1,9})", re.ASCII)
+
+
+class PortMapping(Model):
+    """A port of a job, and where it is reached."""
+
+    local_port: Port | None = None
+    """On the machine of whoever is attached; any that is free if not said. Example: `8080`."""
+
+    container_port: Port
+    """What the program listens on. Example: `8000`."""
+
+
+def _port(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return value
+    match = _MAPPING.fullmatch(str(value).strip()) if not _is_huge(value) else None
+    if match is None:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is not a port.",
+            "Write for example `8000`, or `8080:8000` to reach it at another one.",
+        )
+    local_port, port = match[1] or match[2], match[2]
+    mapping = {"container_port": port}
+    return mapping if local_port == "*" else {"local_port": local_port, **mapping}
+
+
+def _is_huge(value: str | int) -> bool:
+    # Python writes no integers of more than 4300 digits.
+    return isinstance(value, int) and abs(value) > 10**9
+
+
+Ports = Annotated[
+    tuple[
+        Annotated[
+            PortMapping, BeforeValidator(_port, json_schema_input_type=int | str | PortMapping)
+        ],
+        ...,
+    ],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, int) else one_or_many(value),
+        json_schema_input_type=int | str | PortMapping | list[int | str | PortMapping],
+    ),
+]
+
+
+def _service_port(value: Any) -> Any:
+    """The port that a service listens on; dstack lets a second one stand in front of it."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise unfit(value, "a port, such as 8000")
+    text = f"{value}".strip() if not _is_huge(value) else ""
+    front, colon, port = text.rpartition(":")
+    if colon and not front.isdigit():
+        raise refuse("bad-value", f"{shown(value)} is not a port.", "Write for example `8000`.")
+    return port
+
+
+ServicePort = Annotated[Port, BeforeValidator(_service_port, json_schema_input_type=int | str)]

@@ -1,0 +1,108 @@
+"""
+Repositories that a run's commands find checked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator
+
+from fleetform.spec.kinds.base import Model, one_or_many, refuse
+from fleetform.spec.kinds.files import split_paths
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.quantities.ranges import shown
+
+
+def _checkout_path(value: str) -> str:
+    if value.startswith("~") and value != "~" and not value.startswith("~/"):
+        raise refuse(
+            "bad-path",
+            f"{shown(value)} is in somebody else's home directory.",
+            "Write `~/…` for the home directory of the run's own user.",
+        )
+    return value
+
+
+class Repo(Model):
+    """A Git repository, and where a job finds it."""
+
+    local_path: Text | None = None
+    """A checkout beside the document, relative to its folder. Example: `.`, `../project`."""
+
+    url: Text | None = None
+    """The repository's address, in place of a checkout. Example: `https://git.example.com/vision/models`."""
+
+    branch: Text | None = None
+    """The branch; that of the checkout, or the repository's default, if not said. Example: `main`."""
+
+    hash: Text | None = None
+    """The commit; the branch's last if not said. Example: `0f1e2d3c`."""
+
+    path: Annotated[Text, AfterValidator(_checkout_path)] | None = None
+    """Where it lies; the working directory if not said. Example: `code`, `~/code`."""
+
+    if_exists: Literal["error", "skip"] | None = None
+    """
+    What happens where something lies there already. `error`: the run ends. `skip`: it is left as
+    it is. Example: `skip`.
+    """
+
+
+def _repo(value: Any) -> Any:
+    """`.`, `.:code`, an address with or without `:code` behind it."""
+    if not isinstance(value, str):
+        return value
+    field = "url" if _is_address(value) else "local_path"
+    start = value.index(":") + 1 if field == "url" else 0
+    source, path = split_paths(value[start:])
+    if path is not None and ":" in path:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} has a colon too many.",
+            "Write what to check out, a colon, and where it lies: `.:code`.",
+        )
+    source = value[:start] + source
+    return {field: source} if path is None else {field: source, "path": path}
+
+
+def _is_address(value: str) -> bool:
+    """`https://…`, and `git@host:…` as Git writes it."""
+    before, colon, behind = value.partition(":")
+    return bool(colon) and ("@" in before or behind.startswith("//"))
+
+
+def _check_repo(value: Repo) -> Repo:
+    if value.local_path is not None and value.url is not None:
+        raise refuse(
+            "contradiction", "A repository has `local_path` or `url`, not both.", "Remove one."
+        )
+    if value.local_path is None and value.url is None:
+        raise refuse(
+            "missing-field",
+            "The entry does not say which repository.",
+            "Add `local_path: .` for the one that the document lies in, or `url:`.",
+        )
+    return value
+
+
+def _one_repo(value: tuple[Repo, ...]) -> tuple[Repo, ...]:
+    if len(value) > 1:
+        raise refuse(
+            "bad-value",
+            "A run has one repository.",
+            "Put the others into it as submodules, or list their files under `files:`.",
+        )
+    return value
+
+
+def _repos(value: Any) -> Any:
+    return one_or_many(value) if isinstance(value, str | Mapping) else value
+
+
+Repos = Annotated[
+    tuple[Annotated[Repo, BeforeValidator(_repo), AfterValidator(_check_repo)], ...],
+    BeforeValidator(_repos, json_schema_input_type=str | Repo | list[str | Repo]),
+    AfterValidator(_one_repo),
+]

@@ -1,0 +1,85 @@
+"""
+When a run is started again and again: cron expressions, in UTC.
+
+The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7.
+dstack hands the same five fields to a library that counts weekdays from Monday; names, `mon-fri`,
+mean the same to both, and numbers do not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
+from fleetform.spec.quantities.ranges import shown
+
+_FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
+_NAMED = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * sun",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+def _cron(value: str) -> str:
+    expression = " ".join(value.split())
+    parts = expression.split(" ")
+    if expression.lower() in _NAMED:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is a name that not every cron knows.",
+            f"Write `{_NAMED[expression.lower()]}`.",
+        )
+    if len(parts) != len(_FIELDS):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} has {len(parts) if expression else 'no'} fields; cron has five.",
+            f"Write {', '.join(_FIELDS)}: `30 2 * * mon-fri`.",
+        )
+    problem = _problem(expression)
+    if problem:
+        raise refuse(
+            "bad-value", f"{shown(value)}: {problem}.", "Write for example `30 2 * * mon-fri`."
+        )
+    return expression
+
+
+def _problem(expression: str) -> str:
+    """What keeps it from being an expression; empty if nothing does."""
+    # Few trees have schedules, and each start would pay for the import.
+    from cronsim import CronSim, CronSimError
+
+    try:
+        # Any moment will do: an expression that never comes is refused whatever the time.
+        CronSim(expression, dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
+    except CronSimError as exc:
+        field = str(exc).removeprefix("Bad ").replace("day-of-month", "day of the month")
+        return f"the {field.replace('day-of-week', 'weekday')} cannot be"
+    return ""
+
+
+class Schedule(Model):
+    """When a run starts anew."""
+
+    cron: Annotated[
+        tuple[Annotated[str, AfterValidator(_cron)], ...],
+        Field(min_length=1),
+        BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+    ]
+    """
+    Minute, hour, day of the month, month and weekday, in UTC; several are all meant. Weekdays are
+    names, or numbers from 0 for Sunday. Example: `30 2 * * mon-fri`, `["0 6 * * *", "0 18 * * *"]`.
+    """
+
+    catch_up: Flag | None = None
+    """
+    Whether the last start that was missed is made up for, as after a night without a controller.
+    Example: `true`.
+    """

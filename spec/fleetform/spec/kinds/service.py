@@ -1,0 +1,176 @@
+"""
+A service: replicas that answer requests for as long as it is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Tag
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import Flag
+from fleetform.spec.kinds.chat_model import ChatModelSpec
+from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.container import SOURCES
+from fleetform.spec.kinds.groups import (
+    ReplicaGroup,
+    ReplicaGroups,
+    Replicas,
+    group_sources,
+    name_problems,
+    only_in_groups,
+    router_problems,
+    scaling_problems,
+)
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.placing import gateway_reference
+from fleetform.spec.kinds.ports import ServicePort
+from fleetform.spec.kinds.probes import Probes, probe_problems
+from fleetform.spec.kinds.rates import RateLimits, Scaling, rate_limit_problems
+from fleetform.spec.kinds.run import Run
+from fleetform.spec.quantities import Range
+
+# Said for the whole service or for its groups.
+_ONCE = ("image", "docker", "privileged", "python", "nvcc", "spot_policy", "reservation")
+
+
+def _form(value: Any) -> str:
+    return "groups" if isinstance(value, list | tuple) else "count"
+
+
+class Service(Run):
+    """
+    Replicas that answer requests.
+
+    Example:
+        type: service
+        name: chat
+        image: vllm/vllm-openai:v0.9.0
+        commands:
+          - vllm serve Qwen/Qwen3-8B
+        port: 8000
+        resources:
+          gpu: 24GB..
+    """
+
+    type: Literal["service"]
+    """The kind of the document: `service`."""
+
+    commands: Commands | None = None
+    """Shell commands, one after another; the image's own if not said. Example: `[python serve.py]`."""
+
+    entrypoint: Text | None = None
+    """What the image starts first, in place of its own. Example: `/bin/bash`."""
+
+    port: ServicePort
+    """The port that its programs listen on. Example: `8000`."""
+
+    replicas: (
+        Annotated[
+            Annotated[Replicas, Tag("count")] | Annotated[ReplicaGroups, Tag("groups")],
+            Discriminator(_form),
+        ]
+        | None
+    ) = None
+    """
+    How many, or from how many to how many with `scaling`; one if not said. Example: `2`, `0..4`.
+    """
+
+    groups: ReplicaGroups | None = None
+    """
+    Replicas that are not alike, in place of `replicas`.
+    Example: `[{name: small, replicas: 1, commands: [python serve.py]}]`.
+    """
+
+    scaling: Scaling | None = None
+    """When the number of replicas changes. Example: `{metric: rps, target: 10}`."""
+
+    gateway: Annotated[bool | str, BeforeValidator(gateway_reference)] | None = None
+    """
+    The gateway in front of it; `true`: the default one; `false`: none. Example: `public`, `false`.
+    """
+
+    https: Flag | Literal["auto"] | None = None
+    """Whether the gateway speaks HTTPS; `auto`: as the gateway is made. Example: `true`, `auto`."""
+
+    auth: Flag | None = None
+    """Whether only members of the project may ask it. Example: `false`."""
+
+    strip_prefix: Flag | None = None
+    """Without a gateway: whether it sees paths without what leads to it. Example: `false`."""
+
+    model: ChatModelSpec | None = None
+    """
+    The language model that it serves. Example: `meta-llama/Llama-3.1-8B-Instruct`,
+    `{name: qwen, format: openai, prefix: /v1}`.
+    """
+
+    rate_limits: RateLimits | None = None
+    """How many requests are let through. Example: `[{prefix: /api/, rps: 10, burst: 20}]`."""
+
+    probes: Probes | None = None
+    """Requests that tell whether a replica works. Example: `[{type: http, url: /health}]`."""
+
+    @property
+    def replica_groups(self) -> tuple[ReplicaGroup, ...]:
+        """The groups, also where they stand in `replicas`, as dstack had them before 0.21."""
+        if self.groups is not None:
+            return self.groups
+        return self.replicas if isinstance(self.replicas, tuple) else ()
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        if isinstance(self.replicas, tuple) and self.groups is None:
+            canonical["groups"] = canonical.pop("replicas")
+        return canonical
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if not self.replica_groups:
+            yield from self._needs_commands()
+        count = self.replicas if isinstance(self.replicas, Range) else None
+        if not self.replica_groups:
+            yield from scaling_problems(count, self.scaling)
+        yield from only_in_groups(
+            self.is_set, ("replicas", "scaling", "commands"), "each group has its own"
+        )
+        yield from self._group_problems()
+        yield from rate_limit_problems(self.rate_limits or ())
+        yield from probe_problems(self.probes or ())
+
+    def _group_problems(self) -> Iterator[Problem]:
+        groups = self.replica_groups
+        yield from name_problems(groups)
+        yield from group_sources(groups)
+        yield from router_problems(groups)
+        for number, group in enumerate(groups):
+            yield from scaling_problems(group.replicas, group.scaling, ("groups", number))
+            if not group.commands and group.image is None and self.image is None:
+                yield Problem(
+                    "missing-field",
+                    ("groups", number),
+                    "The group has neither `commands` nor an `image` to run.",
+                    "Add `commands:` with a list of shell commands.",
+                )
+            yield from self._said_twice(number, group)
+
+    def _said_twice(self, number: int, group: ReplicaGroup) -> Iterator[Problem]:
+        for name in _ONCE:
+            others = [name, *_excluded_by(name)]
+            for other in others:
+                if self.is_set(name) and getattr(group, other, None) is not None:
+                    yield Problem(
+                        "contradiction",
+                        ("groups", number, other),
+                        f"The service says `{name}` for all of its groups.",
+                        "Say it once: for the service, or in each group.",
+                        at_key=True,
+                    )
+
+
+def _excluded_by(name: str) -> list[str]:
+    """Sources of a container that do not go with `name`."""
+    behind = [one for one, others in SOURCES.items() if name in others]
+    return sorted({*SOURCES.get(name, ()), *behind})

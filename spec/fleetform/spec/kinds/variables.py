@@ -1,0 +1,84 @@
+"""
+Environment variables: `[LR=0.1, HF_TOKEN]`, `{LR: 0.1}`.
+
+A name without a value, in a list, stands for the value that whoever submits the run has. It is
+None here, and nothing takes it over yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from fleetform.spec.kinds.base import refuse, text_of
+from fleetform.spec.quantities.ranges import shown, unfit
+
+Values: TypeAlias = dict[str, str | None]
+
+
+def environment_variables(value: Any) -> Values:
+    """`[K=V]` and `{K: V}`, as a mapping of text to text."""
+    if isinstance(value, Mapping):
+        pairs: list[tuple[str, str | None]] = [
+            (str(key), _value(str(key), item)) for key, item in value.items()
+        ]
+    elif isinstance(value, list | tuple):
+        pairs = [_assignment(item) for item in value]
+    else:
+        raise refuse("wrong-type", str(unfit(value, "a list, `- LR=0.1`, or a mapping")))
+    variables: Values = {}
+    for name, text in pairs:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+            raise refuse(
+                "bad-variable",
+                f"{shown(name)} cannot be the name of an environment variable.",
+                "Use letters, digits and `_`, with no digit in front.",
+            )
+        if name in variables:
+            raise refuse("said-twice", f"The variable `{name}` is set twice.")
+        if text is not None and "\0" in text:
+            raise refuse("bad-variable", f"The variable `{name}` contains a null character.")
+        variables[name] = text
+    return variables
+
+
+def _value(name: str, item: Any) -> str:
+    if item is None:
+        raise refuse(
+            "wrong-type",
+            f"The variable `{name}` has no value.",
+            f'Write `{name}: ""` for an empty one. In a list, `- {name}` takes it over from'
+            " whoever applies.",
+        )
+    return text_of(item, f"The variable `{name}`")
+
+
+def _assignment(item: Any) -> tuple[str, str | None]:
+    if not isinstance(item, str):
+        raise refuse("wrong-type", str(unfit(item, "an assignment, such as `LR=0.1`")))
+    name, equals, text = item.partition("=")
+    return (name, text) if equals else (name.strip(), None)
+
+
+Variables = Annotated[
+    Values,
+    PlainValidator(environment_variables),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "items": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*(=|$)"},
+                },
+                {
+                    "type": "object",
+                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+                    "additionalProperties": {"type": ["string", "number"]},
+                },
+            ]
+        }
+    ),
+]
