@@ -4,8 +4,11 @@ The schema files as values: one kind, and any document, in which `type` says whi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fleetform.spec.schema import docstrings, models, snippets
 from fleetform.spec.schema.annotate import Definitions, Schema, annotated
+from fleetform.spec.tree.implied import IMPLIED_TYPES
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,12 +33,12 @@ def any_schema() -> Schema:
     # Whole documents are for a file that has no type yet.
     offered = [one for kind in kinds for one in snippets.document_snippets(kind)]
     rules.append({"if": {"required": ["type"]}, "else": {"defaultSnippets": offered}})
+    rules.append(_type_rule(kinds))
     summaries = [docstrings.summary(models.MODELS[kind]) for kind in kinds]
     whole: Schema = {
         "title": "fleetform",
         "description": "A document of a fleetform environment.",
         "type": "object",
-        "required": ["type"],
         "properties": {
             "type": {
                 "description": "The kind of the document.",
@@ -50,6 +53,23 @@ def any_schema() -> Schema:
         "allOf": rules,
     }
     return _file(whole, definitions)
+
+
+def _type_rule(kinds: Mapping[str, Schema]) -> Schema:
+    """A document has a type, except where the only field of a file implies it for what it lists."""
+    listed: Schema = {}
+    for name, kind in IMPLIED_TYPES.items():
+        if kind in kinds:
+            entry = {key: value for key, value in kinds[kind].items() if key != "defaultSnippets"}
+            needed = [one for one in entry.get("required", ()) if one != "type"]
+            listed[name] = {"type": "array", "items": {**entry, "required": needed}}
+    if not listed:
+        return {"required": ["type"]}
+    return {
+        "if": {"anyOf": [{"required": [name]} for name in listed]},
+        "then": {"properties": listed, "additionalProperties": False},
+        "else": {"required": ["type"]},
+    }
 
 
 def _file(schema: Schema, definitions: Definitions) -> Schema:

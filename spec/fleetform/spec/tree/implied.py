@@ -7,11 +7,12 @@ that the list implies, and keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-_TYPES = {"projects": "project", "profiles": "profile"}
+IMPLIED_TYPES: Mapping[str, str] = {"projects": "project", "profiles": "profile"}
+"""By the only field of such a file: the type of what it lists."""
 
 
 def implied(node: Node) -> Iterator[Node]:
@@ -20,11 +21,11 @@ def implied(node: Node) -> Iterator[Node]:
         yield node
         return
     key, listed = node.entries[0]
-    if key.raw not in _TYPES or not isinstance(listed, SequenceNode):
+    if key.raw not in IMPLIED_TYPES or not isinstance(listed, SequenceNode):
         yield node
         return
     for item in listed.items:
-        yield _typed(item, _TYPES[key.raw], key)
+        yield _typed(item, IMPLIED_TYPES[key.raw], key)
 
 
 def _typed(item: Node, type_name: str, key: ScalarNode) -> Node:

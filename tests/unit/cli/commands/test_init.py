@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -50,6 +51,72 @@ def test_nothing_is_overwritten(typed, tmp_path):
     before = (tmp_path / "environment.yaml").read_text(encoding="utf-8")
     typed("init", "--name", "lab", str(tmp_path))
     assert (tmp_path / "environment.yaml").read_text(encoding="utf-8") == before
+
+
+def test_settings_are_written_for_the_editor_that_is_used(typed, tmp_path):
+    """Visual Studio Code where nobody has left a trace, and whoever has left one."""
+    settings = {".vscode/settings.json", ".vscode/extensions.json", ".idea/jsonSchemas.xml"}
+
+    def written(*arguments, folder=None):
+        root = tmp_path / f"lab-{len(list(tmp_path.iterdir()))}"
+        if folder is not None:
+            (root / folder).mkdir(parents=True)
+        assert typed("init", str(root), *arguments)[0] == 0
+        return {name for name in settings if (root / name).exists()}
+
+    vscode = {".vscode/settings.json", ".vscode/extensions.json"}
+    assert written() == vscode
+    assert written(folder=".idea") == {".idea/jsonSchemas.xml"}
+    assert written("--editor", "none") == set()
+    assert written("--editor", "jetbrains", folder=".vscode") == {".idea/jsonSchemas.xml"}
+    assert written("--editor", "vscode", "--editor", "jetbrains") == settings
+
+
+def test_jetbrains_is_told_where_the_schema_is(typed, tmp_path):
+    """The mapping leads to the schema by a path in the project, and names its draft."""
+    root = tmp_path / "lab"
+    typed("init", str(root), "--editor", "jetbrains")
+    project = ET.parse(root / ".idea" / "jsonSchemas.xml").getroot()
+    (info,) = project.iter("SchemaInfo")
+    options = {one.get("name"): one.get("value") for one in info.findall("option")}
+    schema = json.loads((root / options["relativePathToSchema"]).read_text(encoding="utf-8"))
+    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert options["schemaVersion"] == "JSON Schema version 7"
+    paths = {one.get("value") for one in info.iter("option") if one.get("name") == "path"}
+    assert {"environment.yaml", "fleets", "tasks"} <= paths
+
+
+@pytest.mark.parametrize("editor", ["vscode", "jetbrains"])
+def test_settings_of_somebody_else_are_left_alone_and_told_about(typed, tmp_path, editor):
+    """Files that say something else stay as they are, and what to add to them is said."""
+    for name in (".vscode/settings.json", ".vscode/extensions.json", ".idea/jsonSchemas.xml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("// mine", encoding="utf-8")
+    _code, out, _err = typed("init", "--name", "lab", str(tmp_path), "--editor", editor)
+    assert "help: for completion" in out
+    assert (tmp_path / ".vscode" / "settings.json").read_text(encoding="utf-8") == "// mine"
+
+
+def test_settings_of_an_earlier_init_are_not_complained_about(typed, tmp_path):
+    """What already leads to the schema needs nothing added."""
+    root = str(tmp_path / "lab")
+    both = ("--editor", "vscode", "--editor", "jetbrains")
+    typed("init", root, *both)
+    _code, out, _err = typed("init", root, *both)
+    assert "help:" not in out
+
+
+def test_an_environment_has_one_schema(typed, tmp_path):
+    """Only the file that editors read, and `fleetform schema` keeps it current from there."""
+    root = tmp_path / "lab"
+    typed("init", str(root))
+    folder = root / ".fleetform" / "schemas"
+    assert [path.name for path in folder.iterdir()] == ["fleetform.json"]
+    assert typed("schema", "--check", "--into", str(folder))[0] == 0
+    (folder / "fleetform.json").write_text("{}", encoding="utf-8")
+    assert typed("schema", "--check", "--into", str(folder))[0] == 1
+    assert typed("schema", "--write", "--into", str(folder))[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["fleetform.json"]
 
 
 @pytest.mark.parametrize("name", ["X", "-", "1st", "a" * 50, "with space"])

@@ -20,6 +20,11 @@ def test_the_schema_can_be_printed(typed):
     assert json.loads(typed("schema")[1])["$schema"].startswith("http")
 
 
+def test_the_draft_that_editors_read_can_be_printed(typed):
+    """The same in draft-07."""
+    assert json.loads(typed("schema", "--draft", "07")[1])["$schema"].endswith("draft-07/schema#")
+
+
 def test_writing_and_checking_exclude_each_other(typed):
     """A check that writes would always pass."""
     assert typed("schema", "--write", "--check")[0] == 1
