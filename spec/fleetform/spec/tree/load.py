@@ -39,6 +39,7 @@ from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.digests import Digests
 from fleetform.spec.tree.files import Cache, Files
 from fleetform.spec.tree.implied import implied
+from fleetform.spec.tree.inside import is_file, is_folder
 from fleetform.spec.tree.place import address_of, place
 from fleetform.spec.tree.types import any_kind, declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.unbuilt import notes
@@ -98,7 +99,7 @@ class Loader:
         self._files_count = 0
 
     def load(self) -> Loaded:
-        if not self._root.is_dir():
+        if not is_folder(self._root):
             return self._without_root()
         commit = Commit(self._root)
         environment = self._read_environment()
@@ -134,7 +135,7 @@ class Loader:
 
     def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
         """Read `environment.yaml` alone."""
-        if not self._root.is_dir():
+        if not is_folder(self._root):
             return None, self._without_root().findings
         return self._read_environment(), self._sorted_findings()
 
@@ -150,7 +151,7 @@ class Loader:
     # The environment's own document
 
     def _read_environment(self) -> Environment | None:
-        if FILE_NAME not in self._buffers and not (self._root / FILE_NAME).is_file():
+        if FILE_NAME not in self._buffers and not is_file(self._root / FILE_NAME):
             self._tell(
                 finding(
                     "missing-environment",

@@ -8,6 +8,7 @@ never an absence, because an absent document means that its resources are to be 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -17,9 +18,16 @@ from pathlib import Path
 from fleetform.spec.documents import DEFAULT, Limits
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.tree.inside import LeadsOutError, open_below
 
 # Ten times the largest tree anybody has shown; a home folder given by mistake ends here.
 FILES_MAX = 100_000
+# As long as a hundred thousand documents of the usual size; nodes take some thirty times that.
+BYTES_MAX = 64 * 2**20
+# What is no document is looked at too, by its name. Folders of data have millions.
+ENTRIES_MAX = 1_000_000
+# Nobody's folders stand so deep in each other, and a path has an end (PATH_MAX is 4096).
+DEPTH_MAX = 64
 _SUFFIXES = (".yaml", ".yml")
 # dstack's own names; other dot files are configuration of tools.
 _DOT_FILES = (".dstack.yml", ".dstack.yaml")
@@ -37,25 +45,51 @@ class Walk:
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    _entries: int = 0
+    _bytes: int = 0
+
+    @property
+    def excess(self) -> str:
+        """What there is too much of to go on; empty while there is not."""
+        if len(self.files) > FILES_MAX:
+            return f"There are more than {FILES_MAX} YAML files below this folder."
+        if self._bytes > BYTES_MAX:
+            return f"The YAML files below this folder have more than {BYTES_MAX} bytes."
+        if self._entries > ENTRIES_MAX:
+            return f"There are more than {ENTRIES_MAX} files and folders below this folder."
+        return ""
+
+    def add(self, entry: os.DirEntry[str], path: str) -> None:
+        """Take a file up; what is longer than a file may be is not read as a whole."""
+        self.files.append(path)
+        self._bytes += min(entry.stat().st_size, DEFAULT.bytes_max)
+
+    def count(self) -> None:
+        """Count something that is there, whatever it is."""
+        self._entries += 1
 
 
-def walk(root: Path) -> Walk:
-    """Find the documents' files below `root`, which is an existing folder."""
+def walk(root: Path, *, prefix: str = "") -> Walk:
+    """
+    Find the documents' files below `root`, which is an existing folder.
+
+    Paths begin with `prefix`: that of a base, as seen from the environment's folder.
+    """
     found = Walk()
     real_root = os.path.realpath(root)
-    _walk_folder(real_root, "", real_root, found)
+    _walk_folder(real_root, f"{prefix}/" if prefix else "", real_root, found)
     found.files.sort()
-    if len(found.files) > FILES_MAX:
-        del found.files[FILES_MAX:]
+    if found.excess:
         found.unread.append(".")
         found.findings.append(
             finding(
                 "tree-too-large",
                 ".",
-                f"There are more than {FILES_MAX} YAML files below this folder.",
+                f"{found.excess} None of them is read.",
                 "Give the folder of one environment.",
             )
         )
+        found.files.clear()
     return found
 
 
@@ -67,19 +101,39 @@ def _walk_folder(folder: str, prefix: str, real_root: str, found: Walk) -> None:
         _cannot_read(prefix or ".", exc, found)
         return
     for entry in entries:
-        path = prefix + entry.name
-        if len(found.files) > FILES_MAX:
+        found.count()
+        if found.excess:
             return
-        if entry.is_symlink():
-            _walk_link(entry, path, real_root, found)
-        elif entry.is_dir():
-            if not entry.name.startswith("."):
-                _walk_subfolder(entry, path, real_root, found)
-        elif _is_wanted(path):
-            found.files.append(path)
+        path = prefix + entry.name
+        try:
+            _walk_entry(entry, path, real_root, found)
+        except OSError as exc:
+            # Gone, or on a file system that does not say what its entries are.
+            _cannot_read(path, exc, found)
+
+
+def _walk_entry(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) -> None:
+    if entry.is_symlink():
+        _walk_link(entry, path, real_root, found)
+    elif entry.is_dir():
+        if not entry.name.startswith("."):
+            _walk_subfolder(entry, path, real_root, found)
+    elif _is_wanted(path):
+        found.add(entry, path)
 
 
 def _walk_subfolder(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) -> None:
+    if path.count("/") >= DEPTH_MAX:
+        found.unread.append(path)
+        found.findings.append(
+            finding(
+                "tree-too-large",
+                path,
+                f"Folders stand in each other more than {DEPTH_MAX} deep; what lies in this one is not read.",
+                "Look for a program that makes folders in folders.",
+            )
+        )
+        return
     if os.path.lexists(f"{entry.path}/{FILE_NAME}"):
         found.findings.append(
             finding(
@@ -99,13 +153,15 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
         return
     target = os.path.realpath(entry.path)
     is_inside = target == real_root or target.startswith(real_root + os.sep)
-    if Path(target).is_dir():
+    if os.path.isdir(target):  # noqa: PTH112 - Path's raises where a folder may not be entered.
         # A folder inside of the tree is read where it lies; following links could go in circles.
         if not is_inside:
             _leads_out(path, found)
     elif _is_wanted(path):
-        if is_inside:
-            found.files.append(path)
+        if not os.path.exists(target):  # noqa: PTH110 - As above.
+            _cannot_read(path, FileNotFoundError(errno.ENOENT, "The link leads to nothing"), found)
+        elif is_inside:
+            found.add(entry, path)
         else:
             _leads_out(path, found)
 
@@ -130,13 +186,21 @@ def _is_wanted(path: str) -> bool:
 
 def _leads_out(path: str, found: Walk) -> None:
     found.unread.append(path)
-    found.findings.append(
-        finding(
-            "file-outside",
-            path,
-            "The link leads out of the tree, and what lies there is in no commit.",
-            "Put the file itself into the tree.",
-        )
+    found.findings.append(_outside(path))
+
+
+def _outside(path: str) -> Finding:
+    return finding(
+        "file-outside",
+        path,
+        "The link leads out of the tree, and what lies there is in no commit.",
+        "Put the file itself into the tree.",
+    )
+
+
+def _changed(path: str, detail: str) -> Finding:
+    return finding(
+        "file-changed", path, detail, "Load the tree again when nothing is writing to it."
     )
 
 
@@ -145,30 +209,44 @@ def _cannot_read(path: str, exc: OSError, found: Walk) -> None:
     found.findings.append(unreadable(path, exc))
 
 
-def read_file(root: Path, path: str, limits: Limits = DEFAULT) -> bytes | Finding:
-    """The bytes of a file of the tree, one more than allowed at most, or why there are none."""
+def read_file(
+    root: Path, path: str, limits: Limits = DEFAULT, *, base: str = ""
+) -> bytes | Finding:
+    """
+    The bytes of a file of the tree, one more than allowed at most, or why there are none.
+
+    What was a file of the tree when the tree was walked may be a link out of it by now, and so
+    may any folder above it: the way is gone anew, and no step of it may leave the tree. With
+    `base`, a folder that `path` begins with, the tree is that of this base.
+    """
     try:
-        # Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
-        descriptor = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_below(root / base, path.removeprefix(f"{base}/"))
     except FileNotFoundError:
-        return finding(
-            "file-changed",
-            path,
-            "The file was there a moment ago and is gone.",
-            "Load the tree again when nothing is writing to it.",
-        )
+        return _changed(path, "The file was there a moment ago and is gone.")
+    except LeadsOutError:
+        return _outside(path)
     except OSError as exc:
         return unreadable(path, exc)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return finding(
-                "file-unreadable", path, "This is not a plain file.", "Remove it, or rename it."
-            )
-        return b"".join(_chunks(descriptor, limits.bytes_max + 1))
+        return _read_open(descriptor, path, limits.bytes_max + 1)
     except OSError as exc:
         return unreadable(path, exc)
     finally:
         os.close(descriptor)
+
+
+def _read_open(descriptor: int, path: str, size_max: int) -> bytes | Finding:
+    before = os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        return finding(
+            "file-unreadable", path, "This is not a plain file.", "Remove it, or rename it."
+        )
+    data = b"".join(_chunks(descriptor, size_max))
+    after = os.fstat(descriptor)
+    is_whole = len(data) == min(after.st_size, size_max)
+    if not is_whole or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        return _changed(path, "Somebody wrote to the file while it was read.")
+    return data
 
 
 def _chunks(descriptor: int, size_max: int) -> Iterator[bytes]:
