@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from lsprotocol import types
 
@@ -16,16 +17,23 @@ from fleetform.lsp.here import document_at
 from fleetform.lsp.places import range_of
 from fleetform.lsp.reference_fields import Spelling, Target, target_at
 from fleetform.lsp.scope import NAMESPACES, Known, known
+from fleetform.lsp.search import search
 from fleetform.lsp.session import Cursor
 from fleetform.lsp.text import Encoding, Extent
 from fleetform.lsp.typing_context import Typing, typing_at
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.kinds import KINDS
 
-__all__ = ["TRIGGERS", "completions"]
+__all__ = ["ITEMS_MAX", "TRIGGERS", "completions"]
 
 TRIGGERS = [" ", ".", "[", "{", "/"]
 """Characters after which an editor asks by itself: where a value, a key, an item begins."""
+
+ITEMS_MAX = 200
+"""
+How many items are offered at once; the editor asks again when more is typed. Ten thousand take
+most of a second to send, and nobody reads them.
+"""
 
 _WORD_BEFORE = re.compile(r"[A-Za-z0-9_-]*\Z", re.ASCII)
 _WORD_AFTER = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
@@ -41,7 +49,9 @@ def completions(cursor: Cursor, encoding: Encoding) -> list[types.CompletionItem
         return list(_expression_items(typing.expression, cursor, encoding))
     kind = KINDS[typing.type].name if typing.type in KINDS else ""
     target = target_at(kind, typing.path)
-    return [] if target is None else list(_name_items(target, kind, typing, cursor, encoding))
+    if target is None:
+        return []
+    return list(islice(_name_items(target, kind, typing, cursor, encoding), ITEMS_MAX))
 
 
 def _name_items(
@@ -56,8 +66,9 @@ def _name_items(
         # Behind the name stands a mount's path or an element, which are no names.
         return
     own = _own_key(cursor, kind)
+    typed = search(typing.typed.rpartition("/")[2])
     for key in cursor.tree.index.names(wanted):
-        if key != own:
+        if key != own and typed.search(key.name):
             yield _name_item(key, target, cursor, encoding)
 
 

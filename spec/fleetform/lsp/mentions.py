@@ -17,6 +17,7 @@ from fleetform.lsp.text import Extent, Text
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.documents import read_stream
 from fleetform.spec.findings import Level
+from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import NAME, split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
@@ -131,7 +132,8 @@ def _references(root: MappingNode, text: Text) -> Iterator[Mention]:
             key, at = found
             extent, is_exact = _name_extent(node, key.name, at, text)
             yield Mention(key, extent, is_exact=is_exact)
-    yield from _secrets(root, text)
+    if MARK in text.source:
+        yield from _secrets(root, text)
 
 
 def _secrets(root: Node, text: Text) -> Iterator[Mention]:

@@ -47,22 +47,62 @@ class Target(NamedTuple):
     spelling: Spelling = Spelling.NAME
 
 
+_BACKEND = Target("backend")
 _FLEET = Target("fleet")
+_GATEWAY = Target("gateway")
 _MOUNT = Target("volume", Spelling.MOUNT)
-_VOLUME = Target("volume")
+_PROFILE = Target("profile")
+_PROJECT = Target("project")
+_QUEUE = Target("queue")
 _RUN = Target("run", Spelling.ELEMENT)
+_SECRET = Target("secret")
+_USER = Target("user")
+_VOLUME = Target("volume")
 
 ROWS: dict[str, dict[str, Target]] = {
+    "gateway": {"backend": _BACKEND},
+    "policy": {
+        "match.projects[]": _PROJECT,
+        "approval.users[]": _USER,
+    },
+    "project": {
+        "members[]": _USER,
+        "members[].user": _USER,
+        "fleets[]": _FLEET,
+        "queues[]": _QUEUE,
+        "default_queue": _QUEUE,
+        "default_profile": _PROFILE,
+        "grants.secrets[]": _SECRET,
+    },
+    "queue": {
+        "fleets[]": _FLEET,
+        "allow.users[]": _USER,
+        "allow.projects[]": _PROJECT,
+    },
+    "quota": {"project": _PROJECT, "user": _USER, "queue": _QUEUE},
+    "reservation": {
+        "fleet": _FLEET,
+        "users[]": _USER,
+        "projects[]": _PROJECT,
+    },
     "run": {
         "fleets[]": _FLEET,
+        "fleets[].name": _FLEET,
+        "instances[].fleet": _FLEET,
+        "instances[].fleet.name": _FLEET,
         "volumes[]": _MOUNT,
-        "volumes[].name": _VOLUME,
+        # Of several the first that is free is mounted.
+        "volumes[].name[]": _VOLUME,
+        "gateway": _GATEWAY,
+        "gateway.name": _GATEWAY,
+        "queue": _QUEUE,
+        "profile": _PROFILE,
         "depends_on[]": _RUN,
         "depends_on[].run": _RUN,
         "depends_on.runs[]": _RUN,
         "depends_on.runs[].run": _RUN,
     },
-    "volume": {"fleet": _FLEET},
+    "volume": {"backend": _BACKEND, "fleet": _FLEET},
 }
 """By kind, then by path."""
 

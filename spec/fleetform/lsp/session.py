@@ -144,22 +144,30 @@ class Session:
         if document is None:
             return None
         tree = self._tree_of(document.path)
-        if tree.was_scanned:
-            await self._index_open(tree)
-        else:
-            await self.scanned(tree)
+        await self._indexed(tree)
         file = tree.file_of(document.path)
         read = tree.index.files.get(file)
         return (tree, file, read) if read is not None else None
 
     async def trees(self) -> list[Tree]:
-        """Every environment there is anything open of, indexed."""
+        """Every environment there is anything open of, indexed as of the last edit."""
         for tree in list(self._trees.values()):
-            await self.scanned(tree)
+            await self._indexed(tree)
         return list(self._trees.values())
 
+    async def _indexed(self, tree: Tree) -> None:
+        """
+        Wait until the index knows what is open, and has known what is on disk.
+
+        Each validation looks at the disk, so what changed there is known as soon as it is told.
+        """
+        if tree.was_scanned:
+            await self._index_open(tree)
+        else:
+            await self.scanned(tree)
+
     async def scanned(self, tree: Tree) -> None:
-        """Wait until the index knows what is on disk now."""
+        """Wait until the index knows what is on disk now: as long as it takes to look at it all."""
         async with tree.lock:
             await self._scan(tree)
         await self._index_open(tree)
@@ -225,7 +233,11 @@ class Session:
         work = asyncio.get_running_loop().run_in_executor
         if not tree.lone:
             findings = await work(
-                self._validations.executor, validate, tree.root, Buffers(texts, asked.is_stale)
+                self._validations.executor,
+                validate,
+                tree.root,
+                tree.cache,
+                Buffers(texts, asked.is_stale),
             )
         elif any(_OURS.search(document.text.source) for document in opened.values()):
             findings = await work(

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from fleetform.lsp.mentions import FileIndex
 from fleetform.lsp.places import range_of
+from fleetform.lsp.search import search
 from fleetform.lsp.session import Session
 from fleetform.lsp.text import Encoding
 from fleetform.lsp.tree import Tree
@@ -21,7 +22,7 @@ _KINDS = {
     "secret": types.SymbolKind.Key,
 }
 # A list longer than this is refined by typing more, not read.
-_FOUND_MAX = 500
+_FOUND_MAX = 200
 
 
 def document_symbols(read: FileIndex, encoding: Encoding) -> list[types.DocumentSymbol]:
@@ -43,10 +44,11 @@ def workspace_symbols(
 ) -> list[types.WorkspaceSymbol]:
     """Resources whose address contains the letters of `query`, in order of address."""
     found: list[types.WorkspaceSymbol] = []
+    wanted = search(query)
     for tree in trees:
         uri_of = session.uri_of(tree)
         for key in tree.index.resources():
-            if not _matches(query.lower(), str(key)):
+            if not wanted.search(f"{key.kind}/{key.name}"):
                 continue
             for file, one in tree.index.declarations(key):
                 if len(found) == _FOUND_MAX:
@@ -63,9 +65,3 @@ def workspace_symbols(
                     )
                 )
     return found
-
-
-def _matches(query: str, address: str) -> bool:
-    """Whether the letters of the query occur in this order, as editors' own searches have it."""
-    letters = iter(address)
-    return all(letter in letters for letter in query if not letter.isspace())

@@ -14,6 +14,7 @@ from pathlib import Path
 from fleetform.lsp.index import Index
 from fleetform.lsp.scan import Scan, Signature
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.tree.files import Cache
 from fleetform.spec.tree.walk import belongs
 
 __all__ = ["Tree", "root_of"]
@@ -32,6 +33,7 @@ class Tree:
         root: The environment's folder; of a lone file the one it lies in.
         lone: The file's name when it belongs to no environment, else empty.
         was_scanned: The index knows what is on disk.
+        cache: What validations keep from one to the next; only they touch it, one at a time.
         lock: Held while the disk is read, since reading it twice at once is twice as slow.
     """
 
@@ -41,6 +43,7 @@ class Tree:
         self.index = Index()
         self.was_scanned = bool(lone)
         self.lock = asyncio.Lock()
+        self.cache: Cache = {}
         self._signatures: Mapping[str, Signature] = {}
 
     @property

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from fleetform.spec.findings import Finding
 from fleetform.spec.tree import load_file, load_tree
+from fleetform.spec.tree.files import Cache
 
 __all__ = ["Superseded", "Validations", "validate", "validate_alone"]
 
@@ -56,14 +57,14 @@ class Buffers(dict[str, bytes]):
         return super().get(key, default)
 
 
-def validate(root: Path, buffers: Buffers) -> tuple[Finding, ...]:
+def validate(root: Path, cache: Cache, buffers: Buffers) -> tuple[Finding, ...]:
     """
     All findings about an environment.
 
     Raises:
         Superseded: A newer reading was asked for meanwhile.
     """
-    return load_tree(root, buffers=buffers).findings
+    return load_tree(root, cache=cache, buffers=buffers).findings
 
 
 def validate_alone(root: Path, file: str, data: bytes) -> tuple[Finding, ...]:
