@@ -239,19 +239,22 @@ class _Reader:
         self._token: Any = None
         self._kind: type = type(None)
         self._start = self._end = 0
-        self._last_end = 0
+        self._passed = 0
+        self._has_comments = "#" in text
         self._next()
 
     def _next(self) -> None:
         """Go to the next token, and keep the comments before it."""
-        self._last_end = max(self._last_end, self._end)
         token = self._get()
         assert token is not None, "nothing is asked for behind the stream's end"
-        self._token, self._kind = token, type(token)
-        self._start, self._end = token.start_mark.index, token.end_mark.index
-        if self._start > self._last_end:
-            self._take_comments(self._last_end, self._start)
-            self._last_end = self._start
+        start, end = token.start_mark.index, token.end_mark.index
+        self._token, self._kind, self._start, self._end = token, type(token), start, end
+        if start > self._passed:
+            if self._has_comments:
+                self._take_comments(self._passed, start)
+            self._passed = start
+        # Marks of blocks have no width, and stand before what was passed.
+        self._passed = max(self._passed, end)
 
     def _take_comments(self, start: int, end: int) -> None:
         # Between two tokens stand blanks and comments, and nothing else.

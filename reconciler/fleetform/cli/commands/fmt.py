@@ -1,0 +1,157 @@
+"""`fleetform fmt`: documents in the one way of writing them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+from fleetform.model.figures import counted
+
+if TYPE_CHECKING:
+    from fleetform.spec.format import FormattedFile
+
+_EXAMPLES = (
+    ("fleetform fmt", "Format the tree around the current folder"),
+    ("fleetform fmt runs fleets/gpu.yaml", "Format a folder and a file"),
+    ("fleetform fmt --check", "Name the files that are not formatted, and fail if there are any"),
+    ("fleetform fmt --diff --check", "Show what would be changed, and change nothing"),
+    ("fleetform fmt - < train.yaml", "Format what is read, for an editor"),
+)
+
+
+@make_command("fmt", examples=_EXAMPLES)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a file would change.")
+@click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
+def command(paths: tuple[str, ...], check: bool, diff: bool) -> Exit:
+    """
+    Write documents in the one order, indentation and quoting, and keep their comments.
+
+    PATH is a file, a folder, or - for standard input; without it, the tree around the current
+    folder. What a document says never changes. A file that cannot be read is left as it is, and so
+    are YAML that declares nothing and files that runs carry along.
+    """
+    if "-" in paths:
+        return _format_input(paths, check=check)
+    changed, in_order, is_bad = 0, 0, False
+    for folder, file in _files(paths):
+        is_bad |= _show_findings(file)
+        if file.formatted.data == file.before:
+            in_order += not file.formatted.findings
+            continue
+        changed += 1
+        _take(folder, file, check=check, diff=diff)
+    _show_summary(changed, in_order, is_written=not (check or diff))
+    return Exit.ERROR if is_bad or (check and changed) else Exit.OK
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[Path, FormattedFile]]:
+    """Each file with the folder that its path is relative to; none twice."""
+    from fleetform.spec.format import format_files
+
+    if not paths:
+        from fleetform.wiring.workspace import find_root
+
+        root = find_root(None)
+        yield from ((root, file) for file in format_files(root))
+        return
+    seen: set[Path] = set()
+    for typed in paths:
+        path = Path(typed)
+        here = path if path.is_dir() else path.parent
+        found = format_files(path) if path.is_dir() else [_one(path)]
+        for file in found:
+            place = (here / file.path).resolve()
+            if place not in seen:
+                seen.add(place)
+                yield here, file
+
+
+def _one(path: Path) -> FormattedFile:
+    from fleetform.spec.format import FormattedFile, format_bytes
+
+    if not path.is_file():
+        raise Refused(f"{path} is no file and no folder", advice="name one that is there")
+    data = path.read_bytes()
+    return FormattedFile(path.name, data, format_bytes(data, str(path)))
+
+
+def _take(folder: Path, file: FormattedFile, *, check: bool, diff: bool) -> None:
+    """Write the file, or say what would be written."""
+    shown = _shown(folder / file.path)
+    if diff:
+        _show_diff(file, shown)
+    elif check:
+        screen().line(shown)
+    else:
+        from fleetform.spec.edit import FileChanged, replace_file
+
+        try:
+            replace_file(folder / file.path, file.before, file.formatted.data)
+        except FileChanged:
+            raise Refused(
+                f"{shown} was changed while it was formatted, and is left as it is",
+                advice="run the command again",
+            ) from None
+        screen().line(f"formatted {shown}", "good")
+
+
+def _show_diff(file: FormattedFile, shown: str) -> None:
+    import difflib
+
+    tones = {"+": "good", "-": "bad", "@": "info"}
+    out = screen()
+    before, after = (data.decode().splitlines() for data in (file.before, file.formatted.data))
+    for line in difflib.unified_diff(before, after, shown, shown, lineterm=""):
+        out.line(line, "bold" if line[:3] in {"+++", "---"} else tones.get(line[:1], "plain"))
+
+
+def _show_findings(file: FormattedFile) -> bool:
+    """Print why a file is left alone; True when that is an error."""
+    findings = file.formatted.findings
+    if not findings:
+        return False
+    from fleetform.spec.findings import Level
+    from fleetform.spec.findings_text import render_findings
+
+    out = error_screen()
+    out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")
+    return any(finding.level is Level.ERROR for finding in findings)
+
+
+def _show_summary(changed: int, in_order: int, *, is_written: bool) -> None:
+    verb = "formatted" if is_written else "would be formatted"
+    rest = f"{counted(in_order, 'file')} in order"
+    error_screen().line(f"{counted(changed, 'file')} {verb}, {rest}" if changed else rest, "dim")
+
+
+def _format_input(paths: Sequence[str], *, check: bool) -> Exit:
+    from fleetform.spec.format import FormattedFile, format_bytes
+
+    if len(paths) > 1:
+        raise Refused("standard input is formatted alone", advice="leave the other paths out")
+    data = sys.stdin.buffer.read()
+    file = FormattedFile("-", data, format_bytes(data, "-"))
+    is_bad = _show_findings(file)
+    if not check:
+        # What an editor puts in the place of its text: on any finding, the text as it was.
+        sys.stdout.buffer.write(file.formatted.data)
+    return Exit.ERROR if is_bad or (check and file.formatted.data != data) else Exit.OK
+
+
+def _shown(path: Path) -> str:
+    """Return a path as people would type it from here."""
+    here = Path.cwd()
+    return (
+        str(path.relative_to(here))
+        if path.is_absolute() and path.is_relative_to(here)
+        else str(path)
+    )

@@ -1,0 +1,60 @@
+"""
+The files of a tree that are formatted: those that the loader reads, without a run's data.
+
+A link is passed over: what it leads to is formatted where it lies, or lies outside of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fleetform.spec.documents import read_documents
+from fleetform.spec.findings import Finding
+from fleetform.spec.format.payload import payload_of
+from fleetform.spec.format.text import Formatted, format_read
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.nodes import Node, plain
+from fleetform.spec.tree.walk import read_file, walk
+
+__all__ = ["FormattedFile", "format_files"]
+
+
+class FormattedFile(NamedTuple):
+    """
+    A file of a tree. `path` is relative to the tree's root, and `before` what it contains;
+    what cannot be read at all has only findings.
+    """
+
+    path: str
+    before: bytes
+    formatted: Formatted
+
+
+class _Read(NamedTuple):
+    data: bytes
+    nodes: list[Node]
+    findings: list[Finding]
+
+
+def format_files(root: Path) -> Iterator[FormattedFile]:
+    """Format the files below `root`, an existing folder; in the order of their paths."""
+    walked = walk(root)
+    for finding in walked.findings:
+        yield FormattedFile(finding.place.file, b"", Formatted(b"", (finding,)))
+    read: dict[str, _Read] = {}
+    for path in [*([FILE_NAME] if (root / FILE_NAME).is_file() else []), *walked.files]:
+        if (root / path).is_symlink():
+            continue
+        data = read_file(root, path)
+        if isinstance(data, Finding):
+            yield FormattedFile(path, b"", Formatted(b"", (data,)))
+        else:
+            read[path] = _Read(data, *read_documents(data, path))
+    payload = payload_of({path: [plain(node) for node in one.nodes] for path, one in read.items()})
+    for path, one in read.items():
+        if path not in payload:
+            yield FormattedFile(
+                path, one.data, format_read(one.data, path, one.nodes, one.findings)
+            )
