@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +19,6 @@ from fleetform.spec.names import (
     scalar_text,
     split_element,
 )
-
-DATA = Path(__file__).parents[2] / "data" / "conformance"
-
-
-@pytest.mark.parametrize(
-    "row", [json.loads(line) for line in (DATA / "resource_name.jsonl").read_text().splitlines()]
-)
-def test_names_are_those_of_dstack(row: dict[str, Any]):
-    """A name that dstack takes is a name, and no other."""
-    assert (name_problem(row["input"]) is None) is row["output"]
 
 
 @pytest.mark.parametrize(
