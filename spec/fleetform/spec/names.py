@@ -23,6 +23,7 @@ __all__ = [
     "nearest",
     "parse_address",
     "scalar_text",
+    "secret_name_problem",
     "split_element",
 ]
 
@@ -30,6 +31,9 @@ __all__ = [
 # names and paths, which is why case and other characters are out.
 NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
 NAME_LENGTH_MAX = 41
+# What an expression can name; as long as the longest names of variables that anybody uses.
+SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+SECRET_NAME_LENGTH_MAX = 100
 
 # A UUID is one, and so is what `fleetform init` mints.
 _UID = re.compile(r"[a-z0-9](?:[a-z0-9-]{2,62}[a-z0-9])")
@@ -63,6 +67,28 @@ def name_problem(text: object) -> str | None:
     return (
         f"The name contains {_letter_text(wrong)}; only lower-case letters, digits and"
         f" dashes may occur.{hint}"
+    )
+
+
+def secret_name_problem(text: object) -> str | None:
+    """
+    The same for a secret, whose name is what `${{ secrets.NAME }}` can say.
+
+    Upper case and underscores are in, because secrets of dstack and of other tools are named
+    like variables.
+    """
+    if isinstance(text, str) and SECRET_NAME.fullmatch(text):
+        return None
+    if not isinstance(text, str) or not text or text != text.strip():
+        return name_problem(text)
+    if len(text) > SECRET_NAME_LENGTH_MAX:
+        return f"The name has {len(text)} characters; the most is {SECRET_NAME_LENGTH_MAX}."
+    wrong = next((letter for letter in text if not re.fullmatch(r"[A-Za-z0-9_-]", letter)), text[0])
+    if wrong == text[0]:
+        return f"The name begins with {_letter_text(wrong)}; it has to begin with a letter or `_`."
+    return (
+        f"The name contains {_letter_text(wrong)}; only letters, digits, underscores and dashes"
+        " may occur."
     )
 
 
@@ -156,7 +182,7 @@ def parse_address(text: str) -> Address:
     if slash and not _KIND.fullmatch(kind):
         raise ValueError(f"`{text}` has no kind before its slash; write for example `run/train`.")
     name, bracket, inside = tail.partition("[")
-    problem = name_problem(name)
+    problem = secret_name_problem(name) if kind == "secret" else name_problem(name)
     if problem is not None:
         raise ValueError(f"`{text}` is not an address. {problem}")
     if not bracket:

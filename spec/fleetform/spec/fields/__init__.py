@@ -18,7 +18,22 @@ import functools
 import re
 from collections.abc import Mapping
 
-from fleetform.spec.fields import environment, fleet, run, volume
+from fleetform.spec.fields import (
+    backend,
+    environment,
+    fleet,
+    gateway,
+    policy,
+    profile,
+    project,
+    queue,
+    quota,
+    reservation,
+    run,
+    secret,
+    user,
+    volume,
+)
 from fleetform.spec.fields.facts import FieldClass, OnChange, Row, Rows
 
 __all__ = [
@@ -37,17 +52,37 @@ __all__ = [
 ]
 
 ROWS: Mapping[str, Rows] = {
+    "backend": backend.ROWS,
     "environment": environment.ROWS,
     "fleet": fleet.ROWS,
+    "gateway": gateway.ROWS,
+    "policy": policy.ROWS,
+    "profile": profile.ROWS,
+    "project": project.ROWS,
+    "queue": queue.ROWS,
+    "quota": quota.ROWS,
+    "reservation": reservation.ROWS,
     "run": run.ROWS,
+    "secret": secret.ROWS,
+    "user": user.ROWS,
     "volume": volume.ROWS,
 }
 """By kind."""
 
 DEFAULTS: Mapping[str, Mapping[str, str | int | bool]] = {
+    "backend": backend.DEFAULTS,
     "environment": environment.DEFAULTS,
     "fleet": fleet.DEFAULTS,
+    "gateway": gateway.DEFAULTS,
+    "policy": policy.DEFAULTS,
+    "profile": profile.DEFAULTS,
+    "project": project.DEFAULTS,
+    "queue": queue.DEFAULTS,
+    "quota": quota.DEFAULTS,
+    "reservation": reservation.DEFAULTS,
     "run": run.DEFAULTS,
+    "secret": secret.DEFAULTS,
+    "user": user.DEFAULTS,
     "volume": volume.DEFAULTS,
 }
 """
@@ -56,7 +91,10 @@ into a document or a digest, so that other defaults in a later version rerun not
 """
 
 # `type:` of a document to the kind whose rows hold for it.
-_KIND_OF_TYPE = {"task": "run", "dev-environment": "run", "service": "run"}
+_KIND_OF_TYPE = {
+    **dict.fromkeys(("task", "dev-environment", "service"), "run"),
+    **dict.fromkeys(backend.TYPES, "backend"),
+}
 
 # A ledger may hold a document of another version with a field that this one has never heard of.
 # Taking it for an execution field shows the change at its worst, and hides nothing.

@@ -13,6 +13,17 @@ ROWS: Rows = {
     "fleet": replaced("providers"),
     "path": replaced("providers"),
     "deletion_policy": control("apply"),
+    # What disks of backends have; the document as a whole is told.
+    "backend": replaced(),
+    "region": replaced(),
+    "availability_zone": replaced(),
+    "size": control(unit="bytes"),
+    "volume_id": replaced(),
+    "auto_cleanup_duration": control(unit="seconds"),
+    "claim_name": replaced(),
+    "storage_class_name": replaced(),
+    "access_modes": replaced(),
+    "read_only": control(),
 }
 
 DEFAULTS: Mapping[str, str | int | bool] = {"deletion_policy": "retain"}

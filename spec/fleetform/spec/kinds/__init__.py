@@ -45,10 +45,48 @@ def _model(path: str) -> type[Document]:
 
 
 KINDS: Mapping[str, Kind] = {
+    **{
+        name: Kind("backend", path)
+        for name, path in {
+            "amddevcloud": "backend_markets:AmdDevCloud",
+            "aws": "backend_clouds:Aws",
+            "azure": "backend_clouds:Azure",
+            "cloudrift": "backend_markets:CloudRift",
+            "crusoe": "backend_markets:Crusoe",
+            "cudo": "backend_markets:Cudo",
+            "datacrunch": "backend_markets:Verda",
+            "daytona": "backend_markets:Daytona",
+            "digitalocean": "backend_markets:DigitalOcean",
+            "gcp": "backend_clouds:Gcp",
+            "hotaisle": "backend_markets:HotAisle",
+            "jarvislabs": "backend_markets:JarvisLabs",
+            "kubernetes": "backend_clusters:Kubernetes",
+            "lambda": "backend_markets:Lambda",
+            "lium": "backend_markets:Lium",
+            "nebius": "backend_clouds:Nebius",
+            "oci": "backend_clouds:Oci",
+            "runpod": "backend_markets:RunPod",
+            "seeweb": "backend_markets:Seeweb",
+            "slurm": "backend_clusters:Slurm",
+            "tensordock": "backend_markets:TensorDock",
+            "vastai": "backend_markets:VastAi",
+            "verda": "backend_markets:Verda",
+            "vultr": "backend_markets:Vultr",
+        }.items()
+    },
     "dev-environment": Kind("run", "dev_environment:DevEnvironment"),
     "fleet": Kind("fleet", "fleet:Fleet"),
+    "gateway": Kind("gateway", "gateway:Gateway"),
+    "policy": Kind("policy", "policy:Policy"),
+    "profile": Kind("profile", "profile:Profile"),
+    "project": Kind("project", "project:Project"),
+    "queue": Kind("queue", "queue:Queue"),
+    "quota": Kind("quota", "quota:Quota"),
+    "reservation": Kind("reservation", "reservation:Reservation"),
+    "secret": Kind("secret", "secret:Secret"),
     "service": Kind("run", "service:Service"),
     "task": Kind("run", "task:Task"),
+    "user": Kind("user", "user:User"),
     "volume": Kind("volume", "volume:Volume"),
 }
 """By what `type:` says."""

@@ -16,9 +16,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from fleetform.spec.findings import Level, Problem
@@ -33,6 +33,17 @@ def refuse(code: str, detail: str, advice: str = "") -> PydanticCustomError:
     return PydanticCustomError(code, "{detail}", {"detail": detail, "advice": advice})
 
 
+def within(error: ValidationError, model: type[Model], type_name: str) -> PydanticCustomError:
+    """The errors of a part that a validator reads by another model; told as the part's own."""
+    return PydanticCustomError(
+        WITHIN, "a part is wrong", {"error": error, "model": model, "type": type_name}
+    )
+
+
+WITHIN = "within"
+"""The type of such an error."""
+
+
 def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
     """A note on what the resource cannot do without: a plan holds it back."""
     return Problem("not-carried-out", path, detail, advice, level=Level.NOTE, at_key=True)
@@ -41,6 +52,14 @@ def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") 
 def no_effect(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
     """A note on what the resource goes on without."""
     return Problem("no-effect", path, detail, advice, level=Level.NOTE, at_key=True)
+
+
+class Refusal(NamedTuple):
+    """Why a field that people expect is not there on purpose; `code` is the finding's."""
+
+    code: str
+    detail: str
+    advice: str = ""
 
 
 _SCALARS = frozenset({str, int, float, bool})
@@ -53,6 +72,9 @@ class Model(BaseModel):
 
     left_out: ClassVar[frozenset[str]] = frozenset()
     """Fields that belong to the spelling and not to the meaning."""
+
+    refused: ClassVar[Mapping[str, Refusal]] = {}
+    """Fields that are missing on purpose, in small letters, and what to do instead."""
 
     def to_canonical(self) -> dict[str, Any]:
         """JSON values of what is set; a null is not set."""

@@ -231,10 +231,10 @@ class Fleet(OfferChoice):
     that cannot be had is not shared. `advisory`: it is told which are its own. Example: `advisory`.
     """
 
-    runtime: Literal["process", "container"] | None = None
+    runtime: Literal["process", "docker"] | None = None
     """
     How commands run where a run does not say so. `process`: as processes of the host.
-    `container`: in an image. Example: `process`.
+    `docker`: in a container. Example: `process`.
     """
 
     @property
@@ -264,7 +264,7 @@ class Fleet(OfferChoice):
             yield not_carried_out(
                 ("blocks",), "Nothing divides a host by its GPUs yet.", "Write how many there are."
             )
-        if self.runtime == "container":
+        if self.runtime == "docker":
             yield not_carried_out(("runtime",), "Nothing starts containers yet.")
 
     def problems(self) -> Iterator[Problem]:

@@ -15,34 +15,6 @@ from fleetform.spec.kinds.base import Document, Model, Name, Whole, each_once, o
 from fleetform.spec.quantities import parse_duration
 from fleetform.spec.quantities.price import parse_price
 
-BACKEND_TYPES: tuple[str, ...] = (
-    "amddevcloud",
-    "aws",
-    "azure",
-    "cloudrift",
-    "crusoe",
-    "cudo",
-    "datacrunch",
-    "daytona",
-    "digitalocean",
-    "gcp",
-    "hotaisle",
-    "jarvislabs",
-    "kubernetes",
-    "lambda",
-    "lium",
-    "nebius",
-    "oci",
-    "runpod",
-    "seeweb",
-    "slurm",
-    "tensordock",
-    "vastai",
-    "verda",
-    "vultr",
-)
-"""What `type:` of a backend may be: the clouds and clusters that dstack 0.22 knows."""
-
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 """A name that somebody else gave: of a region, an instance type, an account."""
 

@@ -10,8 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KINDS: Mapping[str, str] = {
+    "backend": "Nothing asks backends for hosts yet.",
     "dev-environment": "Nothing makes dev environments yet.",
+    "gateway": "Nothing makes gateways yet, and services are not kept either.",
+    "policy": "Nothing compares plans with policies yet; the `rules` of the environment hold.",
+    "profile": "Nothing takes fields over from profiles yet.",
+    "project": "An environment is one project so far.",
+    "queue": "All runs wait in one queue so far.",
+    "quota": "Nothing counts what people use against quotas yet.",
+    "reservation": "Nothing keeps hosts for anybody yet.",
+    "secret": "Nothing hands out secrets yet.",
     "service": "Nothing keeps services yet: neither their replicas nor what leads to them.",
+    "user": "Everything belongs to whoever applies it so far.",
 }
 """By kind or by `type:`: nothing carries any of it out."""
 

@@ -1,15 +1,30 @@
 """
-A volume: a directory that outlives the runs that mount it.
+A volume: a directory that outlives the runs that mount it, or a disk in a cloud that does.
+
+It is a directory on the hosts of a fleet, a disk or claim that a backend makes, or one that
+exists there already and is registered by its id. This version makes directories.
 """
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Document, Name, refuse
+from fleetform.spec.findings import Level, Problem
+from fleetform.spec.kinds.amounts import Size
+from fleetform.spec.kinds.base import (
+    Document,
+    Flag,
+    Name,
+    each_once,
+    not_carried_out,
+    one_or_many,
+    refuse,
+)
+from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -32,6 +47,25 @@ def directory(value: str) -> str:
 Directory = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(directory)]
 
 
+_DISK_FIELDS = (
+    "region",
+    "availability_zone",
+    "size",
+    "volume_id",
+    "auto_cleanup_duration",
+    "claim_name",
+    "storage_class_name",
+    "access_modes",
+    "read_only",
+)
+# What only claims of Kubernetes have.
+_CLAIM_FIELDS = ("claim_name", "storage_class_name", "access_modes", "read_only")
+# Backends where a disk lies in a region that has to be said.
+_REGIONAL = frozenset({"aws", "azure", "gcp", "runpod"})
+
+AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+
+
 class Volume(Document):
     """
     A directory kept from run to run.
@@ -46,14 +80,67 @@ class Volume(Document):
     type: Literal["volume"]
     """The kind of the document: `volume`."""
 
-    fleet: Name
+    fleet: Name | None = None
     """The fleet on whose hosts it lies. Another fleet is another volume. Example: `local`."""
 
-    path: Directory
+    path: Directory | None = None
     """
     Where it lies: absolute, or relative to where fleetform keeps this environment's volumes.
     Another path is another volume; the data stays where it is. Example: `checkpoints`.
     """
+
+    backend: Name | None = None
+    """
+    The backend that it is a disk of: a type, or the name of a declared one. Another backend is
+    another volume. Example: `aws`.
+    """
+
+    region: Text | None = None
+    """The region that the disk lies in. Another region is another volume. Example: `eu-west-1`."""
+
+    availability_zone: Text | None = None
+    """
+    The zone in that region; the backend chooses if not said. A disk can only be mounted in its
+    own zone. Example: `eu-west-1a`.
+    """
+
+    size: Annotated[Size, Field(ge=1)] | None = None
+    """How large the disk is. It can grow, and never shrinks. Example: `500GB`."""
+
+    volume_id: Text | None = None
+    """
+    The backend's id of a disk that exists already. It is registered as it is, and never deleted.
+    Example: `vol-0f1e2d3c4b5a69788`.
+    """
+
+    auto_cleanup_duration: Offable | None = None
+    """
+    After how long without a run that mounts it the disk is deleted with its data; `off` for
+    never, which holds if it is not said. Example: `30d`.
+    """
+
+    claim_name: Text | None = None
+    """The claim in Kubernetes that exists already. Example: `imagenet`."""
+
+    storage_class_name: Text | None = None
+    """The storage class that a claim is made with; the cluster's own if not said. Example: `fast-ssd`."""
+
+    access_modes: (
+        Annotated[
+            tuple[AccessMode, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=AccessMode | list[AccessMode]),
+            AfterValidator(each_once("access mode")),
+        ]
+        | None
+    ) = None
+    """
+    Who may mount a claim at a time. `ReadWriteOnce`: one node. `ReadOnlyMany`: many, to read.
+    `ReadWriteMany`: many. `ReadWriteOncePod`: one pod. Example: `[ReadWriteMany]`.
+    """
+
+    read_only: Flag | None = None
+    """Whether every run may only read it. Example: `true`."""
 
     deletion_policy: Literal["retain", "delete"] | None = None
     """
@@ -61,3 +148,117 @@ class Volume(Document):
     alone. `delete`: it is deleted, by a step that the plan shows as destructive.
     Example: `retain`.
     """
+
+    def whole(self) -> Problem | None:
+        if self.backend is None:
+            return None
+        return not_carried_out(
+            ("backend",),
+            "Nothing makes or mounts disks of backends yet.",
+            "Until then, a plan holds the volume and the runs that mount it. With `fleet:` and"
+            " `path:`, it is a directory on that fleet's hosts.",
+        )
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.fleet is not None and self.backend is not None:
+            yield Problem(
+                "contradiction",
+                ("backend",),
+                "A volume lies on the hosts of a fleet, or is a disk of a backend, and not both.",
+                "Remove `fleet` and `path`, or remove `backend`.",
+                at_key=True,
+            )
+        elif self.backend is not None:
+            yield from self._disk_problems(self.backend)
+        else:
+            yield from self._directory_problems()
+
+    def _directory_problems(self) -> Iterator[Problem]:
+        disk = [name for name in _DISK_FIELDS if getattr(self, name) is not None]
+        if self.fleet is None:
+            advice = "Add `fleet:` and `path:` for a directory on a fleet's hosts, or `backend:`."
+            if disk:
+                advice = f"Add `backend:`, which `{disk[0]}` goes with: `backend: aws`."
+            yield Problem(
+                "missing-field",
+                (),
+                "Nothing says where the volume lies: neither `fleet` nor `backend` is there.",
+                advice,
+            )
+            return
+        if self.path is None:
+            yield Problem("missing-field", (), "`path` is missing.", "Add `path:`.")
+        for name in disk:
+            yield Problem(
+                "contradiction",
+                (name,),
+                f"`{name}` is for disks of a backend, and this volume is a directory of the fleet"
+                f" `{self.fleet}`.",
+                "Remove one of the two.",
+                at_key=True,
+            )
+
+    def _disk_problems(self, backend: str) -> Iterator[Problem]:
+        if self.path is not None:
+            yield Problem(
+                "contradiction",
+                ("path",),
+                "A disk lies where its backend puts it; `path` says where a directory lies.",
+                "Remove it. Where runs see the volume is said in their `volumes:`.",
+                at_key=True,
+            )
+        for name in _CLAIM_FIELDS if backend in _REGIONAL else ():
+            if getattr(self, name) is not None:
+                yield Problem(
+                    "contradiction",
+                    (name,),
+                    f"`{name}` is for claims in Kubernetes, and the backend is `{backend}`.",
+                    "Remove it.",
+                    at_key=True,
+                )
+        if backend in _REGIONAL and self.region is None:
+            yield Problem(
+                "missing-field",
+                (),
+                f"A disk of `{backend}` lies in a region, and `region` is missing.",
+                "Add `region:`.",
+            )
+        yield from self._origin_problems()
+
+    def _origin_problems(self) -> Iterator[Problem]:
+        """Whether it is to be made, or there already."""
+        existing = "volume_id" if self.volume_id is not None else "claim_name"
+        if self.volume_id is None and self.claim_name is None:
+            if self.size is None:
+                yield Problem(
+                    "missing-field",
+                    (),
+                    "Nothing says how large the disk is to be, or which one it is.",
+                    "Add `size:` for a new disk, or `volume_id:` for one that exists.",
+                    level=Level.WARNING,
+                )
+            return
+        if self.size is not None and self.volume_id is not None:
+            yield Problem(
+                "contradiction",
+                ("size",),
+                f"The disk {shown(self.volume_id)} exists already, and is as large as it is.",
+                "Remove `size`, or remove `volume_id` for a new disk.",
+                at_key=True,
+            )
+        if self.auto_cleanup_duration not in {None, -1}:
+            yield Problem(
+                "contradiction",
+                ("auto_cleanup_duration",),
+                f"What `{existing}` registers was made by somebody else, and is never deleted.",
+                "Remove it.",
+                at_key=True,
+            )
+        if self.deletion_policy == "delete":
+            yield Problem(
+                "contradiction",
+                ("deletion_policy",),
+                f"What `{existing}` registers was made by somebody else, and is never deleted.",
+                "Write `deletion_policy: retain`, or leave it out.",
+            )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Model
+from fleetform.spec.kinds.base import WITHIN, Model
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
@@ -46,7 +47,11 @@ def complain(error: ValidationError, model: type[Model], type_name: str) -> Iter
     errors = error.errors(include_url=False)[:PROBLEMS_MAX]
     for details in errors:
         # A list whose entries are wrong is told to be too short as well.
-        if details["type"] != "too_short" or not _has_error_below(details["loc"], errors):
+        if details["type"] == WITHIN:
+            inner = details["ctx"]
+            for problem in complain(inner["error"], inner["model"], inner["type"]):
+                yield problem.below(*details["loc"])
+        elif details["type"] != "too_short" or not _has_error_below(details["loc"], errors):
             yield _problem(details, model, type_name)
 
 
@@ -95,9 +100,15 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     *above, last = path
     wrong = str(last)
     part = ".".join([type_name, *(str(step) for step in above if isinstance(step, str))])
-    known = list(_model_at(model, above).model_fields)
+    owner = _model_at(model, above)
+    refusal = owner.refused.get(wrong.lower())
+    if refusal is not None:
+        code, detail, advice = refusal
+        # Not at the field: a finding quotes its line, and that may be what nobody should see.
+        return Problem(code, tuple(above), f"{shown(wrong)}: {detail}", advice, at_key=True)
+    known = list(owner.model_fields)
     names = [step for step in above if isinstance(step, str)]
-    where = f"`{names[-1]}`" if names else f"a {type_name}"
+    where = f"`{names[-1]}`" if names else _noun(type_name)
     meant = MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
     close = meant or nearest(wrong, known)
     if close:
@@ -111,6 +122,11 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
         advice,
         at_key=True,
     )
+
+
+def _noun(type_name: str) -> str:
+    noun = f"{type_name} backend" if type_name in BACKEND_TYPES else type_name
+    return f"an {noun}" if noun[0] in "aeiou" and noun != "user" else f"a {noun}"
 
 
 # What to do about the fields without which a document means nothing.

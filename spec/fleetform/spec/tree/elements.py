@@ -128,7 +128,8 @@ def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]
 def _own_problems(model: Document, value: Mapping[str, Any]) -> Iterator[Problem]:
     yield from model.problems()
     for name in model.model_fields_set:
-        if value.get(name) is not None:
+        # Some fields give nothing a meaning: `certificate:` of a gateway.
+        if value.get(name) is not None or getattr(model, name) is not None:
             continue
         yield Problem(
             "empty-field",

@@ -11,7 +11,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.names import name_problem, nearest
+from fleetform.spec.names import name_problem, nearest, secret_name_problem
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -64,8 +64,10 @@ def _listed() -> str:
 
 
 def declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:
-    name = value.get("name")
-    if not isinstance(name, str) or name_problem(name) is not None:
+    # A backend is called what it is, unless it has a name.
+    name = value.get("name", value.get("type") if kind == "backend" else None)
+    problem = secret_name_problem if kind == "secret" else name_problem
+    if not isinstance(name, str) or problem(name) is not None:
         return ()
     return (ResourceKey(kind, name),) if kind else any_kind(name)
 

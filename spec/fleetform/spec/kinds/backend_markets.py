@@ -1,0 +1,336 @@
+"""
+Backends that a key is all it takes for: GPU clouds and markets.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from fleetform.spec.kinds.backend import Backend, Credentials, KeyCredentials, PairCredentials
+from fleetform.spec.kinds.base import Flag
+from fleetform.spec.kinds.offers import Text
+
+
+class Market(Backend):
+    """A cloud that is reached with a key of its API."""
+
+    creds: KeyCredentials
+    """Who asks. Example: `{type: api_key, api_key: "${{ secrets.api_key }}"}`."""
+
+
+class Lambda(Market):
+    """
+    Lambda.
+
+    Example:
+        type: lambda
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["lambda"]
+    """The kind of the document: `lambda`."""
+
+
+class Vultr(Market):
+    """
+    Vultr.
+
+    Example:
+        type: vultr
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["vultr"]
+    """The kind of the document: `vultr`."""
+
+
+class CloudRift(Market):
+    """
+    CloudRift.
+
+    Example:
+        type: cloudrift
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["cloudrift"]
+    """The kind of the document: `cloudrift`."""
+
+
+class Daytona(Market):
+    """
+    Daytona.
+
+    Example:
+        type: daytona
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["daytona"]
+    """The kind of the document: `daytona`."""
+
+
+class JarvisLabs(Market):
+    """
+    JarvisLabs.
+
+    Example:
+        type: jarvislabs
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["jarvislabs"]
+    """The kind of the document: `jarvislabs`."""
+
+
+class Lium(Market):
+    """
+    Lium.
+
+    Example:
+        type: lium
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["lium"]
+    """The kind of the document: `lium`."""
+
+
+class RunPod(Market):
+    """
+    RunPod.
+
+    Example:
+        type: runpod
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["runpod"]
+    """The kind of the document: `runpod`."""
+
+    community_cloud: Flag | None = None
+    """Whether hosts of private people are offered as well. Example: `false`."""
+
+
+class VastAi(Market):
+    """
+    Vast.ai.
+
+    Example:
+        type: vastai
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["vastai"]
+    """The kind of the document: `vastai`."""
+
+    community_cloud: Flag | None = None
+    """Whether hosts of private people are offered as well. Example: `false`."""
+
+
+class Cudo(Market):
+    """
+    Cudo Compute.
+
+    Example:
+        type: cudo
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+        project_id: research
+    """
+
+    type: Literal["cudo"]
+    """The kind of the document: `cudo`."""
+
+    project_id: Text
+    """The project that pays. Example: `research`."""
+
+
+class DigitalOcean(Market):
+    """
+    DigitalOcean.
+
+    Example:
+        type: digitalocean
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["digitalocean"]
+    """The kind of the document: `digitalocean`."""
+
+    project_name: Text | None = None
+    """The project that hosts are made in; the default one if not said. Example: `research`."""
+
+
+class AmdDevCloud(Market):
+    """
+    AMD Developer Cloud.
+
+    Example:
+        type: amddevcloud
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+    """
+
+    type: Literal["amddevcloud"]
+    """The kind of the document: `amddevcloud`."""
+
+    project_name: Text | None = None
+    """The project that hosts are made in; the default one if not said. Example: `research`."""
+
+
+class HotAisle(Market):
+    """
+    Hot Aisle.
+
+    Example:
+        type: hotaisle
+        creds:
+          type: api_key
+          api_key: ${{ secrets.api_key }}
+        team_handle: research
+    """
+
+    type: Literal["hotaisle"]
+    """The kind of the document: `hotaisle`."""
+
+    team_handle: Text
+    """The team that pays. Example: `research`."""
+
+    bare_metal: Flag | None = None
+    """Whether whole machines are offered as well. Example: `true`."""
+
+
+class Crusoe(Backend):
+    """
+    Crusoe.
+
+    Example:
+        type: crusoe
+        project_id: research
+        creds:
+          type: access_key
+          access_key: AKIAIOSFODNN7EXAMPLE
+          secret_key: ${{ secrets.crusoe_key }}
+    """
+
+    type: Literal["crusoe"]
+    """The kind of the document: `crusoe`."""
+
+    creds: PairCredentials
+    """Who asks. Example: `{type: access_key, access_key: AKIA, secret_key: "${{ secrets.crusoe_key }}"}`."""
+
+    project_id: Text
+    """The project that pays. Example: `research`."""
+
+
+class SeewebCredentials(Credentials):
+    """A token of Seeweb's API."""
+
+    guarded: ClassVar[frozenset[str]] = frozenset({"api_token"})
+
+    type: Literal["api_token"]
+    """What proves it. `api_token`: a token of the API. Example: `api_token`."""
+
+    api_token: Text
+    """The token. Example: `${{ secrets.seeweb_token }}`."""
+
+
+class Seeweb(Backend):
+    """
+    Seeweb.
+
+    Example:
+        type: seeweb
+        creds:
+          type: api_token
+          api_token: ${{ secrets.seeweb_token }}
+    """
+
+    type: Literal["seeweb"]
+    """The kind of the document: `seeweb`."""
+
+    creds: SeewebCredentials
+    """Who asks. Example: `{type: api_token, api_token: "${{ secrets.seeweb_token }}"}`."""
+
+
+class TensorDockCredentials(KeyCredentials):
+    """A key of TensorDock's API, and its token."""
+
+    guarded: ClassVar[frozenset[str]] = frozenset({"api_key", "api_token"})
+
+    api_token: Text
+    """The key's token. Example: `${{ secrets.tensordock_token }}`."""
+
+
+class TensorDock(Backend):
+    """
+    TensorDock.
+
+    Example:
+        type: tensordock
+        creds:
+          type: api_key
+          api_key: ${{ secrets.tensordock_key }}
+          api_token: ${{ secrets.tensordock_token }}
+    """
+
+    type: Literal["tensordock"]
+    """The kind of the document: `tensordock`."""
+
+    creds: TensorDockCredentials
+    """Who asks. Example: `{type: api_key, api_key: "${{ secrets.key }}", api_token: "${{ secrets.token }}"}`."""
+
+
+class VerdaCredentials(Credentials):
+    """A client of Verda's API, and its secret."""
+
+    guarded: ClassVar[frozenset[str]] = frozenset({"client_secret"})
+
+    type: Literal["api_key"]
+    """What proves it. `api_key`: a client and its secret. Example: `api_key`."""
+
+    client_id: Text
+    """The client. Example: `xfaHBqYEsArqhKWX`."""
+
+    client_secret: Text
+    """Its secret. Example: `${{ secrets.verda_secret }}`."""
+
+
+class Verda(Backend):
+    """
+    Verda, which was DataCrunch.
+
+    Example:
+        type: verda
+        creds:
+          type: api_key
+          client_id: xfaHBqYEsArqhKWX
+          client_secret: ${{ secrets.verda_secret }}
+    """
+
+    type: Literal["verda", "datacrunch"]
+    """The kind of the document: `verda`, or `datacrunch`, its name of before."""
+
+    creds: VerdaCredentials
+    """Who asks. Example: `{type: api_key, client_id: xfaHBqYEsArqhKWX, client_secret: "${{ secrets.s }}"}`."""

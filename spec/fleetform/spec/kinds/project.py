@@ -1,0 +1,215 @@
+"""
+A project: people who work together, what they may use, and what they are trusted with.
+
+`projects:` of a dstack server's config is read as one such document each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from fleetform.spec.fields.backend import TYPES
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.backend import Backend
+from fleetform.spec.kinds.base import Document, Flag, Model, Name, one_or_many, refuse, within
+from fleetform.spec.kinds.offers import Names, Text, Texts
+from fleetform.spec.kinds.volume import Directory
+from fleetform.spec.names import nearest
+from fleetform.spec.quantities.ranges import shown, unfit
+
+
+class Member(Model):
+    """Somebody who belongs to a project."""
+
+    user: Name
+    """Who. Example: `ada`."""
+
+    role: Literal["admin", "manager", "user", "reader"] | None = None
+    """
+    What they may do; `user` if not said. `admin`: everything, also to the project itself.
+    `manager`: everything but that, members included. `user`: submit runs, and see everything.
+    `reader`: see everything. Example: `manager`.
+    """
+
+
+def _members(value: Any) -> Any:
+    listed = one_or_many(value)
+    if not isinstance(listed, list | tuple):
+        return value
+    return [{"user": item} if isinstance(item, str) else item for item in listed]
+
+
+def _check_members(value: tuple[Member, ...]) -> tuple[Member, ...]:
+    ordered = sorted(value, key=lambda member: member.user)
+    for one, following in itertools.pairwise(ordered):
+        if one.user == following.user:
+            raise refuse("said-twice", f"{shown(one.user)} is named twice.", "Keep one entry.")
+    return tuple(ordered)
+
+
+class Grants(Model):
+    """What runs of a project are trusted with; nothing of it if not said."""
+
+    privileged: Flag | None = None
+    """Whether containers may have all rights on the host. Example: `true`."""
+
+    root: Flag | None = None
+    """Whether commands may run as root. Example: `true`."""
+
+    docker: Flag | None = None
+    """Whether runs may start containers of their own. Example: `true`."""
+
+    host_paths: (
+        Annotated[
+            tuple[Directory, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        ]
+        | None
+    ) = None
+    """Directories of hosts that runs may mount, with all that lies below. Example: `[/mnt/datasets]`."""
+
+    secrets: Texts | None = None
+    """Secrets that runs may have. Example: `[huggingface_token]`."""
+
+
+def _backend(value: Any) -> Backend:
+    # Not above: `kinds` has the table of which this is a part.
+    from fleetform.spec.kinds import KINDS
+
+    type_name = value.get("type") if isinstance(value, Mapping) else None
+    if not isinstance(type_name, str):
+        raise refuse("wrong-type", str(unfit(value, "a backend, such as `{type: aws}`")))
+    if type_name not in TYPES:
+        close = nearest(type_name, TYPES)
+        raise refuse(
+            "bad-value",
+            f"{shown(type_name)} is no backend that is known here.",
+            f"Did you mean `{close}`?" if close else f"There is {', '.join(TYPES)}.",
+        )
+    model = KINDS[type_name].model
+    try:
+        backend = model.model_validate(value)
+    except ValidationError as exc:
+        raise within(exc, model, type_name) from None
+    assert isinstance(backend, Backend), type_name
+    return backend
+
+
+# Any to the type checker, because which model it is, is known by the value only.
+_AnyBackend = Annotated[
+    Any,
+    PlainValidator(_backend),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                "type": {
+                    "enum": list(TYPES),
+                    "description": "Which cloud or cluster. Example: `aws`.",
+                }
+            },
+            "required": ["type"],
+        }
+    ),
+]
+
+
+class Project(Document):
+    """
+    People who work together, and what they may use.
+
+    Example:
+        type: project
+        name: vision
+        members:
+          - ada
+          - {user: grace, role: manager}
+    """
+
+    type: Literal["project"]
+    """The kind of the document: `project`."""
+
+    members: (
+        Annotated[
+            tuple[Member, ...],
+            Field(min_length=1),
+            BeforeValidator(_members, json_schema_input_type=str | Member | list[str | Member]),
+            AfterValidator(_check_members),
+        ]
+        | None
+    ) = None
+    """Who belongs to it. Example: `[ada, {user: grace, role: manager}]`."""
+
+    public: Flag | None = None
+    """Whether everybody may see it. Example: `true`."""
+
+    fleets: Names | None = None
+    """The fleets that its runs may use; all if not said. Example: `[on-prem]`."""
+
+    queues: Names | None = None
+    """The queues that its runs may go into; all that let them in, if not said. Example: `[gpu-short]`."""
+
+    default_queue: Name | None = None
+    """The queue of its runs that name none. Example: `gpu-short`."""
+
+    default_profile: Name | None = None
+    """The profile of its runs that name none. Example: `cheap`."""
+
+    backends: (
+        Annotated[
+            tuple[_AnyBackend, ...],
+            BeforeValidator(one_or_many, json_schema_input_type=list[_AnyBackend]),
+        ]
+        | None
+    ) = None
+    """
+    Clouds and clusters that only this project uses, as documents of their kinds.
+    Example: `[{type: aws, creds: {type: default}}]`.
+    """
+
+    grants: Grants | None = None
+    """What its runs are trusted with. Example: `{secrets: [huggingface_token]}`."""
+
+    cost_center: Text | None = None
+    """What its use is reported under. Example: `R-1234`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        seen: set[str] = set()
+        for number, backend in enumerate(self.backends or ()):
+            for problem in backend.problems():
+                yield problem.below("backends", number)
+            if backend.name in seen:
+                yield Problem(
+                    "said-twice",
+                    ("backends", number),
+                    f"The project has two backends called `{backend.name}`.",
+                    "Add `name:` to one of them.",
+                )
+            seen.add(backend.name)
+        default = self.default_queue
+        if default is not None and self.queues is not None and default not in self.queues:
+            yield Problem(
+                "contradiction",
+                ("default_queue",),
+                f"Its runs go into {shown(default)}, which is none of its `queues`.",
+                "Add it there, or choose one of them.",
+            )
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        for said, backend in zip(canonical.get("backends", ()), self.backends or (), strict=True):
+            said["name"] = backend.name
+        return canonical

@@ -1,0 +1,206 @@
+"""
+A quota: how much a project, a person or a queue may have, at a time and in a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amounts import Duration, Size
+from fleetform.spec.kinds.base import Document, Model, Name, Whole, refuse
+from fleetform.spec.kinds.offers import Price
+from fleetform.spec.quantities import parse_cpu
+from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+
+Period = Literal["day", "week", "month", "quarter", "year"]
+ANY = "any"
+"""The name under which a number of GPUs of all sorts together stands in a canonical document."""
+
+
+def _gpus(value: Any) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        return {ANY: parse_count(value)}
+    if not value:
+        raise refuse("wrong-type", str(unfit(value, "a number, or numbers by name")))
+    return {str(name): _gpu_count(str(name), item) for name, item in value.items()}
+
+
+def _gpu_count(name: str, value: Any) -> int:
+    try:
+        return parse_count(value)
+    except ValueError as exc:
+        raise refuse("bad-value", f"{shown(name)}: {exc}", "Write `{A100: 8, any: 16}`.") from None
+
+
+GpuCounts = Annotated[
+    dict[str, int],
+    PlainValidator(_gpus),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {
+                    "type": "object",
+                    "additionalProperties": {"type": "integer", "minimum": 0},
+                    "minProperties": 1,
+                },
+            ]
+        }
+    ),
+]
+
+
+def _cpus(value: Any) -> int:
+    count = parse_cpu(value).count
+    if count is None or count.min is None or count.min != count.max:
+        raise refuse("wrong-type", f"{shown(value)} is not one number of CPUs.", "Write `64`.")
+    return count.min
+
+
+Cpus = Annotated[
+    int,
+    PlainValidator(_cpus),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+]
+
+
+class GpuHours(Model):
+    """An amount of work that renews itself."""
+
+    limit: Whole
+    """How many hours of one GPU. Example: `5000`."""
+
+    per: Period
+    """
+    When it begins anew, in UTC. `day`: at midnight. `week`: on Mondays. `month`: on the first.
+    `quarter`: in January, April, July and October. `year`: in January. Example: `month`.
+    """
+
+
+class Budget(Model):
+    """An amount of money that renews itself."""
+
+    limit: Price
+    """How many dollars. Example: `20000`."""
+
+    per: Period
+    """
+    When it begins anew, in UTC. `day`: at midnight. `week`: on Mondays. `month`: on the first.
+    `quarter`: in January, April, July and October. `year`: in January. Example: `month`.
+    """
+
+
+def _gpu_hours(value: Any) -> Any:
+    return {"limit": value, "per": "month"} if isinstance(value, int | str) else value
+
+
+class Quota(Document):
+    """
+    How much somebody may have.
+
+    Example:
+        type: quota
+        name: vision
+        project: vision
+        gpus: 32
+        gpu_hours: {limit: 5000, per: month}
+    """
+
+    type: Literal["quota"]
+    """The kind of the document: `quota`."""
+
+    project: Name | None = None
+    """The project that it holds for, all its runs together. Example: `vision`."""
+
+    user: Name | None = None
+    """The person that it holds for; with `project`, for their runs there. Example: `ada`."""
+
+    queue: Name | None = None
+    """The queue that it holds for; with the others, for their runs there. Example: `gpu-short`."""
+
+    each: Literal["user", "project"] | None = None
+    """
+    Whether the amounts are for all together, as if not said, or for each. `user`: each person has
+    as much. `project`: each project has as much. Example: `user`.
+    """
+
+    gpus: GpuCounts | None = None
+    """GPUs at a time; by name, or `any` for all sorts together. Example: `32`, `{H100: 8, any: 32}`."""
+
+    cpus: Cpus | None = None
+    """CPUs at a time. Example: `256`."""
+
+    memory: Size | None = None
+    """Memory at a time. Example: `2TB`."""
+
+    nodes: Whole | None = None
+    """Nodes at a time. Example: `16`."""
+
+    jobs: Whole | None = None
+    """Jobs that run at a time; a run on four nodes is four. Example: `100`."""
+
+    waiting: Whole | None = None
+    """Runs that wait at a time; what comes on top is taken later. Example: `1000`."""
+
+    max_duration: Duration | None = None
+    """The longest `max_duration` that a run may have. Example: `2d`."""
+
+    gpu_hours: (
+        Annotated[
+            GpuHours, BeforeValidator(_gpu_hours, json_schema_input_type=int | str | GpuHours)
+        ]
+        | None
+    ) = None
+    """Hours of GPUs in a while; a bare number is for a month. Example: `5000`, `{limit: 5000, per: week}`."""
+
+    budget: Budget | None = None
+    """Dollars that hosts in clouds may cost in a while. Example: `{limit: 20000, per: month}`."""
+
+    shares: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    """The part that is fair, in proportion to the shares of others. Example: `100`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.project is self.user is self.queue is self.each is None:
+            yield Problem(
+                "missing-field",
+                (),
+                "Nothing says whose quota it is.",
+                "Add `project:`, `user:` or `queue:`, or `each: user` for everybody.",
+            )
+        clashing = self.each if self.each and getattr(self, self.each) is not None else None
+        if clashing:
+            yield Problem(
+                "contradiction",
+                ("each",),
+                f"`each: {clashing}` is for all of them, and `{clashing}:` names one.",
+                "Remove one of the two.",
+            )
+        if not self.model_fields_set & _AMOUNTS:
+            yield Problem(
+                "missing-field",
+                (),
+                "The quota limits nothing.",
+                "Add what it limits, such as `gpus: 8`.",
+            )
+        named = max((count for name, count in (self.gpus or {}).items() if name != ANY), default=0)
+        if self.gpus and self.gpus.get(ANY, named) < named:
+            yield Problem(
+                "contradiction",
+                ("gpus", ANY),
+                f"{named} GPUs of one name can never be had where {self.gpus[ANY]} are the most of"
+                " all.",
+                f"Raise `{ANY}`, or lower the other.",
+            )
+
+
+_AMOUNTS = frozenset(
+    {
+        "gpus", "cpus", "memory", "nodes", "jobs", "waiting", "max_duration", "gpu_hours", "budget",
+        "shares",
+    }
+)  # fmt: skip

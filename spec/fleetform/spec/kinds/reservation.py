@@ -1,0 +1,172 @@
+"""
+A reservation: hosts that are kept for somebody, for a while, once or again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amounts import Duration
+from fleetform.spec.kinds.base import Document, Flag, Name, Whole, each_once, one_or_many
+from fleetform.spec.kinds.hosts import Hostname
+from fleetform.spec.kinds.offers import Names
+from fleetform.spec.kinds.windows import Moment, window
+from fleetform.spec.quantities import format_duration
+
+REPEAT_SECONDS = {"daily": 86_400, "weekly": 7 * 86_400}
+"""How long it is from one time to the next."""
+
+
+def _add_ends(schema: dict[str, Any]) -> None:
+    for alias, name in (("from", "begin"), ("to", "end")):
+        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
+    schema["required"].remove("begin")
+
+
+class Reservation(Document):
+    """
+    Hosts that are kept for somebody.
+
+    Example:
+        type: reservation
+        name: deadline-week
+        fleet: on-prem
+        nodes: 4
+        begin: 2026-12-01T00:00Z
+        duration: 7d
+        projects: [vision]
+    """
+
+    model_config = ConfigDict(json_schema_extra=_add_ends)
+
+    type: Literal["reservation"]
+    """The kind of the document: `reservation`."""
+
+    fleet: Name
+    """The fleet that the hosts belong to. Another fleet is another reservation. Example: `on-prem`."""
+
+    nodes: Annotated[Whole, Field(ge=1)] | None = None
+    """How many hosts, whichever they are. Example: `4`."""
+
+    hosts: (
+        Annotated[
+            tuple[Hostname, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            AfterValidator(each_once("host")),
+        ]
+        | None
+    ) = None
+    """Which hosts, by name. The whole fleet if neither is said. Example: `[gpu01, gpu02]`."""
+
+    begin: Moment
+    """When it begins, with the time zone; also spelled `from`. Example: `2026-12-01T00:00Z`."""
+
+    end: Moment | None = None
+    """When it ends; also spelled `to`. Example: `2026-12-08T00:00Z`."""
+
+    duration: Annotated[Duration, Field(ge=1)] | None = None
+    """How long it lasts, in place of `end`; without either, until the document is removed. Example: `7d`."""
+
+    repeat: Literal["daily", "weekly"] | None = None
+    """
+    Whether it comes again. `daily`: at the same hour, in UTC. `weekly`: on the same weekday.
+    Example: `weekly`.
+    """
+
+    users: Names | None = None
+    """The people whose runs may use it. Example: `[ada]`."""
+
+    projects: Names | None = None
+    """The projects whose runs may use it. Example: `[vision]`."""
+
+    maintenance: Flag | None = None
+    """Whether it is for work on the hosts: nobody's runs may use it. Example: `true`."""
+
+    purge_after: Duration | None = None
+    """Given back when nobody has used it for so long. Example: `30m`."""
+
+    ignore_running: Flag | None = None
+    """Whether it begins though runs of others may still be there, which then end. Example: `true`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled(cls, value: Any) -> Any:
+        return window(value)
+
+    @property
+    def end_seconds(self) -> int | None:
+        """When it first ends; None: it lasts."""
+        if self.end is not None:
+            return self.end
+        return None if self.duration is None else self.begin + self.duration
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        # One spelling: a week from the first is the same as until the eighth.
+        if canonical.pop("duration", None) is not None:
+            canonical["end"] = self.end_seconds
+        return canonical
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._time_problems()
+        if self.nodes is not None and self.hosts is not None:
+            yield Problem(
+                "contradiction",
+                ("nodes",),
+                "The hosts are named already, and need no number.",
+                "Remove one of the two.",
+                at_key=True,
+            )
+        somebody = self.users is not None or self.projects is not None
+        if self.maintenance and somebody:
+            yield Problem(
+                "contradiction",
+                ("maintenance",),
+                "While hosts are worked on, nobody's runs may use them.",
+                "Remove `maintenance`, or who may use it.",
+                at_key=True,
+            )
+        if not self.maintenance and not somebody:
+            yield Problem(
+                "missing-field",
+                (),
+                "Nothing says whom the hosts are kept for.",
+                "Add `users:` or `projects:`, or `maintenance: true` if it is for nobody.",
+            )
+
+    def _time_problems(self) -> Iterator[Problem]:
+        if self.end is not None and self.duration is not None:
+            yield Problem(
+                "said-twice",
+                ("duration",),
+                "`end` and `duration` both say when it is over.",
+                "Keep one.",
+                at_key=True,
+            )
+        if self.end is not None and self.end <= self.begin:
+            yield Problem("contradiction", ("end",), "It ends before it begins.", "Swap the two.")
+            return
+        if self.repeat is None:
+            return
+        if self.end_seconds is None:
+            yield Problem(
+                "contradiction",
+                ("repeat",),
+                "What never ends cannot come again.",
+                "Add `duration:`.",
+                at_key=True,
+            )
+        elif self.end_seconds - self.begin > REPEAT_SECONDS[self.repeat]:
+            lasting = format_duration(self.end_seconds - self.begin)
+            yield Problem(
+                "contradiction",
+                ("repeat",),
+                f"It would begin again before it is over: it lasts {lasting}.",
+                "Shorten it, or leave `repeat` out.",
+            )

@@ -1,0 +1,137 @@
+"""
+A user: a person, how they are recognised, and who they are on hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, PlainValidator, WithJsonSchema
+
+from fleetform.spec.kinds.base import Document, refuse
+from fleetform.spec.kinds.offers import Text, Texts
+from fleetform.spec.quantities.ranges import shown, unfit
+
+_EMAIL = re.compile(r"[^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+")
+# useradd(8): what Debian and Red Hat both accept.
+_ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?")
+# Of OpenSSH and of GnuPG; the key itself is not looked into.
+_PUBLIC_KEY = re.compile(
+    r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp\d+|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
+    r" [A-Za-z0-9+/=]{8,}( .*)?"
+)
+EVERYWHERE = "any"
+"""The name under which the account of all other fleets stands in a canonical document."""
+
+
+def _email(value: str) -> str:
+    if _EMAIL.fullmatch(value):
+        return value
+    raise refuse("bad-value", f"{shown(value)} is not an address of mail.")
+
+
+def _account(value: Any) -> str:
+    if isinstance(value, str) and _ACCOUNT.fullmatch(value) and value != "root":
+        return value
+    if value == "root":
+        raise refuse(
+            "bad-value",
+            "Nobody's runs belong to root; what a project may do as root is said in its `grants`.",
+        )
+    raise refuse("bad-value", f"{shown(value)} is not the name of an account on Linux.")
+
+
+def _accounts(value: Any) -> dict[str, str]:
+    if isinstance(value, str):
+        return {EVERYWHERE: _account(value)}
+    if not isinstance(value, Mapping) or not value:
+        raise refuse("wrong-type", str(unfit(value, "an account, or accounts by fleet")))
+    return {str(fleet): _account(item) for fleet, item in value.items()}
+
+
+def _public_keys(value: tuple[str, ...]) -> tuple[str, ...]:
+    for key in value:
+        if "PRIVATE KEY" in key:
+            raise refuse(
+                "secret-in-clear",
+                "This is a private key, and everybody who reads this tree could sign in with it.",
+                "Make a new pair, and write the line of its `.pub` file here.",
+            )
+        if not _PUBLIC_KEY.fullmatch(key.strip()):
+            raise refuse(
+                "bad-value",
+                f"{shown(key)} is not a public key of OpenSSH.",
+                "Write the line of its `.pub` file.",
+            )
+    return value
+
+
+PublicKeys = Annotated[Texts, AfterValidator(_public_keys)]
+
+
+class User(Document):
+    """
+    A person.
+
+    Example:
+        type: user
+        name: ada
+        emails: ada@example.com
+        account: ada
+    """
+
+    type: Literal["user"]
+    """The kind of the document: `user`."""
+
+    full_name: Text | None = None
+    """What they are called. Example: `Ada Lovelace`."""
+
+    emails: Annotated[Texts, AfterValidator(lambda all_: tuple(map(_email, all_)))] | None = None
+    """Addresses by which their commits are recognised. Example: `[ada@example.com]`."""
+
+    logins: Texts | None = None
+    """Who they are where fleetform is applied or signed in to. Example: `[alovelace, github:ada]`."""
+
+    role: Literal["admin", "user", "reader"] | None = None
+    """
+    What they may do beside what projects let them; `user` if not said. `admin`: everything.
+    `user`: what their projects allow. `reader`: see everything. Example: `reader`.
+    """
+
+    account: (
+        Annotated[
+            dict[str, str],
+            PlainValidator(_accounts),
+            WithJsonSchema(
+                {
+                    "anyOf": [
+                        {"type": "string"},
+                        {
+                            "type": "object",
+                            "additionalProperties": {"type": "string"},
+                            "minProperties": 1,
+                        },
+                    ]
+                }
+            ),
+        ]
+        | None
+    ) = None
+    """
+    Their account on hosts, where runs have it (`run_as: owner`): one name, or a name by fleet and
+    `any` for the rest. Example: `ada`, `{on-prem: lovelace, any: ada}`.
+    """
+
+    ssh_keys: PublicKeys | None = None
+    """Public keys that they reach their runs with. Example: `[ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5 ada]`."""
+
+    signing_keys: PublicKeys | None = None
+    """Public keys that their commits are signed with. Example: `[ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6 ada]`."""
+
+    state: Literal["active", "disabled"] | None = None
+    """
+    Whether they take part. `active`: they do. `disabled`: nothing of theirs starts, and what
+    runs goes on. Example: `disabled`.
+    """
