@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import (
     Flag,
@@ -57,7 +57,7 @@ def _working_dir(value: str) -> str:
     return value
 
 
-Level = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_-]*$")]
+TopologyLevel = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_-]*$")]
 """A level of a host's topology: names are the fleet's own."""
 
 
@@ -171,10 +171,10 @@ class Run(OfferChoice):
     queue: Name | None = None
     """The queue it waits in, which says where it may run. Example: `batch`."""
 
-    pack: Level | None = None
+    pack: TopologyLevel | None = None
     """Place its nodes within one: a level of the hosts' topology. Example: `switch`."""
 
-    spread: Level | None = None
+    spread: TopologyLevel | None = None
     """Place each of its nodes in another one: a level of the hosts' topology. Example: `rack`."""
 
     creation_policy: Literal["reuse", "reuse-or-create"] | None = None
@@ -331,49 +331,37 @@ class Run(OfferChoice):
         yield from files_beyond(self.files or ())
         for name, text in (self.env or {}).items():
             if text is None:
-                yield not_carried_out(
+                yield Problem(
+                    "not-carried-out",
                     ("env",),
                     f"`{name}` has no value, and nothing takes one over from whoever applies yet.",
-                    f"Write `{name}=VALUE`, or a secret.",
+                    f"Write `{name}=VALUE`. Until then, a plan holds it back.",
+                    level=Level.NOTE,
+                    word=name,
                 )
-        if self.runtime == "docker":
-            yield not_carried_out(
-                ("runtime",), "Runs are processes of the host; nothing starts containers yet."
-            )
-        if (
-            self.resources is not None
-            and self.resources.cpu is not None
-            and self.resources.cpu.arch
-        ):
+        for name, detail in self._unbuilt_values():
+            yield not_carried_out((name,), detail, "Until then, a plan holds it back.")
+        if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:
             yield not_carried_out(
                 ("resources", "cpu"),
                 "Nothing chooses hosts by their architecture yet.",
                 "Name fleets of the right one in `fleets`.",
             )
-        if self.stop_duration == OFF:
-            yield not_carried_out(
-                ("stop_duration",), "Nothing waits for ever yet for a run to end."
-            )
-        if self.on_silence is not None and self.on_silence.action != "wait":
-            yield not_carried_out(
-                ("on_silence",), "Jobs whose host nobody reaches go on; nothing ends them yet."
-            )
-        yield from self._order_beyond()
 
-    def _order_beyond(self) -> Iterator[Problem]:
+    def _unbuilt_values(self) -> Iterator[tuple[str, str]]:
+        """Fields with a value other than the one that is carried out."""
+        if self.runtime == "docker":
+            yield "runtime", "Runs are processes of the host; nothing starts containers yet."
+        if self.stop_duration == OFF:
+            yield "stop_duration", "Nothing waits for ever yet for a run to end."
+        if self.on_silence is not None and self.on_silence.action != "wait":
+            yield "on_silence", "Jobs whose host nobody reaches go on; nothing ends them yet."
         if self.startup_order not in {None, "any"}:
-            yield not_carried_out(("startup_order",), "All nodes of a run start at once.")
+            yield "startup_order", "All nodes of a run start at once."
         if self.stop_criteria not in {None, "all-done"}:
-            yield not_carried_out(
-                ("stop_criteria",), "A run is over when all of its nodes have ended."
-            )
+            yield "stop_criteria", "A run is over when all of its nodes have ended."
         if self.on_upstream_change == "rerun":
-            yield not_carried_out(
-                ("on_upstream_change",), "A run is never run again for another one's sake yet."
-            )
-        for name in self.fleets or ():
-            if "/" in name:
-                yield not_carried_out(
-                    ("fleets",),
-                    f"{shown(name)} belongs to another project, whose fleets nobody sees yet.",
-                )
+            yield "on_upstream_change", "Nothing runs again yet for another run's sake."
+        foreign = [name for name in self.fleets or () if "/" in name]
+        if foreign:
+            yield "fleets", f"{shown(foreign[0])} belongs to another project; nobody sees it yet."

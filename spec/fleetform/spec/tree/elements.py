@@ -295,7 +295,7 @@ class _RunReader:
         rendered = {}
         if "env" in texts:
             rendered["env"] = self._filled(texts["env"], scope)
-        scope["env"] = rendered.get("env", shared.get("env", {}))
+        scope["env"] = _known_later(rendered.get("env", shared.get("env", {})))
         for name, compiled in texts.items():
             if name != "env":
                 rendered[name] = self._filled(compiled, scope)
@@ -327,6 +327,11 @@ class _RunReader:
         problems.extend(model.problems())
         document = self._with_files(model, problems) if "files" in values else model.to_canonical()
         return {name: document[name] for name in values if name in document}, problems
+
+
+def _known_later(env: Mapping[str, str | None]) -> dict[str, str]:
+    """Variables whose value is taken over when the run is submitted stand for themselves."""
+    return {name: f"${{{{ env.{name} }}}}" if text is None else text for name, text in env.items()}
 
 
 def _for_element(problem: Problem, element: Element) -> Problem:

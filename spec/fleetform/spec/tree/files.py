@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import not_carried_out
 from fleetform.spec.kinds.files import FileEntry
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
@@ -45,6 +46,10 @@ class _Refusal(Exception):
         self.code = code
         self.detail = detail
         self.advice = advice
+
+
+class _Elsewhere(_Refusal):
+    """A path that says itself that it leads out of the tree, unlike a link that turns out to."""
 
 
 @dataclass(slots=True)
@@ -77,11 +82,17 @@ class Files:
         `folder` is where the document's file lies, relative to the root; empty for the root.
         """
         found: dict[str, dict[str, Any]] = {}
+        away: list[dict[str, Any]] = []
         problems = []
         for number, entry in enumerate(entries):
             try:
                 for item in self._expand_once(entry, folder):
                     _claim(found, item)
+            except _Elsewhere as elsewhere:
+                away.append({"path": entry.destination, "local_path": entry.local_path})
+                problems.append(
+                    not_carried_out(("files", number), elsewhere.detail, elsewhere.advice)
+                )
             except _Refusal as refusal:
                 problems.append(
                     Problem(refusal.code, ("files", number), refusal.detail, refusal.advice)
@@ -90,7 +101,7 @@ class Files:
         if total > BYTES_MAX:
             excess = _too_large(total)
             problems.append(Problem(excess.code, ("files",), excess.detail, excess.advice))
-        return sorted(found.values(), key=lambda item: item["path"]), problems
+        return sorted([*found.values(), *away], key=lambda item: item["path"]), problems
 
     def _expand_once(self, entry: FileEntry, folder: str) -> list[dict[str, Any]]:
         # Ten thousand runs of one script name it ten thousand times.
@@ -116,10 +127,10 @@ class Files:
     def _inside(self, local_path: str, folder: str) -> str:
         """The path from the root, which has to stay below it."""
         if local_path.startswith(("/", "~")):
-            raise _outside(local_path)
+            raise _elsewhere(local_path)
         path = os.path.normpath(f"{folder or '.'}/{local_path}")
         if path.split("/")[0] == "..":
-            raise _outside(local_path)
+            raise _elsewhere(local_path)
         self._check_link(f"{self._real_root}/{path}", local_path)
         return path
 
@@ -214,6 +225,14 @@ def _too_large(size: int) -> _Refusal:
         "files-too-large",
         f"They have {format_bytes(size)} together, and {format_bytes(BYTES_MAX)} travel with a run at most.",
         "Put data into a volume.",
+    )
+
+
+def _elsewhere(named: str) -> _Elsewhere:
+    return _Elsewhere(
+        "not-carried-out",
+        f"{shown(named)} lies outside of the tree, in no commit, and nothing takes files from there yet.",
+        "Put the file into the tree, or the data into a volume.",
     )
 
 
