@@ -9,19 +9,16 @@ mapping, and its parts are those of the mapping.
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
-from fleetform.spec.nodes import plain
 from fleetform.spec.schema import MODELS, wording
 from fleetform.spec.schema.annotate import DIGITS_PATTERN, EXPRESSION_PATTERN, Schema
 from fleetform.spec.schema.docstrings import summary, words
+from fleetform.spec.schema.flow import flow
 from fleetform.spec.schema.whole import kind_schema
 
 # `volumes[0].path` and `volumes.0.path`: positions in lists say nothing about the field.
@@ -189,8 +186,8 @@ def _explanation(path: str, schema: Schema, document: Schema) -> Explanation:
         description=_description(path, schema, choices),
         spellings=tuple(_spellings(schema, document)) if schema is not document else (),
         choices=choices,
-        default=_flow(schema["default"]) if "default" in schema else "",
-        examples=tuple(_flow(value) for value in schema.get("examples", ())),
+        default=flow(schema["default"]) if "default" in schema else "",
+        examples=tuple(flow(value) for value in schema.get("examples", ())),
         unit=schema.get("x-unit", ""),
         field_class=schema.get("x-class", ""),
         on_change=change,
@@ -290,7 +287,7 @@ def _spelling(shape: Schema, document: Schema) -> str:
     if not _is_said(shape):
         return ""
     if "const" in shape or "enum" in shape:
-        return _either([f"`{_flow(value)}`" for value in shape.get("enum", [shape.get("const")])])
+        return _either([f"`{flow(value)}`" for value in shape.get("enum", [shape.get("const")])])
     said = " or ".join(_type_words(shape))
     if said in {"whole number", "number"}:
         note = shape.get("description", "").rstrip(".").lower()
@@ -325,7 +322,7 @@ def _choices(schema: Schema, document: Schema) -> Iterator[Choice]:
         shape = one.get("items", one) if "enum" not in one else one
         for number, value in enumerate(shape.get("enum", ())):
             meanings = shape.get("enumDescriptions", ())
-            listed.setdefault(_flow(value), meanings[number] if number < len(meanings) else "")
+            listed.setdefault(flow(value), meanings[number] if number < len(meanings) else "")
     yield from (Choice(value, meaning) for value, meaning in listed.items())
 
 
@@ -339,16 +336,3 @@ def _listed(names: list[str]) -> str:
 
 def _either(names: list[str]) -> str:
     return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def _flow(value: Any) -> str:
-    """The value as YAML in flow style, quoted only where it has to be."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_flow(item) for item in value) + "]"
-    if not isinstance(value, str):
-        return json.dumps(value)
-    nodes, findings = read_documents(f"[{value}]".encode(), "example")
-    is_plain = not findings and len(nodes) == 1 and plain(nodes[0]) == [value]
-    return value if is_plain else json.dumps(value, ensure_ascii=False)

@@ -44,7 +44,9 @@ def generate() -> dict[str, str]:
 
 def editor_files() -> dict[str, str]:
     """What an environment needs beside it for its editors: one schema, of any document."""
-    return {ALL_KINDS: _text(_twin(any_schema()))}
+    # On one line: it lies in every environment's history, and only programs read it there.
+    text = json.dumps(_twin(any_schema()), ensure_ascii=False, separators=(",", ":"))
+    return {ALL_KINDS: f"{text}\n"}
 
 
 @functools.cache

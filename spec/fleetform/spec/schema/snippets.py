@@ -8,11 +8,13 @@ of them through the kinds' models, and through a real editor's server.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fleetform.spec.schema import docstrings, models
+from fleetform.spec.schema.flow import flow
 
 Snippet = dict[str, Any]
 
@@ -142,7 +144,8 @@ def filled_in(body: Any) -> Any:
         return [filled_in(value) for value in body]
     if not isinstance(body, str):
         return body
-    return re.sub(r"\\([\\$}])", r"\1", _PLACE.sub(r"\1", body))
+    text = re.sub(r"\\([\\$}])", r"\1", _PLACE.sub(r"\1", body))
+    return json.loads(text) if text.startswith('"') else text
 
 
 def _named(example: Any) -> Any:
@@ -158,14 +161,20 @@ def _escaped(value: Any) -> Any:
         return {key: _escaped(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_escaped(item) for item in value]
-    return re.sub(r"[\\$}]", r"\\\g<0>", value) if isinstance(value, str) else value
+    # The server inserts texts as they are, so the quotes that YAML wants have to be in them.
+    return _text(flow(value)) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    """The text as one that has no places to fill in."""
+    return re.sub(r"[\\$}]", r"\\\g<0>", text)
 
 
 def _example(written: str, value: Any) -> Snippet:
     # A list is written as one text: the server takes the numbers of its entries for keys.
     if isinstance(value, dict):
         return {"label": written, "body": _escaped(value)}
-    return {"label": written, "bodyText": _escaped(written)}
+    return {"label": written, "bodyText": _text(written)}
 
 
 def _snippet(part: _Part) -> Snippet:

@@ -66,7 +66,10 @@ def _type_rule(kinds: Mapping[str, Schema]) -> Schema:
     if not listed:
         return {"required": ["type"]}
     return {
-        "if": {"anyOf": [{"required": [name]} for name in listed]},
+        "if": {
+            "not": {"required": ["type"]},
+            "anyOf": [{"required": [name]} for name in listed],
+        },
         "then": {"properties": listed, "additionalProperties": False},
         "else": {"required": ["type"]},
     }
