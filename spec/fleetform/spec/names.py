@@ -200,12 +200,12 @@ def is_uid(text: str) -> bool:
     return _UID.fullmatch(text) is not None
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """
     Return the candidate that `word` is most likely a slip of, or None when none is close.
 
     Case, dashes and underscores do not count: `maxDuration` and `max-duration` both lead to
-    `max_duration`.
+    `max_duration`. `cutoff` is how much of the two has to be the same, from 0 to 1.
     """
     folded: dict[str, str] = {}
     for candidate in sorted(candidates):
@@ -215,7 +215,7 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
         return None
     import difflib  # Only a mistake needs it.
 
-    close = difflib.get_close_matches(_fold(word), folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(_fold(word), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 
 

@@ -1,5 +1,5 @@
 """
-What refers to what: fleets, volumes and runs that a document names.
+What refers to what: fleets, volumes, runs, secrets and all else that a document names.
 
 The catalogue is the tree as the checks see it: every document that could be read, and the
 names of those that could not, so that one mistake is told once and not again by all who refer
@@ -8,6 +8,7 @@ to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -95,29 +96,90 @@ class Reference(NamedTuple):
 
 
 def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
-    """Everything that a canonical document refers to, in the order of its fields."""
-    if kind == "volume" and "fleet" in document:
-        yield Reference("fleet", document["fleet"], "fleet")
-    if kind != "run":
-        return
-    yield from _placing(document)
-    for mount in document.get("volumes", ()):
-        if "name" in mount and not mount.get("instance"):
-            names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
-            # What an expression comes to is known when the run starts.
-            yield from (Reference("volume", name, "volumes") for name in names if MARK not in name)
-    for dependency in document.get("depends_on", {}).get("runs", ()):
-        yield Reference("run", dependency["run"], "depends_on")
+    """
+    Everything that a canonical document refers to, in the order of its fields.
+
+    A run's profile is not among it: what it says has become the run's own by now.
+    """
+    for field_, target in _NAMING.get(kind, ()):
+        for name in _names_at(document, field_.split(".")):
+            # What belongs to another project is in another tree; what an expression comes to is
+            # known when the run starts.
+            if "/" not in name and MARK not in name:
+                yield Reference(target, name, field_.partition(".")[0])
+    if kind == "run":
+        for mount in document.get("volumes", ()):
+            if "name" in mount and not mount.get("instance"):
+                names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
+                yield from (
+                    Reference("volume", name, "volumes") for name in names if MARK not in name
+                )
+        for dependency in document.get("depends_on", {}).get("runs", ()):
+            yield Reference("run", dependency["run"], "depends_on")
+    for field_, value in document.items():
+        yield from (Reference("secret", name, field_) for name in _secrets_in(value))
 
 
-def _placing(document: Mapping[str, Any]) -> Iterator[Reference]:
-    """Fleets, and what else says where a run goes; another project's is not in this tree."""
-    for name in document.get("fleets", ()):
-        if "/" not in name:
-            yield Reference("fleet", name, "fleets")
-    for one in document.get("instances", ()):
-        if "fleet" in one and "/" not in one["fleet"]:
-            yield Reference("fleet", one["fleet"], "instances")
+_OFFERS = (("backends", "backend"),)
+# By kind: fields whose canonical values are names, with the kind of what they name. A step into
+# a list goes into each of its entries, and a mapping at the end names by its keys.
+_NAMING: Mapping[str, Sequence[tuple[str, str]]] = {
+    "run": (
+        ("fleets", "fleet"),
+        ("instances.fleet", "fleet"),
+        ("queue", "queue"),
+        ("gateway", "gateway"),
+        *_OFFERS,
+    ),
+    "profile": (("fleets", "fleet"), ("instances.fleet", "fleet"), ("queue", "queue"), *_OFFERS),
+    "fleet": (*_OFFERS, ("kubernetes.backend", "backend"), ("slurm.backend", "backend")),
+    "volume": (("fleet", "fleet"), ("backend", "backend")),
+    "gateway": (("backend", "backend"),),
+    "queue": (("fleets", "fleet"), ("allow.users", "user"), ("allow.projects", "project")),
+    "quota": (("project", "project"), ("user", "user"), ("queue", "queue")),
+    "reservation": (("fleet", "fleet"), ("users", "user"), ("projects", "project")),
+    "project": (
+        ("members.user", "user"),
+        ("fleets", "fleet"),
+        ("queues", "queue"),
+        ("default_queue", "queue"),
+        ("default_profile", "profile"),
+        ("grants.secrets", "secret"),
+    ),
+    "secret": (("projects", "project"),),
+    "policy": (("match.projects", "project"), ("approval.users", "user")),
+}
+
+
+def _names_at(value: Any, steps: Sequence[str]) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _names_at(item, steps)
+    elif steps:
+        if isinstance(value, Mapping) and steps[0] in value:
+            yield from _names_at(value[steps[0]], steps[1:])
+    elif isinstance(value, str):
+        yield value
+
+
+_SECRET = re.compile(r"\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}", re.ASCII)
+
+
+def _secrets_in(value: Any) -> Iterator[str]:
+    """Secrets that expressions name, anywhere in a value; looking costs next to nothing."""
+    if isinstance(value, str):
+        if MARK in value:
+            yield from _SECRET.findall(value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _secrets_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _secrets_in(item)
+
+
+# What is made, or handed out, before what needs it can be. Of the others, a declaration is all.
+_MADE = frozenset({"fleet", "gateway", "secret", "volume"})
 
 
 def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:
@@ -127,7 +189,7 @@ def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:
             {
                 ResourceKey(one.kind, one.name)
                 for one in mentioned(document, kind)
-                if one.kind != "run"
+                if one.kind in _MADE
             }
         )
     )

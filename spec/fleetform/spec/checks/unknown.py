@@ -1,16 +1,19 @@
-"""References to fleets, volumes and runs that no document declares."""
+"""References to what no document declares."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest, split_element
 from fleetform.spec.references import Catalogue, Entry, Reference, mentioned
 
 # Kinds that may be declared elsewhere or later. A name that is like no other is then no slip:
 # the document is right, and its run waits for what it names.
-_LATER = frozenset({"volume", "secret"})
+_LATER = frozenset({"gateway", "project", "secret", "user", "volume"})
+_DIGITS = re.compile(r"\d+")
 # Comparing one name with ten thousand takes a tenth of a second. Beyond so many unknown names,
 # it is no slip of a finger.
 _SUGGESTIONS_MAX = 50
@@ -23,10 +26,18 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
         told: set[Reference] = set()
         for document in entry.documents:
             for reference in mentioned(document, entry.key.kind):
-                if reference not in told and not catalogue.is_known(reference.kind, reference.name):
+                if reference not in told and not _is_known(reference, catalogue):
                     suggestions -= 1
                     yield entry, _problem(reference, catalogue, is_compared=suggestions >= 0)
                 told.add(reference)
+
+
+def _is_known(reference: Reference, catalogue: Catalogue) -> bool:
+    # A backend of a type that there is may be used as it is, with the credentials that the
+    # cloud's own tools find.
+    return catalogue.is_known(reference.kind, reference.name) or (
+        reference.kind == "backend" and reference.name in BACKEND_TYPES
+    )
 
 
 def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -> Problem:
@@ -39,23 +50,37 @@ def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -
         )
     detail = f"No document declares the {kind} `{name}`."
     advice = _advice(kind, name, catalogue) if is_compared else "Declare it, or correct the name."
-    if kind in _LATER and not (is_compared and nearest(name, catalogue.names(kind))):
+    if kind in _LATER and not (is_compared and _is_slip(name, catalogue.names(kind))):
         return Problem(
             "undeclared-reference",
             (field,),
             detail,
             f"{advice} Until then, a plan holds this back.",
             level=Level.WARNING,
-            word=name,
+            word=_word(reference),
         )
-    return Problem("unknown-reference", (field,), detail, advice, word=name)
+    return Problem("unknown-reference", (field,), detail, advice, word=_word(reference))
+
+
+def _word(reference: Reference) -> str:
+    """How the name stands in the field."""
+    is_expression = reference.kind == "secret" and reference.field != "grants"
+    return f"secrets.{reference.name}" if is_expression else reference.name
+
+
+def _is_slip(name: str, names: list[str]) -> bool:
+    """Whether it is one of these with a letter wrong; `data-2` is another one than `data-1`."""
+    close = nearest(name, names, cutoff=0.85)
+    return close is not None and _DIGITS.sub("", close) != _DIGITS.sub("", name)
 
 
 def _advice(kind: str, name: str, catalogue: Catalogue) -> str:
     names = catalogue.names(kind)
-    close = nearest(name, names)
+    close = nearest(name, names if kind != "backend" else {*names, *BACKEND_TYPES})
     if close:
         return f"Did you mean `{close}`?"
+    if kind == "backend":
+        return f"Write the type of one, such as `aws`, or add a document with `name: {name}`."
     if catalogue.has_unread:
         return "It may stand in a file that could not be read; mend that one first."
     if not names:

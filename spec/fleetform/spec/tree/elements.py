@@ -257,9 +257,11 @@ class _RunReader:
                 own.append((element, {**self._parameters(element), **rendered}))
         except _OutOfBudget as exc:
             return Reading([*problems, exc.problem], model)
+        # Texts as they were written: they may name secrets, which are the same for each element.
+        whole = dict(shared)
         for name in texts:
             del shared[name]
-        documents = [{**shared, **variant} for variant, _ in self._variants.values()] or [shared]
+        documents = [{**whole, **variant} for variant, _ in self._variants.values()] or [whole]
         return Reading(problems, model, shared, own, documents)
 
     def _spend(self, written: int, digested: int) -> None:

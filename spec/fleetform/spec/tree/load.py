@@ -375,7 +375,7 @@ def _entry(number: int, read: _Read, reading: elements.Reading) -> Entry:
 def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> Iterator[Declared]:
     digests = Digests(entry.key.kind, reading.shared)
     kind = entry.key.kind
-    same = required(reading.shared, kind) if len(reading.documents) == 1 else None
+    same = required(reading.documents[0], kind) if len(reading.documents) == 1 else None
     for element, own in reading.elements:
         document = {**reading.shared, **own}
         whole, execution = digests.of(own)

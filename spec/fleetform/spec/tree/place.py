@@ -49,9 +49,12 @@ def _place(problem: Problem, node: Node, file: str) -> Place:
 
 
 def _find_part(node: Node, word: str) -> Span | None:
-    """The expression in a text, where what is written is what is meant, on one line."""
+    """The expression in the first text that has it as it is meant, on one line."""
     if not isinstance(node, ScalarNode):
-        return None
+        inner = (
+            node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
+        )
+        return next((found for item in inner if (found := _find_part(item, word))), None)
     quotes = 1 if node.style in {"'", '"'} and node.style else 0
     match = re.search(r"\$\{\{\s*" + re.escape(word) + r"\s*\}\}", node.raw)
     if match is None or node.place.length != len(node.raw) + 2 * quotes:
