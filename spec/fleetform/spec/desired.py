@@ -162,13 +162,16 @@ class Loaded:
     The result of reading a tree: findings, and what they leave of the declaration.
 
     `desired` is None when `environment.yaml` itself cannot be read or has an error, or when
-    the source as a whole cannot be read: that is never an empty declaration.
+    the source as a whole cannot be read: that is never an empty declaration. It is None as well
+    for an environment that is a base only, which has no errors. `bases` are the folders beside
+    the environment's own that were read, relative to it: `../base`.
     """
 
     desired: Desired | None
     findings: tuple[Finding, ...]
     documents_count: int = 0
     files_count: int = 0
+    bases: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -7,16 +7,39 @@ that does not say whose it is could delete what belongs to another.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
 from fleetform.spec.names import is_uid
-from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.quantities.ranges import shown, unfit
+
+Scalar = str | int | float | bool
+
+# What `interpolate` reads behind `values.`.
+_VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
-def _check_uid(value: str) -> str:
+def _check_uid(value: str | None, info: ValidationInfo) -> str | None:
+    is_abstract = info.data.get("abstract", False)
+    if value is None:
+        if is_abstract:
+            return None
+        raise refuse(
+            "missing-field",
+            "`uid` is missing.",
+            "Run `fleetform init`, which writes one; it is committed and never changed. A base that"
+            " is never applied itself says `abstract: true` instead.",
+        )
+    if is_abstract:
+        raise refuse(
+            "contradiction",
+            "An abstract environment has no uid: nothing is ever made for it.",
+            "Remove one of the two.",
+        )
     if is_uid(value):
         return value
     raise refuse(
@@ -24,6 +47,98 @@ def _check_uid(value: str) -> str:
         f"{shown(value)} cannot be an environment's uid.",
         "It is written by `fleetform init`, and never changed: 4 to 64 lower-case letters, digits and dashes.",
     )
+
+
+def _values(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise refuse("wrong-type", str(unfit(value, "a mapping, such as `{bucket: s3://lab}`")))
+    for name, item in value.items():
+        if not _VALUE_NAME.fullmatch(name):
+            raise refuse(
+                "bad-name",
+                f"{shown(name)} cannot be the name of a value.",
+                "Use letters, digits, `_` and `-`, with a letter or `_` in front.",
+            )
+        if not isinstance(item, Scalar):
+            raise refuse(
+                "wrong-type",
+                f"The value `{name}`: {unfit(item, 'text, a number or a truth value')}",
+            )
+    return value
+
+
+def _target(value: str) -> str:
+    kind, slash, name = value.partition("/")
+    if kind and slash and name:
+        return value
+    raise refuse(
+        "bad-value",
+        f"{shown(value)} does not say which documents it means.",
+        "Write kind and name: `run/train`, `fleet/gpu-*`.",
+    )
+
+
+def _steps(value: Any) -> Any:
+    # What a step says is read where its place is known (`overlay.operations`).
+    if isinstance(value, list) and value:
+        return tuple(value)
+    raise refuse(
+        "bad-patch",
+        "A patch is a list of steps.",
+        "Write `[{op: replace, path: /nodes, value: 2}]`.",
+    )
+
+
+class PatchDocument(Model):
+    """A change of documents that a base or this tree declares: exactly one way to change them."""
+
+    target: Annotated[str, AfterValidator(_target)]
+    """
+    Which documents: kind and name, `*` for any letters. Instead of the kind, a `type:` may stand.
+    Example: `run/train`, `fleet/gpu-*`.
+    """
+
+    merge: dict[str, Any] | None = None
+    """
+    Fields that replace the document's: mappings are merged, null removes a field, a list is
+    replaced as a whole (RFC 7386); variables of `env` are merged by name.
+    Example: `{nodes: 4, resources: {gpu: H100:8}}`.
+    """
+
+    patch: (
+        Annotated[
+            tuple[dict[str, Any], ...],
+            BeforeValidator(_steps, json_schema_input_type=list[dict[str, Any]]),
+        ]
+        | None
+    ) = None
+    """
+    Steps that are carried out in order, all or none: `add`, `remove`, `replace`, `move`, `copy`
+    and `test` (RFC 6902). Example: `[{op: add, path: /commands/-, value: sync}]`.
+    """
+
+    file: Annotated[str, Field(min_length=1)] | None = None
+    """
+    A file of this tree that holds the merge (a mapping) or the steps (a list). It is not read as
+    a document. Example: `patches/train.yaml`.
+    """
+
+    delete: Literal[True] | None = None
+    """Leave the documents out. Example: `true`."""
+
+    @model_validator(mode="after")
+    def _check_one_way(self) -> Self:
+        ways = [
+            name for name in ("merge", "patch", "file", "delete") if getattr(self, name) is not None
+        ]
+        if len(ways) == 1:
+            return self
+        said = " and ".join(f"`{way}`" for way in ways) or "nothing"
+        raise refuse(
+            "bad-patch",
+            f"The entry says {said}, and changes its target in exactly one way.",
+            "Write one of `merge`, `patch`, `file`, `delete`; further ones in entries of their own.",
+        )
 
 
 class RulesDocument(Model):
@@ -55,7 +170,13 @@ class EnvironmentDocument(Model):
     name: Name
     """What people call it. Example: `local`."""
 
-    uid: Annotated[str, AfterValidator(_check_uid)]
+    abstract: Flag | None = None
+    """
+    Whether this is a base only: others extend it, it has no uid, and nothing can be planned for
+    it. Example: `false`.
+    """
+
+    uid: Annotated[str | None, Field(validate_default=True), AfterValidator(_check_uid)] = None
     """
     What everything made for it is marked with. Written by `fleetform init`, committed, never
     changed: another uid is another environment. Example: `0b2f6a0e-54c5-4a8e-8f0c-5d3f2f1c9a77`.
@@ -63,3 +184,27 @@ class EnvironmentDocument(Model):
 
     rules: RulesDocument | None = None
     """What is allowed without asking twice. Example: `{allow_destroy: true}`."""
+
+    extends: Annotated[str, Field(min_length=1)] | None = None
+    """
+    The folder of a base, relative to this one and in the same repository: its documents belong
+    to this environment too, as do its `rules`, `values` and patches. Example: `../base`.
+    """
+
+    values: (
+        Annotated[
+            dict[str, Scalar],
+            BeforeValidator(_values, json_schema_input_type=dict[str, Scalar]),
+        ]
+        | None
+    ) = None
+    """
+    What `${{ values.NAME }}` stands for in documents, the base's included. A value said here wins
+    over the base's. Example: `{bucket: s3://lab, epochs: 20}`.
+    """
+
+    patches: tuple[PatchDocument, ...] | None = None
+    """
+    Changes of the base's documents and of this tree's, in order; one that matches nothing is an
+    error. Example: `[{target: run/train, merge: {nodes: 4}}]`.
+    """

@@ -9,6 +9,7 @@ one place. A test holds that both read the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,18 +20,29 @@ __all__ = ["FILE_NAME", "plain_environment"]
 
 FILE_NAME = "environment.yaml"
 
-_FIELDS = frozenset({"type", "name", "uid", "rules"})
+_FIELDS = frozenset({"type", "name", "uid", "rules", "extends", "values", "patches"})
+_VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _RULES: Mapping[str, Callable[[Any], bool]] = {
     # By type: a truth value is an int to isinstance, and no count.
     "allow_destroy": lambda value: type(value) is bool,
     "delete_percent": lambda value: type(value) is int and 0 <= value <= 100,
     "delete_count": lambda value: type(value) is int and value >= 0,
 }
+_WAYS: Mapping[str, Callable[[Any], bool]] = {
+    "merge": lambda value: type(value) is dict,
+    "patch": lambda value: (
+        type(value) is list and value != [] and all(type(step) is dict for step in value)
+    ),
+    "file": lambda value: type(value) is str and value != "",
+    "delete": lambda value: value is True,
+}
 
 
 def plain_environment(value: object) -> Environment | None:
     """
     The environment that a document's plain value describes, as `EnvironmentDocument` reads it.
+
+    Of what it inherits nothing is known here: `rules` are those that it says itself.
 
     Returns:
         None for whatever this cannot vouch for, right or wrong.
@@ -40,10 +52,32 @@ def plain_environment(value: object) -> Environment | None:
     name, uid = value.get("name"), value.get("uid")
     if value.get("type") != "environment" or not isinstance(name, str) or not isinstance(uid, str):
         return None
-    if name_problem(name) is not None or not is_uid(uid):
+    if name_problem(name) is not None or not is_uid(uid) or not _inherits_plainly(value):
         return None
     rules = _plain_rules(value.get("rules", {}))
     return None if rules is None else Environment(name, uid, rules)
+
+
+def _inherits_plainly(value: Mapping[str, Any]) -> bool:
+    """Whether what the document says of bases, values and patches is right beyond doubt."""
+    base, values, patches = value.get("extends", "."), value.get("values", {}), value.get("patches")
+    return (
+        isinstance(base, str)
+        and base != ""
+        and isinstance(values, dict)
+        and all(_VALUE_NAME.fullmatch(name) for name in values)
+        and all(type(item) in {str, int, float, bool} for item in values.values())
+        and (patches is None or (type(patches) is list and all(map(_is_plain_patch, patches))))
+    )
+
+
+def _is_plain_patch(entry: object) -> bool:
+    if not isinstance(entry, dict) or len(entry) != 2:
+        return False
+    (way,) = entry.keys() - {"target"} if "target" in entry else ("",)
+    kind, slash, name = str(entry.get("target", "")).partition("/")
+    is_target = type(entry.get("target")) is str and all((kind, slash, name))
+    return is_target and way in _WAYS and _WAYS[way](entry[way])
 
 
 def _plain_rules(value: object) -> Rules | None:

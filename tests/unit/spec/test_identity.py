@@ -28,9 +28,26 @@ rules = st.fixed_dictionaries(
         "other": odd,
     },
 )
+patches = st.fixed_dictionaries(
+    {},
+    optional={
+        "target": st.sampled_from(["run/train", "fleet/*", "train", "/", "run/", "/a"]) | odd,
+        "merge": st.just({"nodes": 2}) | odd,
+        "patch": st.sampled_from([[], [{}], [1], [{"op": "test"}]]) | odd,
+        "file": st.just("a.yaml") | odd,
+        "delete": odd,
+    },
+)
 documents = st.fixed_dictionaries(
     {"type": st.just("environment") | odd, "name": names, "uid": uids},
-    optional={"rules": rules | odd, "description": odd},
+    optional={
+        "rules": rules | odd,
+        "description": odd,
+        "abstract": odd,
+        "extends": st.sampled_from(["../base", ""]) | odd,
+        "values": st.dictionaries(st.sampled_from(["lr", "1r", "a-b"]), odd, max_size=2) | odd,
+        "patches": st.lists(patches | odd, max_size=2) | odd,
+    },
 )
 
 
@@ -39,6 +56,8 @@ def by_the_models(value):
     try:
         document = EnvironmentDocument.model_validate(value)
     except ValidationError:
+        return None
+    if document.uid is None:
         return None
     said = document.rules.to_canonical() if document.rules else {}
     return Environment(document.name, document.uid, Rules(**said))
@@ -58,6 +77,13 @@ def test_what_it_reads_the_models_read_too(value):
         {"rules": {}},
         {"rules": {"allow_destroy": True}},
         {"rules": {"allow_destroy": False, "delete_percent": 100, "delete_count": 0}},
+        {"extends": "../base"},
+        {"values": {"bucket": "s3://lab", "epochs": 3, "rate": 0.1, "fast": True}},
+        {"patches": []},
+        {"patches": [{"target": "run/train", "merge": {"nodes": 2}}]},
+        {"patches": [{"target": "fleet/gpu-*", "patch": [{"op": "remove", "path": "/blocks"}]}]},
+        {"patches": [{"target": "run/train", "file": "patches/train.yaml"}]},
+        {"patches": [{"target": "run/train", "delete": True}]},
     ],
 )
 def test_what_people_write_is_read_without_the_models(said):
@@ -71,7 +97,9 @@ def test_a_field_of_the_models_is_not_forgotten():
     """A field that only the models know would make each tree that has it slow."""
     every = {"allow_destroy": True, "delete_percent": 1, "delete_count": 1}
     assert set(every) == set(RulesDocument.model_fields)
-    assert set(EnvironmentDocument.model_fields) == {*RIGHT, "rules"}
+    # What is abstract has no uid, and nothing to show.
+    inherited = {"extends", "values", "patches"}
+    assert set(EnvironmentDocument.model_fields) == {*RIGHT, "rules", "abstract", *inherited}
     assert plain_environment({**RIGHT, "rules": every}) is not None
 
 

@@ -12,11 +12,16 @@ ROWS: Rows = {
     "type": identity(),
     "name": RECORDED,
     "uid": identity("store"),
+    "abstract": control("spec.tree"),
+    "extends": control("spec.overlay"),
+    "values": control("spec.overlay"),
+    "patches": control("spec.overlay"),
     "rules": control("plan"),
     "rules.delete_percent": control("plan", "percent"),
 }
 
 DEFAULTS: Mapping[str, str | int | bool] = {
+    "abstract": False,
     "rules.allow_destroy": False,
     "rules.delete_percent": 10,
     "rules.delete_count": 5,

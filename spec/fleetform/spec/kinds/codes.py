@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SUMMARIES: Mapping[str, str] = {
+    "abstract-environment": "The environment is a base for others",
     "bad-array": "An array's indices cannot be read",
+    "bad-base": "The base of an environment cannot be used",
     "bad-name": "A name cannot be used",
+    "bad-patch": "A patch cannot be read",
     "bad-path": "A path cannot be used",
     "bad-tag": "A tag's name cannot be used",
     "bad-uid": "The environment's uid cannot be used",
     "bad-value": "A value cannot be used",
     "bad-variable": "An environment variable cannot be set",
     "contradiction": "Two fields contradict each other",
+    "declared-in-base": "The base declares this resource already",
     "dependency-cycle": "Runs wait for each other",
     "duplicate-name": "Two documents declare the same resource",
     "element-mismatch": "Elements have nothing to be matched with",
@@ -37,6 +41,8 @@ SUMMARIES: Mapping[str, str] = {
     "no-effect": "This has no effect yet",
     "not-a-document": "This is not a document",
     "not-carried-out": "This is not carried out yet",
+    "patch-failed": "A patch does not fit the document",
+    "patch-matches-nothing": "A patch matches no document",
     "path-claimed-twice": "Two resources claim the same path",
     "said-twice": "Something is said twice",
     "secret-in-clear": "A secret stands in the tree",

@@ -55,7 +55,7 @@ def read(
     value: Mapping[str, Any],
     kind: Kind,
     files: Files,
-    folder: str,
+    folder: str | Sequence[str],
     *,
     has_marks: bool,
     values: Mapping[str, Any] | None = None,
@@ -64,7 +64,8 @@ def read(
     """
     Read the values of a document whose kind is known.
 
-    `has_marks` is False when no `${{` stands anywhere in the file, which spares the search.
+    `folder` is where its files are looked for; one for each of them, where the entries were
+    written in several places. `has_marks` is False when no `${{` stands anywhere in the file, which spares the search.
     `values` are the environment's own, for `${{ values.x }}`. `budget` is what the tree may
     still ask for; None: as much as a tree of this one document.
     """
@@ -156,7 +157,7 @@ class _RunReader:
         marked: Mapping[str, Any],
         kind: Kind,
         files: Files,
-        folder: str,
+        folder: str | Sequence[str],
         values: Mapping[str, Any],
         budget: Budget,
     ) -> None:

@@ -58,6 +58,8 @@ class Files:
     The files of a tree, each read once.
 
     Attributes:
+        roots: Folders of documents, relative to `root`, which is the empty one: the bases'. What
+            a document names lies in the folder that it lies in itself.
         contents: Path on this machine by SHA-256, of all files seen so far.
         sources: Paths in the tree that documents name, files and folders.
     """
@@ -66,6 +68,7 @@ class Files:
     cache: Cache = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
+    roots: list[str] = field(default_factory=list)
     _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     _expanded: dict[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     _real_root: str = ""
@@ -74,19 +77,21 @@ class Files:
         self._real_root = os.path.realpath(self.root)
 
     def resolve(
-        self, entries: Sequence[FileEntry], folder: str
+        self, entries: Sequence[FileEntry], folder: str | Sequence[str]
     ) -> tuple[list[dict[str, Any]], list[Problem]]:
         """
         The canonical `files` of a document in `folder`, sorted by path, and what is wrong.
 
-        `folder` is where the document's file lies, relative to the root; empty for the root.
+        `folder` is where the document's file lies, relative to the root; empty for the root. One
+        for each entry, where they were not all written in the same file.
         """
         found: dict[str, dict[str, Any]] = {}
         away: list[dict[str, Any]] = []
         problems = []
         for number, entry in enumerate(entries):
             try:
-                for item in self._expand_once(entry, folder):
+                where = folder if isinstance(folder, str) else folder[number]
+                for item in self._expand_once(entry, where):
                     _claim(found, item)
             except _Elsewhere as elsewhere:
                 away.append({"path": entry.destination, "local_path": entry.local_path})
@@ -111,9 +116,10 @@ class Files:
         return self._expanded[key]
 
     def _expand(self, entry: FileEntry, folder: str) -> Iterator[dict[str, Any]]:
-        path = self._inside(entry.local_path, folder)
+        root = next((one for one in self.roots if f"{folder}/".startswith(f"{one}/")), "")
+        path = self._inside(entry.local_path, folder, root)
         self.sources.add(path)
-        full = f"{self._real_root}/{path}"
+        full = os.path.normpath(f"{self._real_root}/{path}")
         destination = entry.destination
         if not Path(full).is_dir():
             yield self._describe(full, entry.local_path, destination)
@@ -121,22 +127,23 @@ class Files:
         base = "" if destination == "." else f"{destination}/"
         for name in _below(full):
             named = f"{entry.local_path}/{name}"
-            self._check_link(f"{full}/{name}", named)
+            self._check_link(f"{full}/{name}", named, root)
             yield self._describe(f"{full}/{name}", named, base + name)
 
-    def _inside(self, local_path: str, folder: str) -> str:
-        """The path from the root, which has to stay below it."""
+    def _inside(self, local_path: str, folder: str, root: str) -> str:
+        """The path from the environment's folder, which has to stay below the document's root."""
         if local_path.startswith(("/", "~")):
             raise _elsewhere(local_path)
         path = os.path.normpath(f"{folder or '.'}/{local_path}")
-        if path.split("/")[0] == "..":
+        if not f"{path}/".startswith(f"{root}/") if root else path.split("/")[0] == "..":
             raise _elsewhere(local_path)
-        self._check_link(f"{self._real_root}/{path}", local_path)
+        self._check_link(f"{self._real_root}/{path}", local_path, root)
         return path
 
-    def _check_link(self, full: str, named: str) -> None:
+    def _check_link(self, full: str, named: str, root: str) -> None:
         real = os.path.realpath(full)
-        if real != self._real_root and not real.startswith(self._real_root + os.sep):
+        inside = os.path.normpath(f"{self._real_root}/{root}")
+        if real != inside and not real.startswith(inside + os.sep):
             raise _outside(named)
 
     def _describe(self, full: str, named: str, destination: str) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pydantic import ValidationError
+from typing import Any
 
 from fleetform.spec import checks, interpolate
 from fleetform.spec.canonical import digest
@@ -25,21 +24,24 @@ from fleetform.spec.desired import (
     Rules,
 )
 from fleetform.spec.documents import quote_lines, read_documents
-from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding, Level, Problem
-from fleetform.spec.identity import FILE_NAME, plain_environment
-from fleetform.spec.kinds import KINDS
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.nodes import Node, plain
+from fleetform.spec.overlay import Layer, Written, overlay
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream, required
 from fleetform.spec.tree import elements
+from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.commit import Commit
-from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.digests import Digests
+from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Cache, Files
+from fleetform.spec.tree.folders import folder_of
 from fleetform.spec.tree.implied import implied
-from fleetform.spec.tree.inside import is_file, is_folder
+from fleetform.spec.tree.inside import is_folder
+from fleetform.spec.tree.own import names_values, own_digests
 from fleetform.spec.tree.place import address_of, place
 from fleetform.spec.tree.types import any_kind, declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.unbuilt import notes
@@ -65,6 +67,10 @@ class _Read:
     keys: tuple[ResourceKey, ...] = ()
     """What it declares, as far as can be told; several when its kind cannot."""
     problems: list[Problem] = field(default_factory=list)
+    is_spoiled: bool = False
+    """Something inherited does not fit it, which is told where that stands."""
+    own_digests: Mapping[str, str] | None = None
+    """By an element's identity; None: nothing of it is inherited."""
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -76,7 +82,7 @@ class _Read:
 
     @property
     def is_broken(self) -> bool:
-        return any(problem.level is Level.ERROR for problem in self.problems)
+        return self.is_spoiled or any(one.level is Level.ERROR for one in self.problems)
 
 
 class Loader:
@@ -90,6 +96,7 @@ class Loader:
         self._files = Files(root, {} if cache is None else cache)
         self._reads: list[_Read] = []
         self._data: dict[str, bytes] = {}
+        self._marked: set[str] = set()
         self._findings: dict[str, list[Finding]] = {}
         self._untold: Counter[tuple[str, Level]] = Counter()
         self._told: Counter[tuple[str, Level]] = Counter()
@@ -97,13 +104,17 @@ class Loader:
         self._broken: set[ResourceKey] = set()
         self._unread: list[str] = []
         self._files_count = 0
+        self._environments = Environments(root, self._buffers, self._read_sound, self._tell)
 
     def load(self) -> Loaded:
         if not is_folder(self._root):
             return self._without_root()
-        commit = Commit(self._root)
-        environment = self._read_environment()
-        self._read_tree()
+        environment = self._environments.read()
+        bases = tuple(folder.path for folder in self._environments.folders[1:])
+        commit = Commit(self._root, bases)
+        self._files.roots.extend(bases)
+        if not self._read_tree():
+            environment = None
         self._drop_payload()
         catalogue, entries = self._check()
         desired = None
@@ -121,7 +132,7 @@ class Loader:
             )
         else:
             commit.read()
-        return Loaded(desired, self._sorted_findings(), len(self._reads), self._files_count)
+        return Loaded(desired, self._sorted_findings(), len(self._reads), self._files_count, bases)
 
     def load_file(self, file: str) -> Loaded:
         """
@@ -129,7 +140,7 @@ class Loader:
 
         What its documents refer to may be anywhere, so nothing is said of it.
         """
-        self._read_file(file)
+        self._reads = [self._read_document(one) for one in self._written(file)]
         self._tell_problems()
         return Loaded(None, self._sorted_findings(), len(self._reads), self._files_count)
 
@@ -137,7 +148,7 @@ class Loader:
         """Read `environment.yaml` alone."""
         if not is_folder(self._root):
             return None, self._without_root().findings
-        return self._read_environment(), self._sorted_findings()
+        return self._environments.read_alone(), self._sorted_findings()
 
     def _without_root(self) -> Loaded:
         found = finding(
@@ -148,75 +159,54 @@ class Loader:
         )
         return Loaded(None, (found,))
 
-    # The environment's own document
-
-    def _read_environment(self) -> Environment | None:
-        if FILE_NAME not in self._buffers and not is_file(self._root / FILE_NAME):
-            self._tell(
-                finding(
-                    "missing-environment",
-                    FILE_NAME,
-                    f"There is no `{FILE_NAME}` in this folder, so nothing says whose resources these are.",
-                    "Run `fleetform init`, or go to the folder that has one.",
-                )
-            )
-            return None
-        nodes = self._read_nodes(FILE_NAME)
-        if self._unread:
-            return None
-        if len(nodes) != 1:
-            self._tell(
-                finding(
-                    "missing-environment",
-                    FILE_NAME,
-                    f"`{FILE_NAME}` has {len(nodes)} documents, and should have the one that says which environment this is.",
-                    "Move the others into files of their own."
-                    if nodes
-                    else "Run `fleetform init`.",
-                )
-            )
-            return None
-        return self._parse_environment(nodes[0])
-
-    def _parse_environment(self, node: Node) -> Environment | None:
-        value = plain(node)
-        environment = plain_environment(value)
-        if environment is not None:
-            return environment
-        try:
-            document = EnvironmentDocument.model_validate(value)
-        except ValidationError as exc:
-            for problem in complain(exc, EnvironmentDocument, "environment"):
-                self._tell(place(problem, node, FILE_NAME, "environment"))
-            return None
-        said = document.rules.to_canonical() if document.rules else {}
-        return Environment(document.name, document.uid, Rules(**said))
-
     # Files into documents
 
-    def _read_tree(self) -> None:
-        walked = walk(self._root)
+    def _read_tree(self) -> bool:
+        """Read all documents; False when nobody can tell what they come to."""
+        layers = []
+        for folder in reversed(self._environments.folders):
+            written = [
+                one
+                for file in self._documents_files(folder)
+                for one in self._written(file, folder.path)
+            ]
+            if folder.path:
+                written = [Written(one.file, one.node, None) for one in written]
+            layers.append(Layer(tuple(written), folder.patches))
+        documents, mistakes = overlay(layers, is_complete=not self._unread)
+        for one in mistakes:
+            self._tell(place(one.problem, one.node, one.file, address_of(one.node)))
+        self._reads = [self._read_document(one) for one in documents]
+        return not any(mistake.is_general for mistake in mistakes)
+
+    def _documents_files(self, folder: Folder) -> list[str]:
+        walked = walk(self._root / folder.path, prefix=folder.path)
         for told in walked.findings:
             self._tell(told)
         self._unread.extend(walked.unread)
-        unsaved = (file for file in self._buffers if file != FILE_NAME)
-        for file in sorted({*walked.files, *unsaved}):
-            self._read_file(file)
+        unsaved = (file for file in self._buffers if folder.has(file))
+        found = {*walked.files, *unsaved} - folder.patch_files
+        return sorted(found - {folder.below(FILE_NAME)})
 
-    def _read_file(self, file: str) -> None:
-        nodes = [one for node in self._read_nodes(file) for one in implied(node)]
-        has_marks = _MARK in self._data.get(file, b"")
-        self._reads.extend(self._read_document(file, node, has_marks=has_marks) for node in nodes)
+    def _written(self, file: str, base: str = "") -> list[Written]:
+        nodes = [one for node in self._read_nodes(file, base) for one in implied(node)]
+        return [Written(file, node, node) for node in nodes]
 
-    def _read_nodes(self, file: str) -> list[Node]:
+    def _read_sound(self, file: str, base: str) -> list[Node] | None:
+        nodes = self._read_nodes(file, base)
+        return None if file in self._unread else nodes
+
+    def _read_nodes(self, file: str, base: str = "") -> list[Node]:
         unsaved = self._buffers.get(file)
-        data = read_file(self._root, file) if unsaved is None else unsaved
+        data = read_file(self._root, file, base=base) if unsaved is None else unsaved
         if isinstance(data, Finding):
             self._tell(data)
             self._unread.append(file)
             return []
         self._files_count += 1
         self._data[file] = data
+        if _MARK in data:
+            self._marked.add(file)
         nodes, findings = read_documents(data, file)
         for told in findings:
             self._tell(told)
@@ -228,8 +218,9 @@ class Loader:
 
     # Documents into values
 
-    def _read_document(self, file: str, node: Node, *, has_marks: bool) -> _Read:
-        read = _Read(file, node)
+    def _read_document(self, written: Written) -> _Read:
+        file, node = written.file, written.node
+        read = _Read(file, node, is_spoiled=written.is_spoiled)
         value = plain(node)
         if not isinstance(value, dict):
             read.problems.append(not_a_document(value))
@@ -241,14 +232,34 @@ class Loader:
         if kind is None:
             read.problems.append(type_problem(value))
             return read
-        folder = file.rpartition("/")[0]
+        # What is inherited may bring an expression into a file that has none.
+        has_marks = written.is_inherited or file in self._marked
+        values = self._environments.values
         read.reading = elements.read(
-            value, kind, self._files, folder, has_marks=has_marks, budget=self._budget
+            value,
+            kind,
+            self._files,
+            folder_of(node, file),
+            has_marks=has_marks,
+            values=values,
+            budget=self._budget,
         )
         read.problems.extend(read.reading.problems)
         if read.reading.model is not None:
             read.problems.extend(notes(value, kind, read.reading.model))
+            if written.is_inherited or (values and has_marks and names_values(value)):
+                read.own_digests = self._own_digests(written, value, kind, read.reading)
         return read
+
+    def _own_digests(
+        self, written: Written, value: Mapping[str, Any], kind: Kind, reading: elements.Reading
+    ) -> dict[str, str]:
+        folder = written.file.rpartition("/")[0]
+
+        def read(again: Mapping[str, Any]) -> elements.Reading:
+            return elements.read(again, kind, self._files, folder, has_marks=True)
+
+        return own_digests(written.own, value, reading, kind.name, read)
 
     def _drop_payload(self) -> None:
         """
@@ -321,7 +332,7 @@ class Loader:
             if read.is_broken or read.reading is None:
                 continue
             obstacles = read.obstacles
-            for one in _resources(entry, read.reading, upstream):
+            for one in _resources(entry, read, upstream):
                 if obstacles:
                     beyond[one.key] = Beyond(one, obstacles)
                 else:
@@ -372,7 +383,9 @@ def _entry(number: int, read: _Read, reading: elements.Reading) -> Entry:
     )
 
 
-def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> Iterator[Declared]:
+def _resources(entry: Entry, read: _Read, upstream: Upstream) -> Iterator[Declared]:
+    reading = read.reading
+    assert reading is not None, read.file
     digests = Digests(entry.key.kind, reading.shared)
     kind = entry.key.kind
     same = required(reading.documents[0], kind) if len(reading.documents) == 1 else None
@@ -385,7 +398,7 @@ def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> I
             document,
             whole,
             execution,
-            whole,
+            whole if read.own_digests is None else read.own_digests[element.identity],
             entry.key.name if element.identity else "",
             element.identity,
             required(document, kind) if same is None else same,
@@ -395,7 +408,9 @@ def _resources(entry: Entry, reading: elements.Reading, upstream: Upstream) -> I
 
 
 def _is_below(file: str, source: str) -> bool:
-    return source in (".", file) or file.startswith(f"{source}/")
+    if source == ".":
+        return not file.startswith("../")
+    return source == file or file.startswith(f"{source}/")
 
 
 def _declared(beyond: Mapping[ResourceKey, Beyond]) -> dict[ResourceKey, Declared]:

@@ -8,7 +8,16 @@ import re
 
 from fleetform.spec.findings import Finding, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, child, lookup
+from fleetform.spec.nodes import (
+    ForeignSpan,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    Span,
+    child,
+    lookup,
+)
 
 # A screen full; findings have a sentence or three.
 _LENGTH_MAX = 2000
@@ -60,7 +69,8 @@ def _find_part(node: Node, word: str) -> Span | None:
     if match is None or node.place.length != len(node.raw) + 2 * quotes:
         return None
     line, column, _ = node.place
-    return Span(line, column + quotes + match.start(), match.end() - match.start())
+    part = Span(line, column + quotes + match.start(), match.end() - match.start())
+    return ForeignSpan.of(part, node.place.file) if isinstance(node.place, ForeignSpan) else part
 
 
 def _find_word(node: Node, word: str) -> Span | None:

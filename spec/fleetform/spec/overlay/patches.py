@@ -1,0 +1,99 @@
+"""
+Patches on documents, in the order they are written: each sees what those before it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from fleetform.spec.findings import Problem
+from fleetform.spec.nodes import MappingNode
+from fleetform.spec.overlay import operations, targets
+from fleetform.spec.overlay.merge import merge_document
+from fleetform.spec.overlay.written import Mistake, Patch, Written
+
+__all__ = ["patched"]
+
+# Ten thousand documents with twenty changes each. More is nobody's environment, and time.
+WORK_MAX = 200_000
+
+
+def patched(
+    documents: Sequence[Written], patches: Iterable[Patch], *, is_complete: bool
+) -> tuple[list[Written], list[Mistake]]:
+    """
+    The documents as the patches leave them, and what is wrong.
+
+    Args:
+        documents: In any order, which is kept.
+        patches: In order.
+        is_complete: Every document is known. If not, a target that nothing matches may be
+            one of those that could not be read.
+    """
+    kept: list[Written | None] = list(documents)
+    addresses = [targets.address(one.node) for one in documents]
+    mistakes: list[Mistake] = []
+    work = 0
+    for patch in patches:
+        hit = [
+            number
+            for number, one in enumerate(addresses)
+            if one is not None and targets.matches(patch.target, one)
+        ]
+        if not hit and is_complete:
+            problem = targets.matches_nothing(patch.target, filter(None, addresses))
+            mistakes.append(_in_entry(patch, problem))
+        work += len(hit) * max(1, len(patch.operations))
+        if work > WORK_MAX:
+            mistakes.append(_in_entry(patch, _too_much()))
+            break
+        for number in hit:
+            before = kept[number]
+            assert before is not None, "what is deleted has no address"
+            kept[number] = _apply(before, patch, mistakes)
+            if patch.is_deletion:
+                addresses[number] = None
+    return [one for one in kept if one is not None], mistakes
+
+
+def _apply(document: Written, patch: Patch, mistakes: list[Mistake]) -> Written | None:
+    if patch.is_deletion:
+        return None
+    if document.is_spoiled:
+        # What a step makes of a document that another step did not fit is nobody's intent.
+        return document
+    assert isinstance(document.node, MappingNode), "it has an address"
+    if patch.merge is not None:
+        return replace(document, node=merge_document(document.node, patch.merge))
+    node, problem = operations.apply(document.node, patch.operations)
+    if problem is None:
+        return replace(document, node=node)
+    mistakes.append(_in_content(patch, problem, document))
+    return document.spoiled()
+
+
+def _in_entry(patch: Patch, problem: Problem) -> Mistake:
+    path = ("patches", patch.number, *problem.path)
+    return Mistake(patch.file, patch.node, _at(problem, path), is_general=True)
+
+
+def _in_content(patch: Patch, problem: Problem, document: Written) -> Mistake:
+    where = f"{targets.address(document.node)} ({document.file})"
+    told = replace(problem, detail=f"For {where}: {problem.detail}")
+    return Mistake(
+        patch.content_file, patch.content, _at(told, (*patch.content_path, *problem.path))
+    )
+
+
+def _at(problem: Problem, path: tuple[str | int, ...]) -> Problem:
+    return replace(problem, path=path)
+
+
+def _too_much() -> Problem:
+    return Problem(
+        "patch-failed",
+        ("target",),
+        f"With this one the patches come to more than {WORK_MAX} changes of documents.",
+        "Name fewer documents, or write what they have in common into a profile.",
+    )

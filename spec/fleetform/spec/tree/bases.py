@@ -1,0 +1,273 @@
+"""
+The folders that an environment is made of: its own, its base, the base's base.
+
+A branch that nobody has reviewed may name anything as its base. So links are followed before a
+folder is judged, and it has to lie in the same repository: what lies elsewhere is in no commit
+of this one. Without git the folder above the environment's is the bound.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetform.spec.environment import EnvironmentDocument
+from fleetform.spec.findings import Problem
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.nodes import Node
+from fleetform.spec.overlay import Mistake, Patch
+from fleetform.spec.overlay.entries import read_entry
+from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.tree.inside import is_file, is_folder
+
+__all__ = ["Bases", "Folder", "Parse", "ReadNodes"]
+
+# Whoever reads a tree has to read all of these; the deepest that anybody has shown is three.
+BASES_MAX = 8
+
+Parse = Callable[[str], tuple[Node, EnvironmentDocument] | None]
+"""Reads `environment.yaml` of a folder by its path; what is wrong is told elsewhere."""
+
+ReadNodes = Callable[[str, str], Sequence[Node] | None]
+"""Reads a file of YAML in a folder; None for one that cannot be read, which is told elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """
+    One folder of documents.
+
+    Attributes:
+        path: Relative to the environment's own, which is empty: `../base`.
+        document: What its `environment.yaml` says; a base may have none.
+        patches: In order.
+        patch_files: What patches name as files; not documents of the folder.
+    """
+
+    path: str
+    document: EnvironmentDocument | None = None
+    patches: tuple[Patch, ...] = ()
+    patch_files: frozenset[str] = frozenset()
+
+    def below(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    def has(self, file: str) -> bool:
+        """Whether a file lies in this folder and no base above."""
+        return file.startswith(f"{self.path}/") if self.path else not file.startswith("../")
+
+
+@dataclass(slots=True)
+class Bases:
+    """
+    Reads an environment's folders.
+
+    Attributes:
+        folders: From the environment's own to the lowest base.
+        mistakes: What is wrong; then the environment cannot be used, since nobody can tell what
+            it declares.
+    """
+
+    root: Path
+    parse: Parse
+    read_nodes: ReadNodes
+    folders: list[Folder] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+    is_whole: bool = True
+    _real: list[str] = field(default_factory=list)
+
+    def read(self, node: Node, document: EnvironmentDocument) -> None:
+        """Follow `extends` from the environment's own document."""
+        self._real = [os.path.realpath(self.root)]
+        path = ""
+        while True:
+            self.folders.append(self._folder(path, node, document))
+            if document.extends is None:
+                return
+            problem = self._enter(document.extends)
+            if problem is not None:
+                self._mistake(self._file(path), node, problem)
+                return
+            path = os.path.relpath(self._real[-1], self._real[0]).replace(os.sep, "/")
+            if not self._has_environment(path):
+                self.folders.append(Folder(path))
+                return
+            parsed = self.parse(self._file(path))
+            if parsed is None:
+                self.is_whole = False
+                return
+            node, document = parsed
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What `${{ values.x }}` stands for; the upper folder wins."""
+        merged: dict[str, Any] = {}
+        for folder in reversed(self.folders):
+            if folder.document is not None:
+                merged.update(folder.document.values or {})
+        return merged
+
+    @property
+    def rules(self) -> Mapping[str, Any]:
+        """What is allowed without asking twice; the upper folder wins, rule by rule."""
+        merged: dict[str, Any] = {}
+        for folder in reversed(self.folders):
+            if folder.document is not None and folder.document.rules is not None:
+                merged.update(folder.document.rules.to_canonical())
+        return merged
+
+    def _file(self, path: str) -> str:
+        return f"{path}/{FILE_NAME}" if path else FILE_NAME
+
+    def _has_environment(self, path: str) -> bool:
+        return is_file(self.root / path / FILE_NAME)
+
+    def _mistake(self, file: str, node: Node, problem: Problem) -> None:
+        self.mistakes.append(Mistake(file, node, problem))
+
+    # Which folder
+
+    def _enter(self, named: str) -> Problem | None:
+        """Go to the base that is named, or say why not."""
+        if named.startswith(("/", "~")) or "\\" in named or "\0" in named:
+            return _bad_base(
+                f"{shown(named)} is no path from this folder, and would be another place on"
+                " another machine.",
+                "Write it from here, with slashes: `../base`.",
+            )
+        real = os.path.realpath(f"{self._real[-1]}/{named}")
+        bound, is_git = _bound(self._real[0])
+        if not _is_below(real, bound) or (is_git and _bound(real)[0] != bound):
+            return _bad_base(*_outside(named, is_git=is_git))
+        if not is_folder(Path(real)):
+            return _bad_base(
+                f"There is no folder {shown(named)} here.",
+                "`extends` names a folder, relative to the one of this file.",
+            )
+        problem = self._overlap(real, named)
+        if problem is None:
+            self._real.append(real)
+        return problem
+
+    def _overlap(self, real: str, named: str) -> Problem | None:
+        if real in self._real:
+            steps = [*self._real[self._real.index(real) :], real]
+            path = " → ".join(Path(step).name for step in steps)
+            return _bad_base(f"The environments extend each other: {path}.", "Break the circle.")
+        for other in self._real:
+            if _is_below(real, other) or _is_below(other, real):
+                return _bad_base(
+                    f"{shown(named)} and {shown(Path(other).name)} lie in each other, so documents"
+                    " would belong to both.",
+                    "Put the base beside the environments that extend it.",
+                )
+        if len(self._real) > BASES_MAX:
+            return _bad_base(
+                f"More than {BASES_MAX} bases stand on each other.", "Join some of them."
+            )
+        return None
+
+    # Its patches
+
+    def _folder(self, path: str, node: Node, document: EnvironmentDocument) -> Folder:
+        file = self._file(path)
+        patches: list[Patch] = []
+        files: set[str] = set()
+        for number, entry in enumerate(document.patches or ()):
+            content = None
+            if entry.file is not None:
+                content_file = os.path.normpath(f"{path or '.'}/{entry.file}")
+                content = self._content(path, content_file, entry.file, (file, node, number))
+                files.add(content_file)
+                if content is None:
+                    continue
+                patch, wrong = read_entry(
+                    file, node, number, content_file=content_file, content=content
+                )
+            else:
+                patch, wrong = read_entry(file, node, number)
+            self.mistakes.extend(wrong)
+            patches.extend([patch] if patch is not None else [])
+        return Folder(path, document, tuple(patches), frozenset(files))
+
+    def _content(
+        self, folder: str, file: str, named: str, entry: tuple[str, Node, int]
+    ) -> Node | None:
+        """The one document of a file that a patch names."""
+        environment, node, number = entry
+        where = ("patches", number, "file")
+        real_folder = self._real[-1]
+        real = "" if "\0" in named else os.path.realpath(f"{real_folder}/{named}")
+        if named.startswith(("/", "~")) or not _is_below(real, real_folder):
+            self._mistake(
+                environment,
+                node,
+                Problem(
+                    "file-outside",
+                    where,
+                    f"{shown(named)} leads out of the tree of this file.",
+                    "Put the patch beside it.",
+                ),
+            )
+            return None
+        if not is_file(Path(real)):
+            self._mistake(
+                environment,
+                node,
+                Problem(
+                    "file-missing",
+                    where,
+                    f"{shown(named)} does not exist.",
+                    "Paths are relative to the folder of this file.",
+                ),
+            )
+            return None
+        nodes = self.read_nodes(file, folder)
+        if nodes is None:
+            self.is_whole = False
+            return None
+        if len(nodes) == 1:
+            return nodes[0]
+        self._mistake(
+            environment,
+            node,
+            Problem(
+                "bad-patch",
+                where,
+                f"{shown(named)} has {len(nodes)} documents, and a patch is one.",
+                "Give each a file and an entry of its own.",
+            ),
+        )
+        return None
+
+
+def _bad_base(detail: str, advice: str) -> Problem:
+    return Problem("bad-base", ("extends",), detail, advice)
+
+
+def _outside(named: str, *, is_git: bool) -> tuple[str, str]:
+    if is_git:
+        return (
+            f"{shown(named)} lies outside of this repository, so no commit says what is in it.",
+            "Put the base into the repository of the environments that extend it.",
+        )
+    return (
+        f"{shown(named)} leads further away than the folder beside this one.",
+        "Put the base beside the environment; in a git repository it may lie anywhere.",
+    )
+
+
+def _bound(real: str) -> tuple[str, bool]:
+    """The repository that a folder lies in, or the folder above, and whether it is the former."""
+    folder = Path(real)
+    for above in (folder, *folder.parents):
+        if os.path.lexists(above / ".git"):
+            return str(above), True
+    return str(folder.parent), False
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + os.sep)

@@ -1,0 +1,141 @@
+"""
+`environment.yaml` of a tree and of its bases: whose resources these are, and what they inherit.
+
+Only this file stops everything: who does not know whose a tree is, which folders belong to it or
+what its patches change could remove what belongs to another, or run what nobody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fleetform.spec.desired import Environment, Rules
+from fleetform.spec.environment import EnvironmentDocument
+from fleetform.spec.findings import Finding, Level, Problem
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.nodes import Node, plain
+from fleetform.spec.tree.bases import Bases, Folder, ReadNodes
+from fleetform.spec.tree.complain import complain
+from fleetform.spec.tree.inside import is_file
+from fleetform.spec.tree.place import place
+from fleetform.spec.tree.walk import finding
+
+__all__ = ["Environments"]
+
+ADDRESS = "environment"
+
+
+class Environments:
+    """
+    Reads them.
+
+    Args:
+        root: The environment's own folder.
+        unsaved: Files that stand for what lies on disk.
+        read_nodes: The documents of a file, and the base that it lies in; None: it has errors,
+            which are told.
+        tell: Takes what is wrong.
+
+    Attributes:
+        folders: The environment's own, its base, and so on; known after `read`.
+        values: What `${{ values.x }}` stands for.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        unsaved: Collection[str],
+        read_nodes: ReadNodes,
+        tell: Callable[[Finding], None],
+    ) -> None:
+        self._root = root
+        self._unsaved = unsaved
+        self._read_nodes = read_nodes
+        self._tell = tell
+        self.folders = [Folder("")]
+        self.values: Mapping[str, Any] = {}
+
+    def read(self) -> Environment | None:
+        """The environment with what its bases add; None where it cannot be used."""
+        parsed = self._parse_own()
+        if parsed is None:
+            return None
+        node, document = parsed
+        bases = Bases(self._root, self._parse, self._read_nodes)
+        bases.read(node, document)
+        self.folders, self.values = bases.folders, bases.values
+        for mistake in bases.mistakes:
+            self._tell(place(mistake.problem, mistake.node, mistake.file, ADDRESS))
+        is_usable = bases.is_whole and not bases.mistakes and not self._is_abstract(node, document)
+        return _environment(document, bases.rules) if is_usable else None
+
+    def read_alone(self) -> Environment | None:
+        """
+        The environment by its own document: whose the tree is, whatever state its base is in.
+
+        Its rules are those that it says itself.
+        """
+        parsed = self._parse_own()
+        if parsed is None or self._is_abstract(*parsed):
+            return None
+        rules = parsed[1].rules
+        return _environment(parsed[1], rules.to_canonical() if rules else {})
+
+    def _parse_own(self) -> tuple[Node, EnvironmentDocument] | None:
+        if FILE_NAME in self._unsaved or is_file(self._root / FILE_NAME):
+            return self._parse(FILE_NAME)
+        self._tell(
+            finding(
+                "missing-environment",
+                FILE_NAME,
+                f"There is no `{FILE_NAME}` in this folder, so nothing says whose resources these are.",
+                "Run `fleetform init`, or go to the folder that has one.",
+            )
+        )
+        return None
+
+    def _parse(self, file: str) -> tuple[Node, EnvironmentDocument] | None:
+        nodes = self._read_nodes(file, file.removesuffix(FILE_NAME).rstrip("/"))
+        if nodes is None:
+            return None
+        if len(nodes) == 1:
+            return self._validate(file, nodes[0])
+        self._tell(
+            finding(
+                "missing-environment",
+                file,
+                f"`{FILE_NAME}` has {len(nodes)} documents, and should have the one that says which environment this is.",
+                "Move the others into files of their own." if nodes else "Run `fleetform init`.",
+            )
+        )
+        return None
+
+    def _validate(self, file: str, node: Node) -> tuple[Node, EnvironmentDocument] | None:
+        try:
+            return node, EnvironmentDocument.model_validate(plain(node))
+        except ValidationError as exc:
+            for problem in complain(exc, EnvironmentDocument, ADDRESS):
+                self._tell(place(problem, node, file, ADDRESS))
+            return None
+
+    def _is_abstract(self, node: Node, document: EnvironmentDocument) -> bool:
+        if document.uid is not None:
+            return False
+        problem = Problem(
+            "abstract-environment",
+            ("abstract",),
+            "Others extend it. It has no uid, so nothing is planned or made for it by itself.",
+            level=Level.NOTE,
+            at_key=True,
+        )
+        self._tell(place(problem, node, FILE_NAME, ADDRESS))
+        return True
+
+
+def _environment(document: EnvironmentDocument, rules: Mapping[str, Any]) -> Environment:
+    assert document.uid is not None, "it is not abstract"
+    return Environment(document.name, document.uid, Rules(**rules))
