@@ -6,12 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests of the core run on every save; the whole suite takes minutes.
 WORKERS ?= 4
+TIME ?= 60
 
 # The first of these that runs and is new enough; a name alone may be a shim that runs nothing.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test unit check format generate bench lock clean
+.PHONY: help demo test unit check format generate fuzz bench lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -56,6 +57,11 @@ generate: $(VENV)/installed
 	$(BIN)/fleetform schema --write
 	$(BIN)/python docs/generate.py
 
+## make fuzz      fuzz the loader, TIME seconds each target; what it finds and learns stays in build/fuzz
+fuzz: $(VENV)/installed
+	@for target in documents tree quantities interpolation; do \
+		echo "$$target:"; $(BIN)/python tests/fuzz/fuzz_$$target.py $(TIME) build/fuzz || exit 1; done
+
 ## make bench     measure, and print the tables of docs/benchmarks.md
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/all.py
@@ -64,7 +70,7 @@ bench: $(VENV)/installed
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--no-emit-index-url --no-emit-find-links --extra server --extra lsp \
-		--group dev --group demo --group build pyproject.toml -o requirements.lock
+		--group dev --group fuzz --group demo --group build pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist

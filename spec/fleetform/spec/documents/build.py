@@ -193,6 +193,10 @@ class Builder:
         line, column = start.line, start.column
         length = end.column - column if end.line == line and end.column > column else 1
         place = Span(self._line + line, column + 1, length)
+        if not raw and not column and self._frames:
+            # Nothing stands where the next thing begins, which may be behind the file's end.
+            key = self._frames[-1].key
+            place = place if key is None else key.place
         value: str | int | float | bool | None = raw
         style: str = ""
         if event.tag is not None:

@@ -65,7 +65,9 @@ def _listed() -> str:
 
 def declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:
     # A backend is called what it is, unless it has a name.
-    name = value.get("name", value.get("type") if kind == "backend" else None)
+    name = value.get("name")
+    if name is None and kind == "backend":
+        name = value.get("type")
     problem = secret_name_problem if kind == "secret" else name_problem
     if not isinstance(name, str) or problem(name) is not None:
         return ()

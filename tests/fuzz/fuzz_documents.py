@@ -1,0 +1,6 @@
+"""Fuzz bytes to nodes and findings; see `campaign`."""
+
+import campaign
+
+if __name__ == "__main__":
+    campaign.run("documents")
