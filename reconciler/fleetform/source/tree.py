@@ -48,7 +48,9 @@ class Unreadable:
     reason: str
 
 
-def fingerprint(root: Path, referenced: Iterable[str] = ()) -> Fingerprint | Unreadable:
+def fingerprint(
+    root: Path, referenced: Iterable[str] = (), bases: Iterable[str] = ()
+) -> Fingerprint | Unreadable:
     """
     Look at every YAML file below `root` and at the files that its documents name.
 
@@ -56,13 +58,20 @@ def fingerprint(root: Path, referenced: Iterable[str] = ()) -> Fingerprint | Unr
         root: Folder with an `environment.yaml`.
         referenced: Paths relative to `root`, or absolute: files and folders that jobs take
             along. One that is missing is part of how the tree looks.
+        bases: Folders beside `root`, relative to it, whose YAML belongs to the tree too.
     """
     try:
         if not (root / ENVIRONMENT_FILE).is_file():
             return Unreadable(f"there is no {ENVIRONMENT_FILE} in {root}")
         if git.is_changing(root):
             return Unreadable(f"git is at work in {root}")
-        looks = sorted({*_yaml_files(str(root)), *_referenced_files(root, referenced)})
+        looks = sorted(
+            {
+                *_yaml_files(str(root)),
+                *_referenced_files(root, referenced),
+                *(look for base in bases for look in _base_files(root / base)),
+            }
+        )
         head = git.head(root)
     except OSError as error:
         return Unreadable(f"{error.filename or root} cannot be read: {error.strerror or error}")
@@ -84,6 +93,14 @@ def _yaml_files(folder: str) -> Iterator[_Look]:
             yield from _yaml_files(entry.path)
         elif entry.name.endswith(_SUFFIXES):
             yield _look(entry.path, entry.stat())
+
+
+def _base_files(folder: Path) -> Iterator[_Look]:
+    """A base that is gone is a change; what the tree is without it, its loader says."""
+    if folder.is_dir():
+        yield from _yaml_files(str(folder))
+    else:
+        yield str(folder), 0, -1, 0
 
 
 def _referenced_files(root: Path, referenced: Iterable[str]) -> Iterator[_Look]:

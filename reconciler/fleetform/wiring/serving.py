@@ -84,6 +84,7 @@ async def _serve(
     stopped = _stop_on_signals(manager)
     looked = asyncio.Event()
     files: list[str] = []
+    bases: list[str] = []
 
     async def make_plan() -> Planned:
         try:
@@ -91,6 +92,7 @@ async def _serve(
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
                 files[:] = sorted(loaded.desired.contents.values())
+            bases[:] = loaded.bases
             return await _plan(loaded, ledger, gate)
         finally:
             looked.set()
@@ -107,7 +109,7 @@ async def _serve(
         manager.plan_accepted()
 
     def look() -> Look:
-        found = fingerprint(workspace.root, files)
+        found = fingerprint(workspace.root, files, bases)
         return Look(found, found.reason if isinstance(found, Unreadable) else "")
 
     keeper = TreeKeeper(look, make_plan, accept, progress)

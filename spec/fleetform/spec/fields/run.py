@@ -43,7 +43,7 @@ _GROUPS: Rows = {
 
 ROWS: Rows = {
     **EVERY_KIND,
-    "profile": control(),
+    "profile": control("spec.overlay"),
     "runtime": execution("agents.host"),
     "image": execution(),
     "registry_auth": execution(),

@@ -4,7 +4,7 @@ Patches on documents, in the order they are written: each sees what those before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fleetform.spec.findings import Problem
@@ -20,7 +20,7 @@ WORK_MAX = 200_000
 
 
 def patched(
-    documents: Sequence[Written], patches: Iterable[Patch], *, is_complete: bool
+    documents: Sequence[Written], patches: Sequence[Patch], *, is_complete: bool
 ) -> tuple[list[Written], list[Mistake]]:
     """
     The documents as the patches leave them, and what is wrong.
@@ -31,6 +31,8 @@ def patched(
         is_complete: Every document is known. If not, a target that nothing matches may be
             one of those that could not be read.
     """
+    if not patches:
+        return list(documents), []
     kept: list[Written | None] = list(documents)
     addresses = [targets.address(one.node) for one in documents]
     mistakes: list[Mistake] = []

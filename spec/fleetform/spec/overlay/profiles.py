@@ -44,6 +44,8 @@ def with_profiles(
 
     `is_complete`: every document is known, so a profile that is not among them does not exist.
     """
+    if not any(map(_is_concerned, documents)):
+        return list(documents), []
     profiles = _profiles(documents)
     mistakes = list(_several_defaults(profiles.values()))
     default = next((one for one in profiles.values() if one.is_default), None)
@@ -64,6 +66,17 @@ def with_profiles(
         else:
             done.append(document)
     return done, mistakes
+
+
+def _is_concerned(document: Written) -> bool:
+    """Whether it is a profile or names one; in nearly all trees nothing does."""
+    if not isinstance(document.node, MappingNode):
+        return False
+    return any(
+        key.raw == FIELD
+        or (key.raw == "type" and isinstance(value, ScalarNode) and value.raw == TYPE)
+        for key, value in document.node.entries
+    )
 
 
 def _is_run(node: MappingNode) -> bool:

@@ -97,6 +97,7 @@ class Bases:
                 return
             parsed = self.parse(self._file(path))
             if parsed is None:
+                self.folders.append(Folder(path))
                 self.is_whole = False
                 return
             node, document = parsed
