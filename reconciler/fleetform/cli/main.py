@@ -47,6 +47,7 @@ ROWS = (
     Row("events", "events", "Show what happened.", "See"),
     Row("fleet", "fleet", "List fleets, show one with its instances.", "See"),
     Row("volume", "volume", "List volumes, show one.", "See"),
+    Row("convert", "convert", "Take over files of dstack and scripts of Slurm.", "Tools"),
     Row("explain", "explain", "Say what a kind or a field is, and how it is written.", "Tools"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
     Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),

@@ -285,3 +285,10 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
         replace_file(file, b"old", b"new")
     assert file.read_bytes() == b"newer"
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r"])
+def test_lines_that_end_oddly_are_refused(odd):
+    """YAML and editors would count other lines, and an edit would stand in the wrong one."""
+    with pytest.raises(EditRefused, match=f"line 2 contains U.{ord(odd):04X}"):
+        set_value(f"a: 1\nb: 2 # x{odd}# y\n", 0, ("a",), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import yaml
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from fleetform.spec.documents import read_documents
@@ -38,6 +39,8 @@ def texts(draw, documents=DOCUMENTS):
             )  # fmt: skip
             written.append(text)
     text = draw(st.sampled_from(["", "---\n"])) + "---\n".join(written)
+    # Ends of lines that only YAML knows are refused, which a test of its own says.
+    assume(not set(text) & set("\x85\u2028\u2029"))
     said = read_documents(text.encode(), "")
     for number in draw(st.lists(st.integers(0, 30), max_size=4)):
         lines = text.split("\n")

@@ -22,8 +22,9 @@ _CUTS: Final = re.compile(r":(?:\s|\Z)|\s#|\s\Z|\t")
 # What YAML 1.1 reads as truth values, numbers with separators or sixties, and dates.
 _OLD_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off"})
 _OLD_NUMBER: Final = re.compile(
-    r"[-+]?[0-9][0-9_,]*(?:\.[0-9_]*)?(?::[0-5]?[0-9](?:\.[0-9_]*)?)+|[-+.0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?"
-    r"|0[xob][0-9a-fA-F_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
+    r"[-+]?[0-9][0-9_,]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
+    r"|[-+]?0[xob][0-9a-fA-F_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
 )
 
 
@@ -92,12 +93,11 @@ def block_lines(value: Any, *, dash_offset: int = 2) -> tuple[str, list[str]]:
         The lines are indented relative to the key.
     """
     if isinstance(value, dict) and value:
-        return "", [f"  {line}" for line in mapping_lines(value, dash_offset=dash_offset)]
+        return "", _indented(mapping_lines(value, dash_offset=dash_offset), 2)
     if isinstance(value, list) and value:
-        indent = " " * dash_offset
-        return "", [indent + line for line in sequence_lines(value, dash_offset=dash_offset)]
+        return "", _indented(sequence_lines(value, dash_offset=dash_offset), dash_offset)
     if isinstance(value, str) and "\n" in value and (lines := literal_lines(value)):
-        return lines[0], [f"  {line}" if line else "" for line in lines[1:]]
+        return lines[0], _indented(lines[1:], 2)
     return (flow_text(value) if isinstance(value, dict | list) else scalar_text(value)), []
 
 
@@ -126,7 +126,12 @@ def item_lines(item: Any, *, dash_offset: int = 2) -> list[str]:
     else:
         head, below = block_lines(item)
         return [f"- {head}", *below]
-    return [f"- {below[0]}", *(f"  {line}" if line else "" for line in below[1:])]
+    return [f"- {below[0]}", *_indented(below[1:], 2)]
+
+
+def _indented(lines: list[str], width: int) -> list[str]:
+    # Nothing stands on an empty line, so that editors have no blanks to take away.
+    return [f"{' ' * width}{line}" if line else "" for line in lines]
 
 
 def literal_lines(text: str) -> list[str]:
@@ -148,4 +153,5 @@ def literal_lines(text: str) -> list[str]:
 
 
 def _key(key: str, *, in_flow: bool = False) -> str:
-    return scalar_text(key, in_flow=in_flow)
+    # `on` is a field, and whoever reads it as a truth value reads none of these documents.
+    return key if key in _OLD_WORDS else scalar_text(key, in_flow=in_flow)

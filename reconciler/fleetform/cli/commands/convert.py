@@ -1,0 +1,147 @@
+"""`fleetform convert`: documents from what people have for dstack and Slurm."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+from fleetform.model.figures import counted
+
+if TYPE_CHECKING:
+    from fleetform.spec.convert import Conversion, Copied, Written
+    from fleetform.spec.findings import Finding
+
+_EXAMPLES = (
+    ("fleetform convert train.dstack.yml --to my-lab", "Take over a configuration of dstack"),
+    ("fleetform convert train.sh --to my-lab", "Make a task of a batch script of Slurm"),
+    ("fleetform convert old-project --to my-lab", "Take over all that is in a folder"),
+    ("fleetform convert old-project --to my-lab --dry-run", "Show what would be written"),
+)
+
+
+@make_command("convert", examples=_EXAMPLES)
+@click.argument("source", type=click.Path(exists=True), metavar="FILE|FOLDER")
+@click.option(
+    "--to", "target", required=True, type=click.Path(file_okay=False), metavar="FOLDER",
+    help="The folder of the new tree; made if need be.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+def command(source: str, target: str, dry_run: bool) -> Exit:
+    """
+    Make documents of files of dstack's, and tasks of Slurm's batch scripts.
+
+    Comments stay. What is said in another way is a note, what is lost or somebody has to decide a
+    warning. A file that is there already is never written over.
+    """
+    from fleetform.spec.convert import convert
+
+    result = convert(Path(source))
+    _show_findings(result.findings)
+    if not result.written:
+        raise Refused(
+            f"nothing in {source} can be converted",
+            advice="files of dstack's end in .dstack.yml, batch scripts have lines with #SBATCH",
+        )
+    root = Path(target)
+    written = [*_environment(root), *_in_order(result)]
+    if dry_run:
+        _show(root, written, result.copied)
+    else:
+        _refuse_to_overwrite(root, written, result.copied)
+        _write(root, written, result.copied)
+    return Exit.ERROR if _errors(result.findings) else Exit.OK
+
+
+def _environment(root: Path) -> list[Written]:
+    """Return what makes a tree of the folder, if it is none."""
+    from fleetform.spec.convert import Written
+    from fleetform.spec.identity import FILE_NAME
+
+    if (root / FILE_NAME).exists():
+        return []
+    import uuid
+
+    from fleetform.spec.convert.naming import derive_name
+
+    name = derive_name(root.resolve().name, otherwise="lab")
+    text = f"type: environment\nname: {name}\n# Never changed: without it nobody knows whose this is.\nuid: {uuid.uuid4().hex}\n"
+    return [Written(FILE_NAME, text)]
+
+
+def _in_order(result: Conversion) -> list[Written]:
+    """Return the files as `fmt` would leave them, so that its first use changes nothing."""
+    from fleetform.spec.format import format_bytes
+
+    return [
+        file._replace(text=format_bytes(file.text.encode(), file.path).data.decode())
+        for file in result.written
+    ]
+
+
+def _show(root: Path, written: list[Written], copied: list[Copied]) -> None:
+    out = screen()
+    for number, file in enumerate(written):
+        if number:
+            out.line()
+        out.line(f"# {root / file.path}", "bold")
+        out.stream.write(file.text)
+    for copy in copied:
+        out.line(f"# {root / copy.path}, a copy of {copy.source}", "bold")
+
+
+def _refuse_to_overwrite(root: Path, written: list[Written], copied: list[Copied]) -> None:
+    paths = [*(one.path for one in written), *(one.path for one in copied)]
+    there = [path for path in paths if _is_taken(root, path)]
+    if there:
+        raise Refused(
+            f"{root / there[0]} is there already"
+            + (f", and {counted(len(there) - 1, 'other file')}" if len(there) > 1 else ""),
+            advice="nothing was written; choose another folder, or move what is there",
+        )
+
+
+def _is_taken(root: Path, path: str) -> bool:
+    # A broken link is there too.
+    return (root / path).exists() or (root / path).is_symlink()
+
+
+def _write(root: Path, written: list[Written], copied: list[Copied]) -> None:
+    out = screen()
+    for copy in copied:
+        path = root / copy.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if copy.source.is_dir():
+            shutil.copytree(copy.source, path, symlinks=True)
+        else:
+            shutil.copy2(copy.source, path)
+        out.line(f"copied {path}", "good")
+    for file in written:
+        path = root / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="") as stream:
+            stream.write(file.text)
+        out.line(f"wrote {path}", "good")
+    out.line()
+    out.line(f"Next: `fleetform validate {root}` says what is not right yet.")
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    if not findings:
+        return
+    from fleetform.spec.findings_text import render_findings
+
+    out = error_screen()
+    out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")
+
+
+def _errors(findings: list[Finding]) -> bool:
+    from fleetform.spec.findings import Level
+
+    return any(finding.level is Level.ERROR for finding in findings)

@@ -1,0 +1,14 @@
+"""
+What people have from elsewhere, as documents of ours: dstack's files and Slurm's batch scripts.
+
+`dstack` edits a file in place, so that its comments stay; `sbatch` reads a script's directives and
+`slurm` makes a task of them; `tree` goes over a file or folder. Each says in findings what is said
+otherwise, what is lost, and what somebody has to decide. Nothing is guessed in silence.
+"""
+
+from fleetform.spec.convert.dstack import convert_dstack
+from fleetform.spec.convert.result import Conversion, Copied, Written
+from fleetform.spec.convert.slurm import convert_slurm
+from fleetform.spec.convert.tree import convert
+
+__all__ = ["Conversion", "Copied", "Written", "convert", "convert_dstack", "convert_slurm"]

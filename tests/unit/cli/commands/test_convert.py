@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name=train
+#SBATCH --gres=gpu:a100:2
+#SBATCH --time=2:00:00
+#SBATCH --exclusive
+python train.py
+"""
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    """A folder with a script and a configuration, and the folder commands are typed in."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "train.sh").write_text(SCRIPT, encoding="utf-8")
+    (folder / "dev.dstack.yml").write_text(
+        "# mine\ntype: dev-environment\nide: vscode\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_what_is_written_is_valid_and_formatted(typed, old):
+    """A new tree stands where there was none, with what could not be taken over said."""
+    code, out, err = typed("convert", "old", "--to", "new")
+    assert code == 0
+    assert "wrote new/train.yaml" in out
+    assert "train.sh:5:1: warning[not-converted]" in err
+    new = old.parent / "new"
+    assert (new / "train.yaml").read_text(encoding="utf-8") == (
+        "type: task\nname: train\ncommands:\n  - python train.py\nshell: bash\n"
+        "resources:\n  gpu: A100:2\nmax_duration: 2h\n"
+    )
+    assert (
+        (new / "dev.yaml")
+        .read_text(encoding="utf-8")
+        .startswith("# mine\ntype: dev-environment\nname: dev\n")
+    )
+    assert typed("validate", "new")[0] == 0
+    assert typed("fmt", "--check", "new")[0] == 0
+
+
+def test_nothing_is_written_over(typed, old):
+    """A second time it refuses, and so it does where one file of many is there."""
+    assert typed("convert", "old", "--to", "new")[0] == 0
+    (old.parent / "new" / "dev.yaml").unlink()
+    code, _out, err = typed("convert", "old", "--to", "new")
+    assert code == 1
+    assert "new/train.yaml is there already" in err
+    assert not (old.parent / "new" / "dev.yaml").exists()
+
+
+def test_a_dry_run_shows_and_writes_nothing(typed, old):
+    """What would be written, each file under its name."""
+    code, out, _err = typed("convert", "old/train.sh", "--to", "new", "--dry-run")
+    assert code == 0
+    assert "# new/train.yaml\ntype: task\nname: train\n" in out
+    assert "# new/environment.yaml\n" in out
+    assert not (old.parent / "new").exists()
+
+
+def test_a_folder_without_anything_is_said(typed, old):
+    """A slip in a path makes no empty tree."""
+    (old.parent / "empty").mkdir()
+    code, _out, err = typed("convert", "empty", "--to", "new")
+    assert code == 1
+    assert "nothing in empty can be converted" in err
+    assert not (old.parent / "new").exists()

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetform.spec.convert import convert, convert_slurm
+from fleetform.spec.convert.sbatch import is_batch_script, read_script
+from fleetform.spec.convert.slurm import TABLE
+from fleetform.spec.documents import read_documents
+from fleetform.spec.findings import Level
+from fleetform.spec.kinds import KINDS
+from fleetform.spec.nodes import plain
+from fleetform.spec.tree import load_tree
+from unit.spec.trees import ENVIRONMENT, write
+
+SEEDS = Path(__file__).parents[4] / "shared" / "seeds"
+
+
+def said(text):
+    """The one document of a text, as values."""
+    nodes, findings = read_documents(text.encode(), "")
+    assert findings == []
+    (node,) = nodes
+    return plain(node)
+
+
+def task(*directives, body="python train.py"):
+    """What becomes of a script with these directives, and how it was told."""
+    script = "\n".join(["#!/bin/bash", *(f"#SBATCH {one}" for one in directives), "", body, ""])
+    made = convert_slurm(script, "x.sh", name="job", known=frozenset({"prepare"}))
+    return said(made.text), [(one.level.value, one.place.line) for one in made.findings]
+
+
+def loaded(result, folder):
+    """The tree that a conversion makes, loaded."""
+    write(folder, "environment.yaml", ENVIRONMENT)
+    for file in result.written:
+        write(folder, file.path, file.text)
+    for copy in result.copied:
+        assert copy.source.is_file()
+        write(folder, copy.path, copy.source.read_text(encoding="utf-8"))
+    return load_tree(folder)
+
+
+def codes(result):
+    return [(found.code, found.place.file, found.place.line) for found in result.findings]
+
+
+# Slurm
+
+DIRECTIVES = [
+    ("--job-name=job", {}, []),
+    ("-N 4", {"nodes": 4}, [("warning", 1)]),
+    ("--nodes=2-4", {"nodes": 2}, [("warning", 2), ("warning", 1)]),
+    ("--nodes=1", {}, []),
+    ("--cpus-per-task=8", {"resources": {"cpu": "8.."}}, []),
+    ("-n 4 -c 2", {"resources": {"cpu": "8.."}}, [("warning", 2)]),
+    ("--mem=32G", {"resources": {"memory": "32GB.."}}, []),
+    ("--mem 1500", {"resources": {"memory": "1500MB.."}}, []),
+    ("--mem=0", {}, [("warning", 2)]),
+    ("--mem-per-cpu=2G -c 4", {"resources": {"cpu": "4..", "memory": "8GB.."}}, []),
+    ("--mem-per-gpu=40G -G 2", {"resources": {"memory": "80GB..", "gpu": 2}}, []),
+    ("--gres=gpu:2", {"resources": {"gpu": 2}}, []),
+    ("--gres=gpu", {"resources": {"gpu": 1}}, []),
+    ("--gres=gpu:a100:2  # two", {"resources": {"gpu": "A100:2"}}, []),
+    ("--gres=gpu:a100_80gb:2", {"resources": {"gpu": "A100:80GB:2"}}, [("note", 1)]),
+    ("--gres=gpu:a100_1g.10gb:2",
+     {"resources": {"gpu": {"name": "A100", "slice": "1g.10gb", "count": 2}}}, []),
+    ("--gres=gpu:1,lustre:5", {"resources": {"gpu": 1}}, [("warning", 2)]),
+    ("--gpus-per-node=h100:8", {"resources": {"gpu": "H100:8"}}, []),
+    ("-N2 --gpus=16", {"nodes": 2, "resources": {"gpu": 8}}, [("warning", 1)]),
+    ("--gpus-per-task=1 -n 2", {"resources": {"cpu": "2..", "gpu": 2}}, [("warning", 2)]),
+    ("--tmp=100G", {"resources": {"disk": "100GB.."}}, []),
+    ("--time=90", {"max_duration": "1h30m"}, []),
+    ("-t 2:00:00", {"max_duration": "2h"}, []),
+    ("-t 1-12", {"max_duration": "1d12h"}, []),
+    ("-t 1-00:30", {"max_duration": "1d30m"}, []),
+    ("-t 5:30", {"max_duration": "5m30s"}, []),
+    ("--time=UNLIMITED", {"max_duration": "off"}, []),
+    ("--time=soon", {}, [("warning", 2)]),
+    ("--array=1-100:2%10", {"array": "1-100:2%10"}, []),
+    ("-p gpu", {"queue": "gpu"}, []),
+    ("--partition=GPU_long,cpu", {"queue": "gpu-long"}, [("warning", 2)]),
+    ("--requeue", {"retry": {"on": ["node-failure", "preemption"]}}, []),
+    ("--signal=B:USR1@300", {"checkpoint": {"signal": "USR1", "lead": "5m"}}, [("note", 2)]),
+    ("--signal=10", {"checkpoint": {"signal": "USR1", "lead": "1m"}}, [("note", 2)]),
+    ("--dependency=afterok:prepare",
+     {"depends_on": [{"run": "prepare", "when": "succeeded"}]}, []),
+    ("--dependency=afterany:prepare?afternotok:prepare",
+     {"depends_on": {"when": "any", "runs": [{"run": "prepare", "when": "finished"},
+                                             {"run": "prepare", "when": "failed"}]}}, []),
+    ("--dependency=afterok:12345", {}, [("warning", 2)]),
+    ("--dependency=singleton", {"concurrency": {"group": "job", "limit": 1}}, []),
+    ("--begin=2030-01-01T10:00", {}, [("warning", 2)]),
+    ("--deadline=now+1hour", {}, [("warning", 2)]),
+    ("--export=ALL,LR=0.1,HF_TOKEN", {"env": ["LR=0.1", "HF_TOKEN"]}, [("note", 2)]),
+    ("--export=NONE", {}, []),
+    ("--comment='a b'", {"description": "a b"}, []),
+    ("-D /work", {"working_dir": "/work"}, []),
+    ("-A lab7", {"tags": {"account": "lab7"}}, [("note", 2)]),
+    ("-H", {"state": "stopped"}, []),
+    ("--container-image=nvcr.io#nvidia/pytorch:24.01-py3 --container-mounts=/a:/b,/c:/d:ro",
+     {"image": "nvcr.io/nvidia/pytorch:24.01-py3", "volumes": ["/a:/b", "/c:/d"]}, []),
+    ("--container=docker://pytorch/pytorch:2.0", {"image": "pytorch/pytorch:2.0"}, []),
+    ("--container=/images/x.sif", {}, [("warning", 2)]),
+    ("--exclusive", {}, [("warning", 2)]),
+    ("--output=%j.out -e %j.err", {}, [("note", 2), ("note", 2)]),
+    ("--qos=high --nice", {}, [("warning", 2), ("warning", 2)]),
+    ("--frobnicate=1", {}, [("warning", 2)]),
+    ("--comment='a", {}, [("warning", 2)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("directive", "fields", "told"), DIRECTIVES)
+def test_a_directive_is_a_field_or_is_told(directive, fields, told):
+    """Nothing is dropped in silence, and what is told points to its line."""
+    document, findings = task(directive)
+    rest = {"type": "task", "name": "job", "shell": "bash", "commands": ["python train.py"]}
+    assert document == rest | fields
+    assert findings == told
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_no_value_of_a_directive_makes_a_bad_document(name):
+    """What cannot be read is left out, and said."""
+    for value in ("", "1", "x", "a:b,c", "0", "1-2", "-1", "${{ x }}", "/a/../b"):
+        document, findings = task(f"--{name}='{value}'")
+        KINDS["task"].model.model_validate(document)
+        is_used = document.keys() - {"type", "name", "shell", "commands"}
+        assert findings or is_used or value in {"", "1", "x"}, value
+
+
+def test_the_script_stays_as_it_is():
+    """Line by line, comments and blank lines too; only what would be an expression is escaped."""
+    body = "# load\nset -u\n\ntrap 'x' USR1\necho ${{ a }} \"$1\"\\\n  done"
+    document, _ = task(body=body)
+    assert document["commands"] == [body.replace("${{", "$${{") + "\n"]
+
+
+def test_what_slurm_gives_is_asked_for():
+    """A script that uses Slurm's variables or srun finds them."""
+    document, findings = task(body="srun python x.py $SLURM_PROCID")
+    assert document["compat"] == "slurm"
+    assert findings == [("note", 3)]
+    assert "compat" not in task(body="echo slurm")[0]
+
+
+def test_directives_behind_the_first_command_do_not_count():
+    """As sbatch has it; and the last of two that are alike wins."""
+    text = "#!/bin/sh\n#SBATCH -c 1\n# words\n\n#SBATCH -c 2\necho\n#SBATCH -c 3\n"
+    made = convert_slurm(text, "x.sh", name="job")
+    assert said(made.text)["resources"] == {"cpu": "2.."}
+    assert [found.place.line for found in made.findings] == [7]
+    assert read_script(text).late == (7,)
+
+
+def test_the_flags_of_its_shell_stay():
+    """`set` says them, and what it cannot say is told."""
+    made = convert_slurm("#!/bin/bash -eu\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
+    assert said(made.text)["commands"] == ["set -eu\ntrue\n"]
+    made = convert_slurm("#!/bin/bash -l\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
+    assert [found.level for found in made.findings] == [Level.WARNING]
+    made = convert_slurm("#!/usr/bin/env zsh\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
+    assert said(made.text)["shell"] == "/bin/zsh"
+
+
+def test_a_job_of_several_parts_is_refused():
+    """One document cannot say it, and half of it would be another job."""
+    made = convert_slurm("#!/bin/sh\n#SBATCH -c 1\n#SBATCH hetjob\n", "x.sh", name="job")
+    assert made.text == ""
+    assert [found.level for found in made.findings] == [Level.ERROR]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(TABLE)),
+            st.text(st.sampled_from("0123456789abGPU:,-%@_./=$ '\"#"), max_size=12),
+        ),
+        max_size=6,
+    ),
+    st.text(max_size=40),
+)
+def test_any_script_gives_a_task_that_is_read(options, body):
+    """Whatever it says, there is a document, and its model takes it."""
+    script = "".join(f"#SBATCH --{name}={value}\n" for name, value in options)
+    made = convert_slurm(f"#!/bin/sh\n{script}{body}", "x.sh", name="job")
+    if made.text:
+        KINDS["task"].model.model_validate(said(made.text))
+
+
+# dstack
+
+DSTACK = """\
+# What we run each night.
+type: task
+
+env: [A=1]  # of mine
+commands:
+  - python train.py
+pool_name: main
+# for a while
+termination_idle_time: 2h  # old
+retry_policy: {retry: true, limit: 4h}
+"""
+
+
+def test_a_file_of_dstack_keeps_its_comments(tmp_path):
+    """A name is added, old spellings are rewritten, everything else stays as it was written."""
+    write(tmp_path, "nightly.dstack.yml", DSTACK)
+    result = convert(tmp_path / "nightly.dstack.yml")
+    (written,) = result.written
+    assert written.path == "nightly.yaml"
+    assert (
+        written.text
+        == """\
+# What we run each night.
+type: task
+name: nightly
+
+env: [A=1]  # of mine
+commands:
+  - python train.py
+# for a while
+idle_duration: 2h  # old
+retry: {on: [error, interruption, no-capacity], duration: 4h}
+"""
+    )
+    assert codes(result) == [
+        ("converted-otherwise", "nightly.dstack.yml", 2),
+        ("converted-otherwise", "nightly.dstack.yml", 9),
+        ("converted-otherwise", "nightly.dstack.yml", 10),
+        ("not-converted", "nightly.dstack.yml", 7),
+    ]
+
+
+def test_a_field_that_is_known_passes_through(tmp_path):
+    """Whatever the language knows is taken over, and nothing is added to it."""
+    text = (
+        "type: service\nname: chat\nimage: vllm/vllm-openai\ncommands: [serve]\nport: 8000\n"
+        "replicas: 1..4\nscaling: {metric: rps, target: 10}\nresources: {gpu: 24GB}\n"
+    )
+    write(tmp_path, "chat.dstack.yml", text)
+    result = convert(tmp_path)
+    assert [file.text for file in result.written] == [text]
+    assert result.findings == []
+
+
+def test_a_folder_is_gone_over(tmp_path):
+    """Documents stay in their folders, hidden ones are seen, files that runs need go along."""
+    old = tmp_path / "old"
+    write(old, "work/.dstack.yml", "type: dev-environment\nide: vscode\n")
+    write(old, "work/train.dstack.yml", "type: task\ncommands: [a]\nfiles: [data.txt]\n")
+    write(old, "work/data.txt", "x")
+    write(old, "other/train.dstack.yaml", "type: task\ncommands: [a]\n")
+    write(old, ".dstack/profiles.yml", "profiles:\n  - name: big\n    spot_policy: auto\n")
+    write(old, "job.sh", "#!/usr/bin/env python3\n#SBATCH -p gpu\nprint()\n")
+    write(old, "tool.sh", "#!/bin/sh\ntrue\n")
+    write(old, "compose.yml", "services: {}\n")
+    write(old, ".git/x.dstack.yml", "type: task\n")
+    result = convert(old)
+    assert {file.path for file in result.written} == {
+        "job.yaml", "other/train.yaml", "profiles.yaml", "queues.yaml", "work/train.yaml", "work/work.yaml",
+    }  # fmt: skip
+    assert {copy.path for copy in result.copied} == {"job.sh", "work/data.txt"}
+    tree = loaded(result, tmp_path / "new")
+    assert tree.errors == ()
+    names = [said(file.text).get("name") for file in result.written if "train" in file.path]
+    assert names == ["train", "train-2"]
+
+
+def test_secrets_do_not_come_along(tmp_path):
+    """A reference stands where they stood; neither text nor finding has them."""
+    write(tmp_path, "config.yml",
+          "projects:\n- name: main\n  backends:\n  - type: lambda\n    creds:\n      type: api_key\n"
+          "      api_key: s3cret\n  - type: vultr\n    creds: {type: api_key, api_key: <your key>}\n")  # fmt: skip
+    result = convert(tmp_path / "config.yml")
+    (written,) = result.written
+    assert written.path == "projects.yaml"
+    assert "api_key: ${{ secrets.main_lambda_api_key }}" in written.text
+    assert "<your key>" in written.text
+    assert codes(result) == [("secret-left-out", "config.yml", 7)]
+    assert "s3cret" not in written.text + repr(result.findings)
+
+
+@pytest.mark.parametrize(
+    "text", ["type: nothing\nname: a1\n", "- a\n", "type: task\nname: [\n", "services: {}\n"]
+)
+def test_what_is_no_configuration_is_refused(tmp_path, text):
+    """It is said why, and nothing is written."""
+    write(tmp_path, "x.dstack.yml", text)
+    result = convert(tmp_path / "x.dstack.yml")
+    assert result.written == []
+    assert [found.level for found in result.findings] == [Level.ERROR]
+
+
+EXAMPLES = {
+    "task.dstack.yml": "type: task\npython: 3.12\nrepos: [.]\nenv: [HF_TOKEN]\ncommands: [a]\n"
+    "resources: {gpu: 1, memory: 32GB}\nretry: {on_events: [no-capacity], duration: 48h}\n",
+    "fleet.dstack.yml": "type: fleet\nnodes: 0..4\nresources: {gpu: 'A100:80GB:8'}\nbackends: [aws]\n",
+    "ssh.dstack.yml": "type: fleet\nssh_config: {user: u, identity_file: ~/.ssh/id, hosts: [h1, h2]}\n",
+    "volume.dstack.yml": "type: volume\nbackend: aws\nregion: us-east-1\nsize: 500GB\n",
+    "gateway.dstack.yml": "type: gateway\nbackend: aws\nregion: eu-west-1\ndomain: example.com\n",
+    "cluster.dstack.yml": "type: kubernetes\nkubeconfig: {filename: ~/.kube/config}\n",
+}
+
+
+def test_each_kind_of_document_loads(tmp_path):
+    """What dstack has loads without an error when it is converted."""
+    for name, text in EXAMPLES.items():
+        write(tmp_path / "old", name, text)
+    result = convert(tmp_path / "old")
+    assert len(result.written) == len(EXAMPLES)
+    assert loaded(result, tmp_path / "new").errors == ()
+
+
+def seeds(language, marks):
+    """Code blocks of the seeds in a language."""
+    block = re.compile(rf"^( *)```(?:{language})\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+    for file in sorted(SEEDS.glob("*.txt")):
+        for number, found in enumerate(block.finditer(file.read_text(encoding="utf-8"))):
+            text = textwrap.dedent(found[2])
+            if marks in text:
+                yield pytest.param(text, id=f"{file.stem[:3]}-{number}")
+
+
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not there")
+@pytest.mark.parametrize("text", list(seeds("yaml|yml", "")))
+def test_every_document_of_the_seeds_is_converted(text, tmp_path):
+    """It loads without an error, and its name and comments are its own."""
+    write(tmp_path / "old", "x.dstack.yml", text)
+    for name in re.findall(r"name: (\S+-(?:dataset|volume))$", text, re.MULTILINE):
+        if f"type: volume\nname: {name}" not in text:
+            write(tmp_path / "old", f"{name}.dstack.yml",
+                  f"type: volume\nname: {name}\nbackend: aws\nregion: us-east-1\nsize: 1GB\n")  # fmt: skip
+    result = convert(tmp_path / "old")
+    assert text in {file.text for file in result.written}
+    assert loaded(result, tmp_path / "new").errors == ()
+
+
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not there")
+@pytest.mark.parametrize("text", list(seeds("bash|shell", "#SBATCH")))
+def test_every_script_of_the_seeds_is_converted(text, tmp_path):
+    """It is a task that loads without an error."""
+    write(tmp_path / "old", "x.sh", text if is_batch_script(text) else f"#!/bin/bash\n{text}")
+    result = convert(tmp_path / "old")
+    assert any(said(file.text)["type"] == "task" for file in result.written)
+    assert loaded(result, tmp_path / "new").errors == ()
