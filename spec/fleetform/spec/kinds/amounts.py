@@ -30,7 +30,7 @@ from fleetform.spec.quantities import (
 
 _Amount = TypeVar("_Amount")
 
-_SIZE = r"\s*[0-9]+(\.[0-9]+)?\s*([TGMK]?[Bb])?\s*"
+_SIZE = r"\s*[0-9]+(\.[0-9]+)?\s*([TGMKtgmk]?[Bb])?\s*"
 _EXPRESSION = {"type": "string", "pattern": r"\$\{\{"}
 
 
@@ -82,7 +82,7 @@ _CPU_SCHEMA = {
         {"type": "number", "minimum": 0},
         {
             "type": "string",
-            "pattern": r"^\s*([A-Za-z0-9]+\s*:\s*)?[A-Za-z0-9.]+\s*$",
+            "pattern": r"^[A-Za-z0-9.:\s]+$",
             "examples": ["2..", "0.5", "4..8", "x86:4"],
         },
         {
@@ -90,7 +90,10 @@ _CPU_SCHEMA = {
             "properties": {
                 **_ends({"type": ["number", "string"]}, "2", "8"),
                 "arch": {
-                    "enum": ["x86", "arm"],
+                    "anyOf": [
+                        {"enum": ["x86", "arm"]},
+                        {"type": "string", "pattern": "^([Xx]86|[Aa][Rr][Mm])$"},
+                    ],
                     "description": "Their architecture; any if not said. Example: `arm`.",
                 },
                 "count": {
@@ -162,7 +165,8 @@ _DURATION_SCHEMA = {
 
 
 def _offable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [*schema["anyOf"], {"enum": ["off", False, -1]}]}
+    minus_one = {"type": "string", "pattern": r"^\s*-1\s*$"}
+    return {"anyOf": [*schema["anyOf"], {"enum": ["off", False, -1]}, minus_one]}
 
 
 def _remembered(parse: Callable[[Any], _Amount]) -> Callable[[Any], _Amount]:

@@ -1,0 +1,125 @@
+"""
+What loads is valid for the schemas that editors use: none underlines what is right.
+
+The rows are put into documents here, at the field that each of their files is about.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from conformance import deviations, seeds
+from conformance.deviations import Row
+from fleetform.spec.documents import read_documents
+from fleetform.spec.nodes import plain
+from fleetform.spec.schema import ALL_KINDS, MODELS, generate
+from fleetform.spec.schema.files import EDITORS
+
+TASK = {"type": "task", "name": "train", "commands": ["true"]}
+SERVICE = {"type": "service", "name": "serve", "commands": ["true"], "port": 80}
+DEV = {"type": "dev-environment", "name": "dev"}
+SSH = {"type": "fleet", "name": "lab", "ssh_config": {"user": "me", "hosts": ["h1"]}}
+CLOUD = {"type": "fleet", "name": "lab", "backends": ["aws"], "nodes": 1}
+
+FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "blocks": (SSH, "blocks"),
+    "cpu": (TASK, "resources.cpu"),
+    "disk": (TASK, "resources.disk"),
+    "duration": (TASK, "stop_duration"),
+    "env": (TASK, "env"),
+    "files": (TASK, "files"),
+    "fleet_nodes": (CLOUD, "nodes"),
+    "gpu": (TASK, "resources.gpu"),
+    "idle_duration": (TASK, "idle_duration"),
+    "inactivity_duration": (DEV, "inactivity_duration"),
+    "instances_selector": (TASK, "instances"),
+    "int_range": (TASK, "resources.gpu.count"),
+    "max_price": (TASK, "max_price"),
+    "memory": (TASK, "resources.shm_size"),
+    "memory_range": (TASK, "resources.memory"),
+    "nodes_task": (TASK, "nodes"),
+    "offable_duration": (TASK, "max_duration"),
+    "ports": (TASK, "ports"),
+    "priority": (TASK, "priority"),
+    "python": (TASK, "python"),
+    "replicas": (SERVICE, ""),
+    "repos": (TASK, "repos[]"),
+    "resource_name": (TASK, "name"),
+    "resources": (TASK, "resources"),
+    "retry": (TASK, "retry"),
+    "schedule": (TASK, "schedule"),
+    "service_port": (SERVICE, "port"),
+    "shell": (TASK, "shell"),
+    "tags": (TASK, "tags"),
+    "user": (TASK, "user"),
+    "utilization_policy": (TASK, "utilization_policy"),
+    "volume_mounts": (TASK, "volumes"),
+}
+"""
+By the rows' file: a document, and the path of the field in it. With `[]` the value is an entry
+of a list; without a path it holds fields of the document itself.
+"""
+
+
+@functools.cache
+def validators() -> tuple[Any, ...]:
+    """The schema of any document, in both drafts."""
+    files = generate()
+    return (
+        jsonschema.Draft202012Validator(json.loads(files[ALL_KINDS])),
+        jsonschema.Draft7Validator(json.loads(files[f"{EDITORS}/{ALL_KINDS}"])),
+    )
+
+
+def document(row: Row) -> dict[str, Any]:
+    base, path = FIELDS[row.file]
+    whole: dict[str, Any] = json.loads(json.dumps(base))
+    if not path:
+        return {**whole, **row.value}
+    *above, name = path.removesuffix("[]").split(".")
+    place = whole
+    for part in above:
+        place = place.setdefault(part, {})
+    place[name] = [row.value] if path.endswith("[]") else row.value
+    return whole
+
+
+def has_null(value: Any) -> bool:
+    """Loading takes a null for a field that is not said and warns; an editor underlines it."""
+    if isinstance(value, dict):
+        return any(map(has_null, value.values()))
+    return any(map(has_null, value)) if isinstance(value, list) else value is None
+
+
+def loads(whole: dict[str, Any]) -> bool:
+    try:
+        MODELS[whole["type"]].model_validate(whole)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("file", FIELDS)
+def test_a_value_that_loads_is_valid_for_the_schemas(file):
+    """Every spelling that the field's model takes, the schemas of both drafts take as well."""
+    documents = [document(row) for row in deviations.rows() if row.file == file]
+    accepted = [one for one in documents if not has_null(one) and loads(one)]
+    assert accepted
+    for whole in accepted:
+        for validator in validators():
+            assert [error.message for error in validator.iter_errors(whole)] == [], whole
+
+
+@pytest.mark.parametrize("number", range(len(seeds.kept())))
+def test_a_document_of_the_texts_is_valid_for_the_schemas(number):
+    """What loads as it stands is not underlined either."""
+    nodes, findings = read_documents(seeds.kept()[number].encode(), "seed.yaml")
+    assert not findings
+    for value in map(plain, nodes):
+        for validator in validators():
+            assert [error.message for error in validator.iter_errors(value)] == []
