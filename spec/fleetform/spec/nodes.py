@@ -130,8 +130,11 @@ def child(node: Node, step: str | int) -> tuple[Span, Node] | None:
     Return the place of the key or item that `step` names, and the node it leads to.
 
     A number also names a field written as one (`1: x`), as a path of text does in a list
-    (`"0"`): error locations of libraries do not tell the two apart.
+    (`"0"`): error locations of libraries do not tell the two apart. The first entry of what is
+    no list is that itself: `cron: "@daily"` is a list of one.
     """
+    if isinstance(node, ScalarNode):
+        return (node.place, node) if step == 0 else None
     if isinstance(node, MappingNode):
         name = str(step)
         for key, value in node.entries:

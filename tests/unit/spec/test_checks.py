@@ -20,7 +20,7 @@ def details(loaded) -> list[str]:
 
 
 def test_unknown_references(tmp_path):
-    """A fleet, a volume and a run that nobody declares are told where they are named."""
+    """A fleet, a volume and a run that nobody declares are told where they are named; a volume may come later."""
     loaded = load(
         tmp_path,
         FLEET
@@ -29,10 +29,11 @@ def test_unknown_references(tmp_path):
         )
         + task("two"),
     )
-    assert codes(loaded) == ["unknown-reference"] * 3
+    assert codes(loaded) == ["unknown-reference", "undeclared-reference", "unknown-reference"]
+    assert [finding.level for finding in loaded.findings] == ["error", "warning", "error"]
     assert [finding.advice for finding in loaded.findings] == [
         "Did you mean `local`?",
-        "This tree declares no volume; add a document with `type: volume`.",
+        "This tree declares no volume; add a document with `type: volume`. Until then, a plan holds this back.",
         "Did you mean `two`?",
     ]
     assert [(finding.place.line, finding.place.column) for finding in loaded.findings] == [

@@ -47,8 +47,8 @@ def test_native_keeps_the_type():
     [
         ("${{ matrix.lrr }}", "has no `lrr`", "Did you mean `lr`?"),
         ("${{ matrx.lr }}", "nothing called `matrx`", "Did you mean `matrix`?"),
-        ("${{ secrets.token }}", "Secrets are not carried out", "file on the host"),
-        ("${{ node.rank }}", "no value when the tree is planned", "$FLEETFORM_NODE_RANK"),
+        ("${{ secrets.token }}", "Nothing hands out secrets yet.", ""),
+        ("${{ node.rank }}", "nothing fills it in yet", "$FLEETFORM_NODE_RANK"),
         ("${{ lr }}", "is not a reference", "a dot and a key"),
         ("${{ 1 + 1 }}", "is not a reference", "a dot and a key"),
         ("${{ matrix.lr", "is not a reference", "a dot and a key"),

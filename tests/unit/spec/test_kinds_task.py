@@ -17,20 +17,10 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("depends: other", "unknown-field", "Did you mean `depends_on`?"),
         ("cmd: x", "unknown-field", "Did you mean `commands`?"),
         ("resource: {}", "unknown-field", "Did you mean `resources`?"),
-        ("image: x", "not-carried-out", "Containers are not carried out"),
-        ("python: 3.12", "not-carried-out", "Containers"),
-        ("repos: [.]", "not-carried-out", "files:"),
-        ("env: [TOKEN]", "not-carried-out", "Write `TOKEN=VALUE`."),
         ("env: [1A=2]", "bad-variable", "no digit in front"),
         ("env: {A: true}", "wrong-type", "Put it in quotes."),
         ("env: {A: {b: c}}", "wrong-type", "mapping"),
         ("volumes: [data]", "bad-value", "Write `data:/path`."),
-        ("volumes: [/host:/x]", "not-carried-out", "Declare a volume"),
-        (
-            "volumes: [{name: data, path: /x, instance: true}]",
-            "not-carried-out",
-            "Declare a volume",
-        ),
         ("shell: fish", "bad-value", "`sh`, `bash` or an absolute path"),
         ("working_dir: ../x", "bad-path", "contains `..`"),
         ("nodes: 0", "bad-value", "the least is 1"),
@@ -46,7 +36,6 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("checkpoint: {signal: KILL, lead: 1m}", "bad-value", "not a signal"),
         ("checkpoint: {signal: USR1}", "missing-field", "`lead` is missing"),
         ("concurrency: 0", "bad-value", "the least is 1"),
-        ("runtime: docker", "not-carried-out", "processes of the host"),
         ("state: paused", "bad-value", "`running`, `stopped`"),
         ("array: 10", "bad-array", "Write `array: 1-10`."),
         ("array: 5-1", "bad-array", "Write `1-5`."),
@@ -64,21 +53,164 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("key: lr", "unknown-parameter", "Its parameters: none."),
         ("matrix: {lr: [1, 2], b: [1, 2]}\nkey: lr", "said-twice", "Add to `key`"),
         ("max_duration: 5m\ncheckpoint: {signal: USR1, lead: 5m}", "contradiction", "Shorten"),
-        ("resources: {cpu: arm:2}", "not-carried-out", "architecture"),
-        ("resources: {gpu: {count: 1, total_memory: 80GB}}", "not-carried-out", "memory of one"),
         ("resources: {gpu: A100:80}", "bad-value", "80GB"),
         ("description:", "empty-field", "Remove it"),
         ("tags: {a b: c}", "bad-tag", "letters"),
         ("nodes: ${{ matrix.n }}", "unknown-expression", "nothing called `matrix`"),
+        ("env: {A: }", "wrong-type", "takes it over"),
+        ("volumes: [{path: /x}]", "missing-field", "neither which volume"),
+        ("volumes: [{name: data, instance_path: /y, path: /x}]", "contradiction", "not both"),
+        ("volumes: [{name: data, path: /x, optional: true}]", "contradiction", "the run waits"),
+        ("volumes: ['sub/dir:/x']", "bad-path", "does not begin with `/`"),
+        ("volumes: ['Data-${{ dstack.node_rank }}:/x']", "bad-name", "lower-case"),
+        ("image: a b", "bad-value", "has spaces"),
+        ("image: a\npython: 3.12", "contradiction", "`image` and `python`"),
+        ("docker: true\nnvcc: true", "contradiction", "`nvcc` and `docker`"),
+        ("python: 3.8", "bad-value", "`3.12`"),
+        ("python: 3.12.1", "bad-value", "Write `3.12`"),
+        ("user: 'a:'", "bad-value", "behind its colon"),
+        ("registry_auth: {username: a, password: b}\nimage: x", "secret-in-clear", "secrets.NAME"),
+        ("repos: [a, b]", "bad-value", "one repository"),
+        ("repos: ['a:b:c']", "bad-value", "a colon too many"),
+        ("repos: [{}]", "missing-field", "local_path: ."),
+        ("ports: [0]", "bad-value", "from 1 to 65535"),
+        ("ports: ['80:*']", "bad-value", "`8080:8000`"),
+        ("begin: tomorrow", "bad-value", "2026-12-24T18:00Z"),
+        ("begin: 2026-12-24T18:00Z\ndeadline: 2026-12-24T18:00Z", "contradiction", "Swap"),
+        ("pack: rack\nspread: rack", "contradiction", "within one `rack`"),
+        ("schedule: {cron: '@daily'}", "bad-value", "`0 0 * * *`"),
+        ("schedule: {cron: '* * * *'}", "bad-value", "has 4 fields"),
+        ("schedule: {cron: 0 0 31 2 *}", "bad-value", "the day of the month cannot be"),
+        ("schedule: {cron: 61 * * * *}", "bad-value", "the minute cannot be"),
+        ("utilization_policy: {min_gpu_utilization: 1, time_window: 4m}", "bad-value", "`5m`"),
+        ("on_silence: stop", "bad-value", "stop after 10m"),
+        ("on_silence: {action: stop}", "contradiction", "goes with"),
+        ("fleets: [a/b/c]", "bad-name", "PROJECT/NAME"),
+        ("instances: [{name: one, hostname: two}]", "contradiction", "one of the three"),
+        ("max_price: off", "bad-value", "dollars"),
+        ("resources: {gpu: {slice: 1g.10gb, memory: 10GB}}", "bad-value", "leave out `memory`"),
+        ("restartPolicy: Never", "unknown-field", "Did you mean `retry`?"),
+        ("activeDeadlineSeconds: 3", "unknown-field", "Did you mean `max_duration`?"),
+        ("partition: gpu", "unknown-field", "Did you mean `queue`?"),
+        ("flurble: 1", "unknown-field", "`fleetform explain task`"),
     ],
 )
 def test_refused(tmp_path, field, code, words):
     """Each mistake has its code, and words that say what to do."""
     loaded = load(tmp_path, f"{TASK}{field}\n")
-    assert codes(loaded) == [code]
-    (finding,) = loaded.findings
+    (finding,) = [one for one in loaded.findings if one.level != "note"]
+    assert finding.code == code
     assert words in f"{finding.detail} {finding.advice}"
     assert finding.place.line >= 4
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("image: x", "nothing starts containers yet"),
+        ("python: 3.12", "no base image"),
+        ("repos: [.]", "`files:`"),
+        ("env: [TOKEN]", "Write `TOKEN=VALUE`."),
+        ("volumes: [/host:/x]", "Directories of the host are not mounted yet."),
+        ("volumes: [{name: data, path: /x, instance: true}]", "of their own"),
+        ("volumes: [{name: [data, more], path: /x}]", "Name one of them."),
+        ("volumes: ['scratch-${{ dstack.node_rank }}:/x']", "nothing fills it in yet"),
+        ("files: ['../x:x']", "outside of the tree"),
+        ("runtime: docker", "processes of the host"),
+        ("stop_duration: off", "for ever"),
+        ("startup_order: master-first", "at once"),
+        ("stop_criteria: master-done", "all of its nodes"),
+        ("on_silence: stop after 10m", "go on"),
+        ("on_upstream_change: rerun", "another run's sake"),
+        ("fleets: [vision/gpus]", "another project"),
+        ("resources: {cpu: arm:2}", "architecture"),
+        ("resources: {cpu: {arch: arm, count: 2}}", "architecture"),
+        ("resources: {gpu: {count: 1, total_memory: 80GB}}", "GPUs by this"),
+        ("resources: {gpu: {slice: 1g.10gb}}", "GPUs by this"),
+        ("backends: [aws]", "clouds"),
+        ("schedule: {cron: 0 0 * * 7}", "by the clock"),
+        ("begin: 2026-12-24T18:00Z", "waits for a time"),
+        ("compat: slurm", "`DSTACK_*`"),
+        ("pack: rack", "where hosts stand"),
+    ],
+)
+def test_held(tmp_path, field, words):
+    """What the run would be something else without is one note at its place, and holds it."""
+    volumes = "---\ntype: volume\nname: {}\nfleet: local\npath: {}\n"
+    world = "---\ntype: fleet\nname: local\nlocal: true\n" + "".join(
+        volumes.format(name, name) for name in ("data", "more")
+    )
+    loaded = load(tmp_path, f"{TASK}{field}\n{world}")
+    assert [(one.code, one.level) for one in loaded.findings] == [("not-carried-out", "note")]
+    (note,) = loaded.findings
+    assert words in f"{note.detail} {note.advice}"
+    assert note.place.line == 4
+    assert loaded.desired is not None
+    assert [key.name for key in loaded.desired.beyond] == ["train"]
+    assert "train" not in [key.name for key in loaded.desired.resources]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "ports: [6006]",
+        "utilization_policy: {min_gpu_utilization: 10, time_window: 1h}",
+        "spot_policy: spot",
+        "max_price: 2.5",
+        "creation_policy: reuse",
+        "idle_duration: off",
+        "home_dir: /root",
+        "setup: [x]",
+        "single_branch: true",
+    ],
+)
+def test_goes_on_without(tmp_path, field):
+    """What the run is the same without is one note, and the run is planned."""
+    loaded = load(tmp_path, f"{TASK}{field}\n")
+    assert [(one.code, one.level) for one in loaded.findings] == [("no-effect", "note")]
+    assert loaded.desired is not None
+    assert [key.name for key in loaded.desired.resources] == ["train"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "runtime: process",
+        "startup_order: any",
+        "stop_criteria: all-done",
+        "on_silence: wait",
+        "on_upstream_change: note",
+        "stop_duration: 30s",
+    ],
+)
+def test_what_is_so_anyway_says_nothing(tmp_path, field):
+    """A field with the value that is carried out is no news."""
+    assert codes(load(tmp_path, f"{TASK}{field}\n")) == []
+
+
+def test_groups_stand_for_commands(tmp_path):
+    """Nodes that are not alike have commands of their own, or those of the task's image."""
+    head = "type: task\nname: train\n"
+    two = "groups: [{name: one, commands: [x]}, {commands: [y], nodes: 2}]\n"
+    assert codes(load(tmp_path, head + two)) == ["not-carried-out"]
+    for groups, code in (
+        ("groups: [{name: one}]", "missing-field"),
+        ("groups: [{commands: [x]}, {name: '0', commands: [y]}]", "said-twice"),
+        ("groups: [{name: One, commands: [x]}]", "bad-name"),
+        ("commands: [x]\ngroups: [{commands: [x]}]", "contradiction"),
+        ("groups: []", "bad-value"),
+    ):
+        assert code in codes(load(tmp_path, f"{head}{groups}\n"))
+
+
+def test_a_variable_without_a_value_is_itself(tmp_path):
+    """Where an expression names it, it stays until the value is known."""
+    text = TASK.replace("python train.py", "'${{ env.TOKEN }}'")
+    loaded = load(tmp_path, f"{text}env: [TOKEN, A=1]\n")
+    assert loaded.desired is not None
+    (held,) = loaded.desired.beyond.values()
+    assert held.declared.document["commands"] == ["${{ env.TOKEN }}"]
+    assert held.declared.document["env"] == {"TOKEN": None, "A": "1"}
 
 
 @pytest.mark.parametrize(

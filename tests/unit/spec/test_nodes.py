@@ -42,6 +42,8 @@ def node() -> Node:
         # A field that is missing is shown at the key of what lacks it.
         (("resources", "gpu", "memory"), (4, 3), (4, 3)),
         (("commands", 7), (7, 1), (7, 1)),
+        # What is read as a list of one and is none.
+        (("name", 0), (2, 7), (2, 7)),
         (("nothing",), (1, 1), (1, 1)),
         # Names of types, which error locations contain, are passed over.
         (("resources", "gpu", "GpuFields", "count"), (6, 12), (6, 5)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -15,10 +14,14 @@ from hypothesis import strategies as st
 
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.documents import read_documents
 from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.findings_text import render_findings
+from fleetform.spec.kinds import KINDS as TYPES
+from fleetform.spec.nodes import plain
 from fleetform.spec.tree import load_tree
+from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.walk import read_file
 from unit.spec.trees import codes, good, load, write
 
@@ -50,17 +53,112 @@ def test_broken_documents_are_named():
     } <= loaded.desired.broken
 
 
+WORKSTATION = """\
+type: fleet
+name: workstation
+description: The machine under the desk
+tags: {team: vision, rack: 7}
+protect: true
+nodes: 1..2
+local: {cpu: 32, memory: 256GB, disk: 2TB, gpu: A100:80GB:8}
+sharing: blocks
+blocks: 8
+---
+type: volume
+name: checkpoints
+description: What training leaves behind
+tags: {team: vision}
+protect: true
+fleet: workstation
+path: checkpoints/vision
+deletion_policy: retain
+---
+type: task
+name: train
+description: Fine-tune at several rates
+tags:
+  team: vision
+  cost-center: 42
+protect: false
+commands:
+  - python train.py --lr ${{ matrix.lr }} --batch ${{ matrix.batch }}
+  - echo "done, $${{ literally }}"
+shell: bash
+env:
+  - OMP_NUM_THREADS=4
+  - RUN=${{ run.name }}
+working_dir: code
+files:
+  - ./conf/a.yaml:code/a.yaml
+  - local_path: ./conf/b.yaml
+    path: code/b.yaml
+volumes:
+  - checkpoints:/checkpoints
+  - name: checkpoints
+    path: previous
+    read_only: true
+resources:
+  cpu: 2..4
+  memory: 16GB..
+  disk: 50GB
+  shm_size: 8GB
+  gpu:
+    vendor: nvidia
+    name: [A100, H100]
+    memory: 40GB..
+    count: 1..2
+nodes: 2
+matrix:
+  lr: [0.1, 0.01]
+  batch: [32, 64]
+key: [batch, lr]
+fleets: [workstation]
+priority: 50
+max_duration: 2h30m
+stop_duration: 90s
+checkpoint:
+  signal: SIGUSR1
+  lead: 5m
+retry:
+  on: [error, preemption]
+  max_attempts: 3
+  duration: 2d
+  delay: 30s
+  requeue_exit_codes: [75]
+depends_on:
+  when: any
+  runs:
+    - prepare
+    - run: download
+      when: finished
+    - run: sweep
+      each: true
+concurrency:
+  group: gpus
+  limit: 2
+runtime: process
+state: running
+on_change: after-finish
+rerun: 1
+---
+type: task
+name: render
+commands: python render.py
+array: 1-100:2%10
+"""
+
+
 def test_canonical_documents(tmp_path):
-    """The examples of all kinds come out in the canonical form, integers throughout."""
-    for name in ("fleet", "volume", "task"):
-        shutil.copy(KINDS / f"{name}.yaml", tmp_path)
+    """Documents come out in the canonical form: what is set, in integers, spelled in one way."""
+    files = {"conf__a.yaml": "a: 1\n", "conf__b.yaml": "b: 1\n"}
     others = "\n---\n".join(
         f"type: task\nname: {name}\ncommands: [echo]\n" for name in ("prepare", "download")
     )
     desired = good(
         tmp_path,
-        f"{others}\n---\ntype: task\nname: sweep\ncommands: [echo]\n"
+        f"{WORKSTATION}---\n{others}\n---\ntype: task\nname: sweep\ncommands: [echo]\n"
         "matrix: {lr: [0.1, 0.01], batch: [32, 64]}\n",
+        **files,
     )
     assert desired.resources[ResourceKey("fleet", "workstation")].document == {
         "nodes": {"min": 1, "target": 1, "max": 2},
@@ -89,8 +187,6 @@ def test_canonical_documents(tmp_path):
         "tags": {"team": "vision"},
     }
     element = desired.resources[run("train[batch=32,lr=0.01]")]
-    task = (tmp_path / "task.yaml").read_bytes()
-    volume = (tmp_path / "volume.yaml").read_bytes()
     assert element.document == {
         "type": "task",
         "description": "Fine-tune at several rates",
@@ -103,11 +199,11 @@ def test_canonical_documents(tmp_path):
         "files": [
             {
                 "path": f"code/{name}.yaml",
-                "sha256": hashlib.sha256(data).hexdigest(),
-                "size": len(data),
+                "sha256": hashlib.sha256(f"{name}: 1\n".encode()).hexdigest(),
+                "size": 5,
                 "mode": 0o644,
             }
-            for name, data in (("task", task), ("volume", volume))
+            for name in ("a", "b")
         ],
         "volumes": [
             {"name": "checkpoints", "path": "/checkpoints"},
@@ -167,6 +263,27 @@ def test_canonical_documents(tmp_path):
         "concurrency": {"limit": 10},
         "index": 3,
     }
+
+
+@pytest.mark.parametrize("path", sorted(KINDS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_examples_come_out_in_integers(path):
+    """Whatever an example says of amounts, no canonical document has a fraction."""
+    nodes, findings = read_documents(path.read_bytes(), path.name)
+    assert findings == []
+    for node in nodes:
+        value = plain(node)
+        if value["type"] in TYPES:
+            model = TYPES[value["type"]].model.model_validate(value)
+            assert fractions(model.to_canonical()) == []
+
+
+def fractions(value):
+    """Where a value has floats."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [one for item in value for one in fractions(item)]
+    return [value] if isinstance(value, float) else []
 
 
 def test_digests_are_those_of_the_documents(tmp_path):
@@ -362,10 +479,13 @@ def test_files_follow_content(tmp_path):
     ("entry", "code"),
     [
         ("./missing.py", "file-missing"),
-        ("../../etc/passwd:x", "file-outside"),
-        ("/etc/passwd:x", "file-outside"),
+        ("../../etc/passwd:x", "not-carried-out"),
+        ("/etc/passwd:x", "not-carried-out"),
+        ("~/.ssh/id_rsa:x", "not-carried-out"),
+        ("~/.ssh/id_rsa", "bad-path"),
         ("./link:x", "file-outside"),
-        ("./x.py:/x", "bad-path"),
+        ("./x.py:/x", "not-carried-out"),
+        ("./x.py:~/x", "not-carried-out"),
         ("./x.py:../x", "bad-path"),
         ("./pipe", "bad-path"),
     ],
@@ -395,10 +515,10 @@ def test_cache_spares_reading(tmp_path):
     old = time.time() - 100
     os.utime(tmp_path / "data.bin", (old, old))
     load(tmp_path, f"{TASK}files: [./data.bin]\n")
-    cache: dict[str, str] = {}
+    cache = ReadingCache()
     load_tree(tmp_path, cache=cache)
     # The change time cannot be set back, so a fresh file is never remembered.
-    assert cache == {}
+    assert cache.digests == {}
 
 
 def git(folder: Path, *arguments: str) -> None:

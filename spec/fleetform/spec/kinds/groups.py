@@ -223,7 +223,7 @@ def scaling_problems(
             "`replicas` is a range, and nothing says when their number changes.",
             "Add `scaling: {metric: rps, target: 10}`, or write one number.",
         )
-    if scaling is not None and not is_range:
+    if scaling is not None and replicas is not None and not is_range:
         yield Problem(
             "contradiction",
             (*above, "scaling"),

@@ -26,27 +26,115 @@ _RESOURCE_WORDS = {
     for word in words
 }
 
+# What dstack's users, Slurm's (sbatch), Kubernetes' and those of docker compose say.
+_RUN_WORDS = {
+    **_RESOURCE_WORDS,
+    **dict.fromkeys(
+        ("depends", "needs", "after", "dependencies", "dependency", "requires"), "depends_on"
+    ),
+    **dict.fromkeys(("environment", "envs", "vars", "variables", "export", "env_file"), "env"),
+    **dict.fromkeys(
+        ("time", "timeout", "time_limit", "walltime", "duration", "active_deadline_seconds"),
+        "max_duration",
+    ),
+    **dict.fromkeys(("workdir", "cwd", "chdir", "dir"), "working_dir"),
+    **dict.fromkeys(("mounts", "volume", "volume_mounts", "binds"), "volumes"),
+    **dict.fromkeys(("fleet", "node_selector"), "fleets"),
+    **dict.fromkeys(("partition", "queues"), "queue"),
+    **dict.fromkeys(("nodelist", "instance", "hostname"), "instances"),
+    **dict.fromkeys(("retries", "requeue", "restart", "restart_policy"), "retry"),
+    **dict.fromkeys(("backoff_limit", "max_restarts", "max_retries"), "retry.max_attempts"),
+    **dict.fromkeys(("nice", "qos", "priority_class_name"), "priority"),
+    **dict.fromkeys(("comment", "title", "summary"), "description"),
+    **dict.fromkeys(("labels", "label", "tag", "annotations"), "tags"),
+    **dict.fromkeys(
+        ("grace", "grace_period", "kill_wait", "stop_grace_period",
+         "termination_grace_period_seconds"),
+        "stop_duration",
+    ),
+    **dict.fromkeys(("max_parallel", "throttle", "singleton", "parallelism"), "concurrency.limit"),
+    **dict.fromkeys(("cron", "crontab"), "schedule.cron"),
+    **dict.fromkeys(("start", "not_before", "earliest"), "begin"),
+    **dict.fromkeys(("signal", "warning"), "checkpoint"),
+    **dict.fromkeys(("repo", "repository", "git"), "repos"),
+    **dict.fromkeys(("container", "container_image", "docker_image", "images"), "image"),
+    **dict.fromkeys(("image_pull_secrets", "pull_secret", "registry"), "registry_auth"),
+    **dict.fromkeys(("uid", "run_as_user", "security_context"), "user"),
+    **dict.fromkeys(("spot", "preemptible", "use_spot"), "spot_policy"),
+    **dict.fromkeys(("region", "cloud_region"), "regions"),
+    **dict.fromkeys(("zone", "zones", "availability_zone"), "availability_zones"),
+    **dict.fromkeys(("backend", "cloud", "provider"), "backends"),
+    **dict.fromkeys(("instance_type", "machine_type"), "instance_types"),
+    **dict.fromkeys(("price", "max_cost"), "max_price"),
+    **dict.fromkeys(("profiles", "template"), "profile"),
+    **dict.fromkeys(("job_name", "id"), "name"),
+    "file": "files",
+}  # fmt: skip
+
+_COMMANDS = dict.fromkeys(("cmd", "command", "script", "run", "args", "steps"), "commands")
+
 MEANT: Mapping[str, Mapping[str, str]] = {
     "task": {
-        **_RESOURCE_WORDS,
-        **dict.fromkeys(("cmd", "command", "script", "run", "args", "steps"), "commands"),
-        **dict.fromkeys(
-            ("depends", "needs", "after", "dependencies", "dependency", "requires"), "depends_on"
-        ),
-        **dict.fromkeys(("environment", "envs", "vars", "variables"), "env"),
-        **dict.fromkeys(("time", "timeout", "time_limit", "walltime", "duration"), "max_duration"),
+        **_RUN_WORDS,
+        **_COMMANDS,
         **dict.fromkeys(("num_nodes", "replicas", "hosts"), "nodes"),
-        **dict.fromkeys(("workdir", "cwd", "chdir", "dir"), "working_dir"),
-        **dict.fromkeys(("mounts", "volume"), "volumes"),
-        **dict.fromkeys(("fleet", "partition", "queue"), "fleets"),
         **dict.fromkeys(("sweep", "strategy", "params", "parameters"), "matrix"),
-        **dict.fromkeys(("retries", "requeue", "restart", "restart_policy"), "retry"),
-        **dict.fromkeys(("nice", "qos"), "priority"),
-        **dict.fromkeys(("comment", "title", "summary"), "description"),
-        **dict.fromkeys(("labels", "label", "tag"), "tags"),
-        **dict.fromkeys(("grace", "grace_period", "kill_wait"), "stop_duration"),
-        **dict.fromkeys(("max_parallel", "throttle", "singleton"), "concurrency.limit"),
+        **dict.fromkeys(("completions", "indices", "job_array"), "array"),
+        **dict.fromkeys(("port", "expose"), "ports"),
+        "init": "commands",
     },
+    "dev-environment": {
+        **_RUN_WORDS,
+        **dict.fromkeys(
+            (
+                "commands",
+                "cmd",
+                "command",
+                "script",
+                "run",
+                "args",
+                "steps",
+                "on_start",
+                "entrypoint",
+            ),
+            "init",
+        ),
+        **dict.fromkeys(("port", "expose"), "ports"),
+        **dict.fromkeys(("editor", "code"), "ide"),
+        **dict.fromkeys(
+            ("idle_timeout", "inactivity", "inactivity_timeout"), "inactivity_duration"
+        ),
+    },
+    "service": {
+        **_RUN_WORDS,
+        **_COMMANDS,
+        **dict.fromkeys(("ports", "expose", "container_port", "target_port"), "port"),
+        **dict.fromkeys(("nodes", "count", "instances_count", "deploy"), "replicas"),
+        **dict.fromkeys(("autoscaling", "hpa", "scale"), "scaling"),
+        **dict.fromkeys(
+            (
+                "probe",
+                "healthcheck",
+                "health_check",
+                "liveness_probe",
+                "readiness_probe",
+                "startup_probe",
+            ),
+            "probes",
+        ),
+        **dict.fromkeys(("rate_limit", "limits"), "rate_limits"),
+        **dict.fromkeys(("tls", "ssl"), "https"),
+        "init": "commands",
+    },
+    "service.scaling": {"rps": "target", "value": "target", "delay": "scale_up_delay"},
+    "service.probes": {
+        **dict.fromkeys(("path", "uri", "endpoint"), "url"),
+        **dict.fromkeys(("period", "period_seconds"), "interval"),
+        **dict.fromkeys(("timeout_seconds",), "timeout"),
+        **dict.fromkeys(("success_threshold", "threshold"), "ready_after"),
+    },
+    "service.groups": {"count": "replicas", "nodes": "replicas"},
+    "task.groups": {"count": "nodes", "replicas": "nodes", "size": "nodes"},
     "task.resources": {word: field.partition(".")[2] for word, field in _RESOURCE_WORDS.items()},
     "task.retry": {
         "attempts": "max_attempts",
@@ -57,6 +145,8 @@ MEANT: Mapping[str, Mapping[str, str]] = {
     "task.volumes": {
         "mount_path": "path",
         "target": "path",
+        "host_path": "instance_path",
+        "source": "name",
         "ro": "read_only",
         "readonly": "read_only",
     },

@@ -7,6 +7,7 @@ The port that a program listens on, and the one on the machine of whoever is att
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -14,7 +15,9 @@ from pydantic import BeforeValidator, Field
 from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse
 from fleetform.spec.quantities.ranges import shown, unfit
 
-Port = Annotated[Whole, Field(ge=1, le=65_535)]
+PORT_MAX = 65_535
+
+Port = Annotated[Whole, Field(ge=1, le=PORT_MAX)]
 
 _MAPPING = re.compile(r"(?:(\d{1,9}|\*):)?(\d{1,9})", re.ASCII)
 
@@ -40,6 +43,9 @@ def _port(value: Any) -> Any:
             "Write for example `8000`, or `8080:8000` to reach it at another one.",
         )
     local_port, port = match[1] or match[2], match[2]
+    for one in {local_port, port} - {"*"}:
+        if not 1 <= int(one) <= PORT_MAX:
+            raise refuse("bad-value", f"{shown(one)} is no port; they go from 1 to {PORT_MAX}.")
     mapping = {"container_port": port}
     return mapping if local_port == "*" else {"local_port": local_port, **mapping}
 
@@ -65,6 +71,8 @@ Ports = Annotated[
 
 def _service_port(value: Any) -> Any:
     """The port that a service listens on; dstack lets a second one stand in front of it."""
+    if isinstance(value, Mapping) and "container_port" in value:
+        return value["container_port"]
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise unfit(value, "a port, such as 8000")
     text = f"{value}".strip() if not _is_huge(value) else ""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Model, refuse
@@ -57,4 +57,8 @@ def _check_silence(value: Silence) -> Silence:
     return value
 
 
-SilenceSpec = Annotated[Silence, BeforeValidator(_silence, json_schema_input_type=str | Silence)]
+SilenceSpec = Annotated[
+    Silence,
+    BeforeValidator(_silence, json_schema_input_type=str | Silence),
+    AfterValidator(_check_silence),
+]

@@ -109,10 +109,11 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     known = list(owner.model_fields)
     names = [step for step in above if isinstance(step, str)]
     where = f"`{names[-1]}`" if names else _noun(type_name)
-    meant = MEANT.get(part, {}).get(wrong.lower().replace("-", "_"))
-    close = meant or nearest(wrong, known)
+    close = _meant(part, wrong) or nearest(wrong, known)
     if close:
         advice = f"Did you mean `{close}`?"
+    elif len(known) > _LISTED_MAX:
+        advice = f"`fleetform explain {part}` shows its fields."
     else:
         advice = "Its fields: " + ", ".join(f"`{name}`" for name in sorted(known)) + "."
     return Problem(
@@ -127,6 +128,20 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
 def _noun(type_name: str) -> str:
     noun = f"{type_name} backend" if type_name in BACKEND_TYPES else type_name
     return f"an {noun}" if noun[0] in "aeiou" and noun != "user" else f"a {noun}"
+
+
+# More than this is looked through and not read.
+_LISTED_MAX = 12
+
+
+def _meant(part: str, wrong: str) -> str | None:
+    """What people mean by a word, as others spell it: `restart_policy`, `restartPolicy`."""
+    bare = _bare(wrong)
+    return next((field for word, field in MEANT.get(part, {}).items() if _bare(word) == bare), None)
+
+
+def _bare(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
 
 
 # What to do about the fields without which a document means nothing.

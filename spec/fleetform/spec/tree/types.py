@@ -50,17 +50,18 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
             "Move the document there, or remove it.",
         )
     close = nearest(named, KINDS) if isinstance(named, str) else None
-    advice = f"Did you mean `{close}`? " if close else ""
     return Problem(
         "unknown-type",
         ("type",),
         f"{shown(named)} is no kind of document.",
-        f"{advice}Choose one of {_listed()}.",
+        f"Did you mean `{close}`?" if close else f"Choose one of {_listed()}.",
     )
 
 
 def _listed() -> str:
-    return ", ".join(f"`{name}`" for name in sorted(KINDS))
+    """The types, without those of the two dozen backends, each of which is one."""
+    names = sorted(name for name, kind in KINDS.items() if kind.name != "backend")
+    return ", ".join(f"`{name}`" for name in names) + ", or a type of backend, such as `aws`"
 
 
 def declared_keys(value: Mapping[str, Any], kind: str | None) -> tuple[ResourceKey, ...]:

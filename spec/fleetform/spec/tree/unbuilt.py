@@ -8,11 +8,11 @@ is set is told once, at its key, and its parts are not told again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleetform.spec import fields
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document, no_effect, not_carried_out
 from fleetform.spec.kinds.unbuilt import KINDS, WHY
@@ -20,7 +20,9 @@ from fleetform.spec.kinds.unbuilt import KINDS, WHY
 Path = tuple[str | int, ...]
 
 
-def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Problem]:
+def notes(
+    value: Mapping[str, Any], kind: Kind, model: Document, problems: Iterable[Problem] = ()
+) -> Iterator[Problem]:
     """
     What of a document nothing carries out yet.
 
@@ -28,6 +30,7 @@ def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Pro
         value: The document as it is written, for the places.
         kind: The document's, whose fields' rows are asked.
         model: The same, read; tells values that are not carried out in fields that are.
+        problems: What is known of it already. A field that is wrong is not told twice.
     """
     if kind.name in KINDS:
         yield not_carried_out(("type",), KINDS[kind.name])
@@ -42,11 +45,12 @@ def notes(value: Mapping[str, Any], kind: Kind, model: Document) -> Iterator[Pro
         if model.model_fields_set.issuperset(value):
             yield whole
         return
+    wrong = {one.path[0] for one in problems if one.level is Level.ERROR and one.path}
     told = list(_field_notes(value, kind, type_name))
-    yield from told
-    for problem in model.beyond():
-        # One value may be spelled as a part of its own, which has a row, and as a text.
-        if not any(one.path[: len(problem.path)] == problem.path for one in told):
+    # One value may be spelled as a part of its own, which has a row, and as a text.
+    spelled = {one.path[:length] for one in told for length in range(1, len(one.path) + 1)}
+    for problem in (*told, *(one for one in model.beyond() if one.path not in spelled)):
+        if problem.path[0] not in wrong:
             yield problem
 
 
