@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
 from fleetform.spec.interpolate import MARK
-from fleetform.spec.kinds.base import Document
 from fleetform.spec.names import split_element
 
 
@@ -30,15 +29,16 @@ class Entry:
         documents: Its canonical forms: one, unless a sweep's parameters stand in fields that
             refer to something or ask for something.
         elements: Identities of its elements; empty for what is neither array nor sweep.
+        references: What its documents mention, each once.
     """
 
     number: int
     key: ResourceKey
     type: str
-    model: Document
     place: Place
     documents: Sequence[Mapping[str, Any]] = ()
     elements: frozenset[str] = frozenset()
+    references: Sequence[Reference] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,16 @@ class Catalogue:
 
     def of_kind(self, kind: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.key.kind == kind]
+
+    def whole(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """
+        The documents of a kind by name, if all of them are known; else none.
+
+        What is missing or wrong may be just the one that a check would call for.
+        """
+        if self.has_unread or any(key.kind == kind for key in self.broken):
+            return {}
+        return {key.name: one.documents[0] for key, one in self.by_key.items() if key.kind == kind}
 
     def names(self, kind: str) -> list[str]:
         """What may be referred to, sorted. A document of unknown kind is nothing to suggest."""

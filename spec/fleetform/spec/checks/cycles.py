@@ -23,7 +23,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     refused as well, because then no order of the elements is sure to end.
     """
     entries = {entry.key.name: entry for entry in catalogue.of_kind("run")}
-    edges = {name: _waits_for(entry) for name, entry in entries.items()}
+    edges = {name: waits for name, entry in entries.items() if (waits := _waits_for(entry))}
     ways_left = _WAYS_MAX
     for component in _cycles(edges):
         members = set(component)

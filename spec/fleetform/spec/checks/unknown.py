@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest, split_element
-from fleetform.spec.references import Catalogue, Entry, Reference, mentioned
+from fleetform.spec.references import Catalogue, Entry, Reference
 
 # Kinds that may be declared elsewhere or later. A name that is like no other is then no slip:
 # the document is right, and its run waits for what it names.
@@ -22,14 +22,16 @@ _SUGGESTIONS_MAX = 50
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each unknown name is told once for each document that says it."""
     suggestions = _SUGGESTIONS_MAX
+    known: set[Reference] = set()
     for entry in catalogue.entries:
-        told: set[Reference] = set()
-        for document in entry.documents:
-            for reference in mentioned(document, entry.key.kind):
-                if reference not in told and not _is_known(reference, catalogue):
-                    suggestions -= 1
-                    yield entry, _problem(reference, catalogue, is_compared=suggestions >= 0)
-                told.add(reference)
+        for reference in entry.references:
+            if reference in known:
+                continue
+            if _is_known(reference, catalogue):
+                known.add(reference)
+            else:
+                suggestions -= 1
+                yield entry, _problem(reference, catalogue, is_compared=suggestions >= 0)
 
 
 def _is_known(reference: Reference, catalogue: Catalogue) -> bool:

@@ -22,13 +22,13 @@ from fleetform.spec.nodes import plain
 from fleetform.spec.tree.walk import read_file
 
 if TYPE_CHECKING:
-    from fleetform.spec.tree.files import Cache
+    from fleetform.spec.tree.cache import ReadingCache
 
 __all__ = ["load_file", "load_tree", "read_environment"]
 
 
 def load_tree(
-    root: Path, *, cache: Cache | None = None, buffers: Mapping[str, bytes] | None = None
+    root: Path, *, cache: ReadingCache | None = None, buffers: Mapping[str, bytes] | None = None
 ) -> Loaded:
     """
     Read the environment in the folder `root`.

@@ -41,6 +41,19 @@ class Budget:
     written: int = 2**27
     digested: int = 2**32
 
+    def left(self) -> tuple[int, int, int]:
+        """What is left of elements, written and digested."""
+        return self.elements, self.written, self.digested
+
+    def repeat(self, spent: tuple[int, int, int]) -> bool:
+        """Take what the same document took before; False where it would not get it."""
+        after = [one - two for one, two in zip(self.left(), spent, strict=True)]
+        # With no elements left, even a document that makes none is told so.
+        if not self.elements or min(after) < 0:
+            return False
+        self.elements, self.written, self.digested = after
+        return True
+
     def take_elements(self, count: int, field: str) -> Problem | None:
         """
         Take room for the elements that `field` makes, or say why there is none.

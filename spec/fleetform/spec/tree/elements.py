@@ -27,7 +27,7 @@ from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.files import Files
 
 # Any text is valid in these, so they are filled in after validation.
-_TEXTS = ("commands", "env", "description", "tags")
+TEXTS = ("commands", "env", "description", "tags")
 # What elements are made from cannot depend on the element.
 _FIXED = ("type", "name", "array", "matrix", "key")
 
@@ -168,7 +168,7 @@ class _RunReader:
         self._values = values
         self._budget = budget
         self._marked = marked
-        self._typed = {name: item for name, item in marked.items() if name not in _TEXTS + _FIXED}
+        self._typed = {name: item for name, item in marked.items() if name not in TEXTS + _FIXED}
         self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
 
     def read(self) -> Reading:
@@ -192,7 +192,7 @@ class _RunReader:
         shared = self._with_files(model, problems)
         texts = {
             name: interpolate.compile_value(shared[name])
-            for name in _TEXTS
+            for name in TEXTS
             if name in self._marked and name in shared
         }
         unresolved = list(islice(self._unresolved(model, texts), PROBLEMS_MAX))

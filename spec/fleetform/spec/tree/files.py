@@ -15,27 +15,38 @@ import time
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import not_carried_out
-from fleetform.spec.kinds.files import FileEntry
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.tree.cache import SETTLED_NS
+from fleetform.spec.tree.outcome import FilesAnswer
 
 # Files travel to each host of a run; data belongs into volumes.
 COUNT_MAX = 10_000
 BYTES_MAX = 2 * 2**30
 _CHUNK = 1 << 20
-# Files younger than this may change again within one tick of their time stamp, so that the time
-# stamp says nothing. Two seconds is FAT's tick, the coarsest there is.
-_SETTLED_NS = 2_000_000_000
 # What programs leave behind; nobody means it, and it would make a new run of the same code.
 _IGNORED = frozenset({"__pycache__", ".git", ".venv", ".ipynb_checkpoints", "node_modules"})
 
 Cache = MutableMapping[str, str]
-"""SHA-256 by a file's identity: device, inode, size and time. Somebody may keep it."""
+"""SHA-256 by a file's identity: device, inode, size and time."""
+
+
+class FileEntry(Protocol):
+    """An entry of `files`: a path in the tree, and one in the job's working directory."""
+
+    @property
+    def local_path(self) -> str: ...
+    @property
+    def destination(self) -> str: ...
+
+
+class _Asked(NamedTuple):
+    local_path: str
+    destination: str
 
 
 class _Refusal(Exception):
@@ -62,6 +73,7 @@ class Files:
             a document names lies in the folder that it lies in itself.
         contents: Path on this machine by SHA-256, of all files seen so far.
         sources: Paths in the tree that documents name, files and folders.
+        answers: What was resolved, in order; whoever wants to know clears it before.
     """
 
     root: Path
@@ -69,6 +81,7 @@ class Files:
     contents: dict[str, str] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
     roots: list[str] = field(default_factory=list)
+    answers: list[FilesAnswer] = field(default_factory=list)
     _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     _expanded: dict[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     _real_root: str = ""
@@ -96,7 +109,14 @@ class Files:
             except _Elsewhere as elsewhere:
                 away.append({"path": entry.destination, "local_path": entry.local_path})
                 problems.append(
-                    not_carried_out(("files", number), elsewhere.detail, elsewhere.advice)
+                    Problem(
+                        "not-carried-out",
+                        ("files", number),
+                        elsewhere.detail,
+                        elsewhere.advice,
+                        level=Level.NOTE,
+                        at_key=True,
+                    )
                 )
             except _Refusal as refusal:
                 problems.append(
@@ -106,7 +126,16 @@ class Files:
         if total > BYTES_MAX:
             excess = _too_large(total)
             problems.append(Problem(excess.code, ("files",), excess.detail, excess.advice))
-        return sorted([*found.values(), *away], key=lambda item: item["path"]), problems
+        items = sorted([*found.values(), *away], key=lambda item: item["path"])
+        if isinstance(folder, str):
+            asked = tuple((entry.local_path, entry.destination) for entry in entries)
+            self.answers.append(FilesAnswer(folder, asked, _digest(items, problems)))
+        return items, problems
+
+    def answers_again(self, answer: FilesAnswer) -> bool:
+        """Whether what was asked before comes to the same now."""
+        self.resolve([_Asked(*entry) for entry in answer.entries], answer.folder)
+        return self.answers.pop() == answer
 
     def _expand_once(self, entry: FileEntry, folder: str) -> list[dict[str, Any]]:
         # Ten thousand runs of one script name it ten thousand times.
@@ -187,9 +216,13 @@ class Files:
         while chunk := os.read(descriptor, _CHUNK):
             digest.update(chunk)
         sha256 = digest.hexdigest()
-        if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > _SETTLED_NS:
+        if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > SETTLED_NS:
             self.cache[identity] = sha256
         return sha256
+
+
+def _digest(items: Sequence[dict[str, Any]], problems: Sequence[Problem]) -> str:
+    return hashlib.sha256(repr((items, problems)).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _below(folder: str) -> list[str]:

@@ -4,14 +4,13 @@ The passes over a tree, in order, and what each leaves to the next.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fleetform.spec import checks, interpolate
+from fleetform.spec import checks
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import (
     Beyond,
@@ -23,92 +22,111 @@ from fleetform.spec.desired import (
     ResourceKey,
     Rules,
 )
-from fleetform.spec.documents import quote_lines, read_documents
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.kinds import KINDS, Kind
-from fleetform.spec.nodes import Node, plain
+from fleetform.spec.kinds import KINDS
+from fleetform.spec.nodes import MappingNode, Node, Span
 from fleetform.spec.overlay import Layer, Written, overlay
+from fleetform.spec.overlay.profiles import TYPE as PROFILE
+from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream, required
-from fleetform.spec.tree import elements
 from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
+from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
 from fleetform.spec.tree.commit import Commit
-from fleetform.spec.tree.digests import Digests
 from fleetform.spec.tree.environments import Environments
-from fleetform.spec.tree.files import Cache, Files
-from fleetform.spec.tree.folders import folder_of
-from fleetform.spec.tree.implied import implied
+from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.inside import is_folder
-from fleetform.spec.tree.own import names_values, own_digests
+from fleetform.spec.tree.outcome import Conditions, Outcome
 from fleetform.spec.tree.place import address_of, place
-from fleetform.spec.tree.types import any_kind, declared_keys, not_a_document, type_problem
-from fleetform.spec.tree.unbuilt import notes
-from fleetform.spec.tree.walk import finding, read_file, walk
+from fleetform.spec.tree.sources import Sources, header_of, is_overlaying
+from fleetform.spec.tree.walk import finding, walk
+
+if TYPE_CHECKING:
+    from fleetform.spec.tree.reader import Reader
 
 # What nobody can carry out although the document is right.
 _OBSTACLES = frozenset({"not-carried-out", "undeclared-reference"})
-_MARK = interpolate.MARK.encode()
-# What a file that cannot be parsed declares, as far as a look at its lines can tell.
-_NAME_LINE = re.compile(
-    rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
-)
+# They depend on what other documents asked for, and are told anew each time.
+_OF_THE_TREE = frozenset({"too-many-elements", "too-much-text"})
 
 
 @dataclass(slots=True)
 class _Read:
-    """One document on its way; `reading` None: it did not get as far as its kind."""
+    """
+    One document on its way.
+
+    Attributes:
+        conditions: What its outcome depends on; None where that is of no use to another load.
+        stub: The kept document that it comes from; None: it was read just now.
+        node: What it was read from; None while it comes from a kept one.
+        others: Problems that it has with other documents.
+        told: Its problems as they are told.
+    """
 
     file: str
-    node: Node
-    reading: elements.Reading | None = None
-    type: str = ""
-    keys: tuple[ResourceKey, ...] = ()
-    """What it declares, as far as can be told; several when its kind cannot."""
-    problems: list[Problem] = field(default_factory=list)
-    is_spoiled: bool = False
-    """Something inherited does not fit it, which is told where that stands."""
-    own_digests: Mapping[str, str] | None = None
-    """By an element's identity; None: nothing of it is inherited."""
+    outcome: Outcome
+    conditions: Conditions | None
+    stub: tuple[KeptFile, int] | None = None
+    node: Node | None = None
+    others: list[Problem] = field(default_factory=list)
+    told: dict[Problem, Finding] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        return [*self.outcome.problems, *self.others] if self.others else self.outcome.problems
+
+    @property
+    def is_broken(self) -> bool:
+        return self.outcome.is_broken or any(one.level is Level.ERROR for one in self.others)
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
+        """Why it cannot be carried out although nothing is wrong with it."""
         return tuple(
             Obstacle(one.code, one.word or ".".join(map(str, one.path)), one.detail)
             for one in self.problems
             if one.code in _OBSTACLES
         )
 
-    @property
-    def is_broken(self) -> bool:
-        return self.is_spoiled or any(one.level is Level.ERROR for one in self.problems)
+
+_NO_ELEMENTS: frozenset[str] = frozenset()
+# Where a document was that is there no more.
+_NOTHING = MappingNode((), Span(0, 0))
 
 
 class Loader:
     """One reading of one tree."""
 
     def __init__(
-        self, root: Path, cache: Cache | None, buffers: Mapping[str, bytes] | None = None
+        self,
+        root: Path,
+        cache: ReadingCache | None = None,
+        buffers: Mapping[str, bytes] | None = None,
     ) -> None:
         self._root = root
         self._buffers = buffers or {}
-        self._files = Files(root, {} if cache is None else cache)
+        self._cache = cache
+        self._files = Files(root, {} if cache is None else cache.digests)
+        self._sources = Sources(root, self._buffers, cache, self._tell)
+        self._unread = self._sources.unread
+        self._broken = self._sources.broken
         self._reads: list[_Read] = []
-        self._data: dict[str, bytes] = {}
-        self._marked: set[str] = set()
         self._findings: dict[str, list[Finding]] = {}
         self._untold: Counter[tuple[str, Level]] = Counter()
         self._told: Counter[tuple[str, Level]] = Counter()
         self._budget = Budget()
-        self._broken: set[ResourceKey] = set()
-        self._unread: list[str] = []
-        self._files_count = 0
-        self._environments = Environments(root, self._buffers, self._read_sound, self._tell)
+        self._environments = Environments(root, self._buffers, self._sources.sound, self._tell)
+        self._touched: set[int] = set()
+        self._reader: Reader | None = None
+        self._values = ""
 
     def load(self) -> Loaded:
         if not is_folder(self._root):
             return self._without_root()
+        if self._cache is not None:
+            self._cache.begin()
         environment = self._environments.read()
         bases = tuple(folder.path for folder in self._environments.folders[1:])
         commit = Commit(self._root, bases)
@@ -132,7 +150,9 @@ class Loader:
             )
         else:
             commit.read()
-        return Loaded(desired, self._sorted_findings(), len(self._reads), self._files_count, bases)
+        if self._cache is not None:
+            self._keep(self._cache)
+        return self._loaded(desired, bases)
 
     def load_file(self, file: str) -> Loaded:
         """
@@ -140,15 +160,22 @@ class Loader:
 
         What its documents refer to may be anywhere, so nothing is said of it.
         """
-        self._reads = [self._read_document(one) for one in self._written(file)]
+        given = self._sources.given(file)
+        assert isinstance(given, list), "there is no cache"
+        self._reads = [self._read(one) for one in given]
         self._tell_problems()
-        return Loaded(None, self._sorted_findings(), len(self._reads), self._files_count)
+        return self._loaded(None)
 
     def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
         """Read `environment.yaml` alone."""
         if not is_folder(self._root):
             return None, self._without_root().findings
         return self._environments.read_alone(), self._sorted_findings()
+
+    def _loaded(self, desired: Desired | None, bases: tuple[str, ...] = ()) -> Loaded:
+        return Loaded(
+            desired, self._sorted_findings(), len(self._reads), len(self._sources.files), bases
+        )
 
     def _without_root(self) -> Loaded:
         found = finding(
@@ -163,103 +190,130 @@ class Loader:
 
     def _read_tree(self) -> bool:
         """Read all documents; False when nobody can tell what they come to."""
-        layers = []
-        for folder in reversed(self._environments.folders):
-            written = [
-                one
-                for file in self._documents_files(folder)
-                for one in self._written(file, folder.path)
-            ]
-            if folder.path:
-                written = [Written(one.file, one.node, None) for one in written]
-            layers.append(Layer(tuple(written), folder.patches))
-        documents, mistakes = overlay(layers, is_complete=not self._unread)
-        for one in mistakes:
-            self._tell(place(one.problem, one.node, one.file, address_of(one.node)))
-        self._reads = [self._read_document(one) for one in documents]
-        return not any(mistake.is_general for mistake in mistakes)
+        given = [
+            [self._sources.given(file, folder.path, look) for file, look in self._looks(folder)]
+            for folder in reversed(self._environments.folders)
+        ]
+        if not self._is_overlaid(given):
+            for file in given[0]:
+                self._reads.extend(self._read_given(file))
+            return True
+        layers = [
+            Layer(tuple(self._written(files)), folder.patches)
+            for files, folder in zip(given, reversed(self._environments.folders), strict=True)
+        ]
+        documents, mistakes = self._overlay(layers)
+        for wrong in mistakes:
+            self._tell(place(wrong.problem, wrong.node, wrong.file, address_of(wrong.node)))
+        for one in documents:
+            stub = self._sources.stub(one)
+            self._reads.append(
+                self._read(one) if stub is None else self._read_kept(stub.file, stub.number)
+            )
+        return not any(wrong.is_general for wrong in mistakes)
 
-    def _documents_files(self, folder: Folder) -> list[str]:
+    def _is_overlaid(self, given: list[list[KeptFile | list[Written]]]) -> bool:
+        """Whether documents may come to anything else than what is written in them."""
+        if len(given) > 1 or self._environments.folders[0].patches:
+            return True
+        return any(
+            any(_has_profile(one.header) for one in file.documents)
+            if isinstance(file, KeptFile)
+            else any(is_overlaying(one.node) for one in file)
+            for file in given[0]
+        )
+
+    def _written(self, files: list[KeptFile | list[Written]]) -> Iterator[Written]:
+        for file in files:
+            yield from self._sources.stubs(file) if isinstance(file, KeptFile) else file
+
+    def _overlay(self, layers: list[Layer]) -> tuple[list[Written], list[Mistake]]:
+        """The documents that all layers come to, those that are touched with all their nodes."""
+        while True:
+            documents, mistakes = overlay(layers, is_complete=not self._unread)
+            untouched = {id(one) for one in documents}
+            wrong = {id(mistake.node) for mistake in mistakes}
+            opened = [self._opened(layer, untouched, wrong) for layer in layers]
+            if all(one is two for one, two in zip(opened, layers, strict=True)):
+                given = {id(one) for layer in layers for one in layer.documents}
+                self._touched.update(
+                    id(one.node) for one in documents if id(one) not in given or one.is_spoiled
+                )
+                return documents, mistakes
+            layers = opened
+
+    def _opened(self, layer: Layer, untouched: set[int], wrong: set[int]) -> Layer:
+        """The layer with nodes where an overlay did more than to look; itself where it did not."""
+        documents = []
+        is_opened = False
+        for one in layer.documents:
+            stub = self._sources.stub(one)
+            if stub is None or (id(one) in untouched and id(one.node) not in wrong):
+                documents.append(one)
+                continue
+            # What has changed meanwhile is left out: nobody can tell what it declares.
+            found = self._sources.lay_open(stub.file, stub.number)
+            documents.extend([found] if found else [])
+            is_opened = True
+        return Layer(tuple(documents), layer.patches) if is_opened else layer
+
+    def _looks(self, folder: Folder) -> list[tuple[str, str]]:
+        """The files of a folder, in order, and how they look."""
         walked = walk(self._root / folder.path, prefix=folder.path)
         for told in walked.findings:
             self._tell(told)
         self._unread.extend(walked.unread)
         unsaved = (file for file in self._buffers if folder.has(file))
         found = {*walked.files, *unsaved} - folder.patch_files
-        return sorted(found - {folder.below(FILE_NAME)})
-
-    def _written(self, file: str, base: str = "") -> list[Written]:
-        nodes = [one for node in self._read_nodes(file, base) for one in implied(node)]
-        return [Written(file, node, node) for node in nodes]
-
-    def _read_sound(self, file: str, base: str) -> list[Node] | None:
-        nodes = self._read_nodes(file, base)
-        return None if file in self._unread else nodes
-
-    def _read_nodes(self, file: str, base: str = "") -> list[Node]:
-        unsaved = self._buffers.get(file)
-        data = read_file(self._root, file, base=base) if unsaved is None else unsaved
-        if isinstance(data, Finding):
-            self._tell(data)
-            self._unread.append(file)
-            return []
-        self._files_count += 1
-        self._data[file] = data
-        if _MARK in data:
-            self._marked.add(file)
-        nodes, findings = read_documents(data, file)
-        for told in findings:
-            self._tell(told)
-        if any(told.level is Level.ERROR for told in findings):
-            self._unread.append(file)
-            for name in _NAME_LINE.findall(data):
-                self._broken.update(any_kind(name.decode()))
-        return nodes
+        ordered = sorted(found - {folder.below(FILE_NAME)})
+        if self._cache is None:
+            return [(file, "") for file in ordered]
+        seen = walked.seen
+        return [(file, look_of(seen[file]) if file in seen else "") for file in ordered]
 
     # Documents into values
 
-    def _read_document(self, written: Written) -> _Read:
-        file, node = written.file, written.node
-        read = _Read(file, node, is_spoiled=written.is_spoiled)
-        value = plain(node)
-        if not isinstance(value, dict):
-            read.problems.append(not_a_document(value))
-            return read
-        type_name = value.get("type")
-        read.type = type_name if isinstance(type_name, str) else ""
-        kind = KINDS.get(read.type)
-        read.keys = declared_keys(value, kind.name if kind else None)
-        if kind is None:
-            read.problems.append(type_problem(value))
-            return read
-        # What is inherited may bring an expression into a file that has none.
-        has_marks = written.is_inherited or file in self._marked
-        values = self._environments.values
-        read.reading = elements.read(
-            value,
-            kind,
-            self._files,
-            folder_of(node, file),
-            has_marks=has_marks,
-            values=values,
-            budget=self._budget,
+    def _read_given(self, given: KeptFile | list[Written]) -> Iterator[_Read]:
+        if isinstance(given, KeptFile):
+            for number in range(len(given.documents)):
+                yield self._read_kept(given, number)
+        else:
+            for written in given:
+                yield self._read(written)
+
+    def _read_kept(self, file: KeptFile, number: int) -> _Read:
+        kept = file.documents[number]
+        if self._holds(kept.conditions):
+            return _Read(file.path, kept.outcome, kept.conditions, (file, number))
+        written = self._sources.lay_open(file, number)
+        if written is None:
+            return _Read(file.path, Outcome(keys=kept.outcome.keys, is_spoiled=True), None)
+        return self._read(written)
+
+    def _read(self, written: Written) -> _Read:
+        outcome, conditions = self._read_now(written)
+        is_own = id(written.node) not in self._touched
+        return _Read(written.file, outcome, conditions if is_own else None, None, written.node)
+
+    def _read_now(self, written: Written) -> tuple[Outcome, Conditions]:
+        if self._reader is None:
+            # With it come the models of all kinds, and most loads read nothing anew.
+            from fleetform.spec.tree.reader import Reader
+
+            self._reader = Reader(
+                self._files, self._budget, self._environments.values, self._sources.has_marks
+            )
+        return self._reader.read(written)
+
+    def _holds(self, conditions: Conditions) -> bool:
+        """Whether a reading would come out the same now; if so, it has taken what it takes."""
+        if conditions.values:
+            self._values = self._values or digest(self._environments.values)
+            if conditions.values != self._values:
+                return False
+        return all(self._files.answers_again(one) for one in conditions.files) and (
+            self._budget.repeat(conditions.spent)
         )
-        read.problems.extend(read.reading.problems)
-        if read.reading.model is not None:
-            read.problems.extend(notes(value, kind, read.reading.model))
-            if written.is_inherited or (values and has_marks and names_values(value)):
-                read.own_digests = self._own_digests(written, value, kind, read.reading)
-        return read
-
-    def _own_digests(
-        self, written: Written, value: Mapping[str, Any], kind: Kind, reading: elements.Reading
-    ) -> dict[str, str]:
-        folder = written.file.rpartition("/")[0]
-
-        def read(again: Mapping[str, Any]) -> elements.Reading:
-            return elements.read(again, kind, self._files, folder, has_marks=True)
-
-        return own_digests(written.own, value, reading, kind.name, read)
 
     def _drop_payload(self) -> None:
         """
@@ -268,19 +322,16 @@ class Loader:
         Only below names under `files:` where no document lies, so that a run that takes the
         whole tree along hides no mistake in it.
         """
-        declaring = {read.file for read in self._reads if read.type in KINDS}
-        sources = [
-            source
-            for source in self._files.sources
-            if not any(_is_below(file, source) for file in declaring)
-        ]
+        declaring = {read.file for read in self._reads if read.outcome.type in KINDS}
+        above = {folder for file in declaring for folder in _steps(file)}
+        sources = self._files.sources - above
         if not sources:
             return
         payload = {
-            file for file in self._data if any(_is_below(file, source) for source in sources)
+            file for file in self._sources.files if any(step in sources for step in _steps(file))
         }
         self._reads = [read for read in self._reads if read.file not in payload]
-        self._unread = [file for file in self._unread if file not in payload]
+        self._unread[:] = [file for file in self._unread if file not in payload]
         for file in payload:
             self._findings.pop(file, None)
 
@@ -288,31 +339,46 @@ class Loader:
 
     def _check(self) -> tuple[Catalogue, list[tuple[_Read, Entry]]]:
         entries: list[tuple[_Read, Entry]] = []
+        has_unread = bool(self._unread)
         for number, read in enumerate(self._reads):
-            if read.is_broken:
-                self._broken.update(read.keys)
-            if read.reading is not None and read.reading.model is not None:
-                entries.append((read, _entry(number, read, read.reading)))
-        has_unread = bool(self._unread) or any(
-            read.is_broken and not read.keys for read in self._reads
-        )
+            if read.outcome.is_broken:
+                self._broken.update(read.outcome.keys)
+                has_unread = has_unread or not read.outcome.keys
+            if read.outcome.is_read:
+                entries.append((read, _entry(number, read.outcome)))
         catalogue = Catalogue.of(
             (entry for _, entry in entries), self._broken, has_unread=has_unread
         )
         for entry, problem in checks.check(catalogue):
-            self._reads[entry.number].problems.append(problem)
+            self._reads[entry.number].others.append(problem)
         self._tell_problems()
         self._tell_empty(catalogue)
         return catalogue, entries
 
     def _tell_problems(self) -> None:
         for read in self._reads:
+            if not read.others and not read.outcome.problems:
+                continue
             for problem in read.problems:
                 if self._has_room(read.file, problem.level):
-                    self._tell(place(problem, read.node, read.file, address_of(read.node)))
+                    self._tell(self._placed(read, problem))
             if read.is_broken:
-                self._broken.update(read.keys)
+                self._broken.update(read.outcome.keys)
         self._tell_untold()
+
+    def _placed(self, read: _Read, problem: Problem) -> Finding:
+        found = None
+        if read.stub is not None:
+            file, number = read.stub
+            found = file.documents[number].told.get(problem)
+            if found is None and read.node is None:
+                opened = self._sources.lay_open(file, number)
+                read.node = opened.node if opened else _NOTHING
+        if found is None:
+            assert read.node is not None, read.file
+            found = place(problem, read.node, read.file, address_of(read.node))
+        read.told[problem] = found
+        return found
 
     def _tell_empty(self, catalogue: Catalogue) -> None:
         problem = checks.check_tree(catalogue)
@@ -329,10 +395,11 @@ class Loader:
         declared: dict[ResourceKey, Declared] = {}
         beyond: dict[ResourceKey, Beyond] = {}
         for read, entry in entries:
-            if read.is_broken or read.reading is None:
+            # A profile has become a part of the runs that name it.
+            if read.is_broken or entry.key.kind == PROFILE:
                 continue
             obstacles = read.obstacles
-            for one in _resources(entry, read, upstream):
+            for one in _resources(entry, read.outcome, upstream):
                 if obstacles:
                     beyond[one.key] = Beyond(one, obstacles)
                 else:
@@ -365,52 +432,117 @@ class Loader:
     def _sorted_findings(self) -> tuple[Finding, ...]:
         told: list[Finding] = []
         for file, findings in self._findings.items():
-            told.extend(quote_lines(findings, self._data[file]) if file in self._data else findings)
+            told.extend(self._quoted(file, findings))
         return tuple(sorted(told, key=lambda one: one.sort_key))
 
+    def _quoted(self, file: str, findings: Iterable[Finding]) -> Iterable[Finding]:
+        data = self._sources.data.get(file)
+        if data is None:
+            return findings
+        from fleetform.spec.documents import quote_lines
 
-def _entry(number: int, read: _Read, reading: elements.Reading) -> Entry:
-    assert reading.model is not None, read.file
-    identities = (element.identity for element, _ in reading.elements if element.identity)
+        return quote_lines(findings, data)
+
+    # What the next load is spared
+
+    def _keep(self, cache: ReadingCache) -> None:
+        reads: dict[str, list[_Read]] = {}
+        for read in self._reads:
+            reads.setdefault(read.file, []).append(read)
+        for file, count in self._sources.counts.items():
+            found = reads.get(file, [])
+            made = [self._made(read) for read in found] if len(found) == count else [None]
+            kept = [one for one in made if one is not None]
+            if len(kept) == len(made) and file in self._sources.parsed:
+                sha256, look = self._sources.parsed[file]
+                cache.keep(KeptFile(file, sha256, look, kept))
+        for source in self._sources.kept_files:
+            self._renew(source, reads.get(source.path, []), cache)
+        cache.end()
+
+    def _renew(self, file: KeptFile, reads: list[_Read], cache: ReadingCache) -> None:
+        """Keep what was learned of documents that were kept: other places, other conditions."""
+        if all(_is_known(read) for read in reads) or len(reads) != len(file.documents):
+            return
+        made = [
+            file.documents[number] if _is_known(read) else self._made(read)
+            for number, read in enumerate(reads)
+        ]
+        kept = [one for one in made if one is not None]
+        if len(kept) == len(made):
+            file.renew(kept)
+            cache.is_changed = True
+
+    def _made(self, read: _Read) -> Kept | None:
+        """What to keep of a document; None where that would be of no use."""
+        outcome = read.outcome
+        if read.conditions is None or outcome.is_spoiled or len(read.told) != len(read.problems):
+            return None
+        if any(one.code in _OF_THE_TREE for one in outcome.problems):
+            return None
+        if read.stub is not None:
+            header: Header | None = read.stub[0].documents[read.stub[1]].header
+        else:
+            assert read.node is not None, read.file
+            header = header_of(read.node)
+        if header is None:
+            return None
+        found = self._quoted(read.file, read.told.values())
+        return Kept(header, outcome, read.conditions, dict(zip(read.told, found, strict=True)))
+
+
+def _is_known(read: _Read) -> bool:
+    """Whether it comes from a kept document, and nothing is told of it that was not before."""
+    if read.stub is None:
+        return False
+    file, number = read.stub
+    return not read.told or read.told.keys() <= file.documents[number].told.keys()
+
+
+def _has_profile(header: Header) -> bool:
+    return any(key == "profile" for key, _, _ in header)
+
+
+def _entry(number: int, outcome: Outcome) -> Entry:
+    identities = [row.identity for row in outcome.rows if row.identity]
     return Entry(
         number,
-        read.keys[0],
-        read.type,
-        reading.model,
-        read.node.place.in_file(read.file),
-        reading.documents,
-        frozenset(identities),
+        outcome.keys[0],
+        outcome.type,
+        outcome.place,
+        outcome.documents,
+        frozenset(identities) if identities else _NO_ELEMENTS,
+        outcome.references,
     )
 
 
-def _resources(entry: Entry, read: _Read, upstream: Upstream) -> Iterator[Declared]:
-    reading = read.reading
-    assert reading is not None, read.file
-    digests = Digests(entry.key.kind, reading.shared)
+def _resources(entry: Entry, outcome: Outcome, upstream: Upstream) -> Iterator[Declared]:
     kind = entry.key.kind
-    same = required(reading.documents[0], kind) if len(reading.documents) == 1 else None
-    for element, own in reading.elements:
-        document = {**reading.shared, **own}
-        whole, execution = digests.of(own)
+    for row in outcome.rows:
+        document = {**outcome.shared, **row.own} if row.own else outcome.shared
         yield Declared(
-            ResourceKey(kind, element.name),
+            ResourceKey(kind, row.name),
             entry.type,
             document,
-            whole,
-            execution,
-            whole if read.own_digests is None else read.own_digests[element.identity],
-            entry.key.name if element.identity else "",
-            element.identity,
-            required(document, kind) if same is None else same,
-            upstream.of(document, element.identity),
+            row.digest,
+            row.execution_digest,
+            row.own_digest,
+            entry.key.name if row.identity else "",
+            row.identity,
+            required(document, kind) if outcome.required is None else outcome.required,
+            upstream.of(document, row.identity),
             entry.place,
         )
 
 
-def _is_below(file: str, source: str) -> bool:
-    if source == ".":
-        return not file.startswith("../")
-    return source == file or file.startswith(f"{source}/")
+def _steps(file: str) -> Iterator[str]:
+    """The file and every folder above it, as `files:` may name them."""
+    step = file
+    while step:
+        yield step
+        step = step.rpartition("/")[0]
+    if not file.startswith("../"):
+        yield "."
 
 
 def _declared(beyond: Mapping[ResourceKey, Beyond]) -> dict[ResourceKey, Declared]:

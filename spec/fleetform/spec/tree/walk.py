@@ -40,11 +40,13 @@ class Walk:
         files: Paths relative to the root with forward slashes, sorted; `environment.yaml` of
             the root is not among them.
         unread: Paths whose documents cannot be told.
+        seen: What the system said of each file, before anybody read it.
     """
 
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    seen: dict[str, os.stat_result] = field(default_factory=dict)
     _entries: int = 0
     _bytes: int = 0
 
@@ -62,7 +64,8 @@ class Walk:
     def add(self, entry: os.DirEntry[str], path: str) -> None:
         """Take a file up; what is longer than a file may be is not read as a whole."""
         self.files.append(path)
-        self._bytes += min(entry.stat().st_size, DEFAULT.bytes_max)
+        seen = self.seen[path] = entry.stat()
+        self._bytes += min(seen.st_size, DEFAULT.bytes_max)
 
     def count(self) -> None:
         """Count something that is there, whatever it is."""

@@ -1,0 +1,201 @@
+"""
+Readings of files that need not be made again.
+
+A reading is found by what its file contains. Most files are not even opened for that: while the
+system says that a file is the one it was, by its inode, size and times, its content is known. A
+file younger than the clock's tick may change without that showing, so it is opened each time
+until it has settled.
+
+A reading is used only while everything else that it depends on is the same; the loader proves
+that each time (`Conditions`), so what a cache holds can be late, and never wrong. It lives in
+memory; `cache_file` writes one to disk and reads it back.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from fleetform.spec.findings import Finding, Problem
+from fleetform.spec.tree.outcome import Conditions, Outcome
+
+__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "ReadingCache", "look_of"]
+
+SETTLED_NS = 2_000_000_000
+"""
+Files younger than this may change again within one tick of their time stamp, so that the time
+stamp says nothing. Two seconds is FAT's tick, the coarsest there is.
+"""
+
+# Readings of contents that no file has now: a branch that was left is often gone back to.
+_FORMER_SHARE = 4
+_FORMER_MIN = 256
+_DIGESTS_MAX = 100_000
+
+Header: TypeAlias = tuple[tuple[str, str | int | float | bool | None, str], ...]
+"""Those top-level scalars by which overlays choose documents: key, value, and as it is written."""
+
+
+class Kept(NamedTuple):
+    """
+    One document: what it came to, when that holds, and its problems as they were told.
+
+    Problems that it had with others are among those told; where they come up again, their places
+    need not be looked for.
+    """
+
+    header: Header
+    outcome: Outcome
+    conditions: Conditions
+    told: Mapping[Problem, Finding]
+
+
+class KeptFile:
+    """
+    The reading of one file's content.
+
+    Args:
+        look: How the file looked that had this content last; empty when nobody knows.
+        body: The documents as they lie on disk; empty when they have not been written yet.
+        decode: Gives the documents, where they have not been needed yet.
+    """
+
+    __slots__ = ("_decode", "_documents", "body", "look", "path", "sha256")
+
+    def __init__(
+        self,
+        path: str,
+        sha256: str,
+        look: str,
+        documents: Sequence[Kept] = (),
+        *,
+        body: bytes = b"",
+        decode: Callable[[], Sequence[Kept]] | None = None,
+    ) -> None:
+        self.path = path
+        self.sha256 = sha256
+        self.look = look
+        self.body = body
+        self._documents = documents
+        self._decode = decode
+
+    @property
+    def documents(self) -> Sequence[Kept]:
+        """
+        Raises:
+            ValueError: It comes from disk, and is not what was written there.
+        """
+        if self._decode is not None:
+            self._documents = self._decode()
+            self._decode = None
+        return self._documents
+
+    def renew(self, documents: Sequence[Kept]) -> None:
+        """A later reading of the same content."""
+        self._documents = documents
+        self._decode = None
+        self.body = b""
+
+
+@dataclass(slots=True)
+class ReadingCache:
+    """
+    What is kept between two loads of one tree. One load at a time.
+
+    Attributes:
+        digests: SHA-256 of files that documents name, by their identity on disk.
+        is_changed: Something was learned that is worth writing down.
+    """
+
+    digests: MutableMapping[str, str] = field(default_factory=dict)
+    is_changed: bool = False
+    _files: dict[str, KeptFile] = field(default_factory=dict)
+    _former: dict[tuple[str, str], KeptFile] = field(default_factory=dict)
+    _used: dict[str, KeptFile] = field(default_factory=dict)
+    _digests_count: int = 0
+
+    def begin(self) -> None:
+        """A load begins."""
+        self._used = {}
+        self._digests_count = len(self.digests)
+
+    def end(self) -> None:
+        """A load is over: what it did not use is former from now on."""
+        if len(self._used) != len(self._files):
+            for path in self._files.keys() - self._used.keys():
+                self._retire(self._files[path])
+            self._files = self._used
+            self.is_changed = True
+        room = max(_FORMER_MIN, len(self._files) // _FORMER_SHARE)
+        for key in list(self._former)[: max(0, len(self._former) - room)]:
+            del self._former[key]
+        self.is_changed = self.is_changed or len(self.digests) != self._digests_count
+        while len(self.digests) > _DIGESTS_MAX:
+            del self.digests[next(iter(self.digests))]
+
+    def by_look(self, path: str, look: str) -> KeptFile | None:
+        """The reading of a file that has not changed since."""
+        known = self._files.get(path)
+        if known is None or not look or known.look != look:
+            return None
+        self._used[path] = known
+        return known
+
+    def by_content(self, path: str, look: str, sha256: str) -> KeptFile | None:
+        """The reading of a file with this content, which looks as `look` now."""
+        known = self._files.get(path)
+        if known is None or known.sha256 != sha256:
+            known = self._former.pop((path, sha256), None)
+        if known is None:
+            return None
+        if known.look != look:
+            known.look = look
+            self.is_changed = True
+        self._put(known)
+        return known
+
+    def keep(self, made: KeptFile) -> None:
+        """A reading that was just made."""
+        self.is_changed = True
+        self._put(made)
+
+    def drop(self, path: str) -> None:
+        """A reading that turned out to be of no use."""
+        self.is_changed = True
+        self._used.pop(path, None)
+        self._files.pop(path, None)
+
+    def current(self) -> Iterator[KeptFile]:
+        """Readings of what files contain now."""
+        yield from self._files.values()
+
+    def former(self) -> Iterator[KeptFile]:
+        """Readings of what files contained, the latest last."""
+        yield from self._former.values()
+
+    def fill(self, current: Sequence[KeptFile], former: Sequence[KeptFile]) -> None:
+        """Put in what was written down."""
+        self._files = {kept.path: kept for kept in current}
+        self._former = {(kept.path, kept.sha256): kept for kept in former}
+
+    def _put(self, kept: KeptFile) -> None:
+        before = self._files.get(kept.path)
+        if before is not None and before.sha256 != kept.sha256:
+            self._retire(before)
+        self._files[kept.path] = self._used[kept.path] = kept
+
+    def _retire(self, kept: KeptFile) -> None:
+        kept.look = ""
+        self._former[kept.path, kept.sha256] = kept
+
+
+def look_of(seen: os.stat_result) -> str:
+    """How a plain file looks to the system; empty where that says nothing of its content."""
+    changed_ns = max(seen.st_mtime_ns, seen.st_ctime_ns)
+    if not stat.S_ISREG(seen.st_mode) or time.time_ns() - changed_ns < SETTLED_NS:
+        return ""
+    return f"{seen.st_dev}:{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}"

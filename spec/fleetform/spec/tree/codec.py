@@ -1,0 +1,146 @@
+"""
+Kept readings as bytes and back: JSON, in lists whose positions are named here and nowhere else.
+
+JSON, since nothing that is read from a disk should be able to do more than be wrong. It gives
+back what went in: texts, integers of any size, floats by their shortest spelling, the order of
+fields. `encode` refuses what it would not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Finding, Level, Place, Problem
+from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.references import Reference
+from fleetform.spec.tree.cache import Kept
+from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
+
+__all__ = ["decode", "encode", "split"]
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_DECODER = json.JSONDecoder()
+
+
+def encode(documents: Sequence[Kept]) -> bytes:
+    """
+    Raises:
+        ValueError: Some value is none of JSON.
+    """
+    text = _ENCODER.encode([_written(one) for one in documents])
+    # As they are, since two escaped halves of a pair would come back as one character.
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(documents: Sequence[Any]) -> list[Kept]:
+    """
+    The documents of one body that was split off.
+
+    Raises:
+        ValueError: It is nothing that `encode` has written.
+    """
+    try:
+        return [_read(one) for one in documents]
+    except (TypeError, KeyError, IndexError) as exc:
+        raise ValueError(str(exc)) from exc
+
+
+def split(bodies: bytes) -> list[Any]:
+    """
+    What was encoded, for each of several bodies that stand behind each other with commas.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    # All at once: a call for each would take longer than the work.
+    return list(_DECODER.decode(f"[{bodies.decode('utf-8', 'surrogatepass')}]"))
+
+
+def _written(kept: Kept) -> list[Any]:
+    outcome = kept.outcome
+    same = len(outcome.documents) == 1 and outcome.documents[0] is outcome.shared
+    return [
+        kept.header,
+        outcome.type,
+        outcome.keys,
+        _place(outcome.place),
+        len(outcome.problems),
+        [[_problem(problem), _finding(found)] for problem, found in kept.told.items()],
+        outcome.is_read,
+        outcome.shared,
+        None if same else outcome.documents,
+        [_row(row) for row in outcome.rows],
+        outcome.references,
+        outcome.required,
+        kept.conditions,
+    ]
+
+
+def _read(said: list[Any]) -> Kept:
+    (header, type_name, keys, place, own, told, is_read,
+     shared, documents, rows, references, required, (values, spent, files)) = said  # fmt: skip
+    known = {_problem_of(problem): _finding_of(found) for problem, found in told} if told else {}
+    outcome = Outcome(
+        type_name,
+        tuple([ResourceKey(*key) for key in keys]),
+        Place(*place),
+        list(known)[:own] if own else (),
+        is_read,
+        False,
+        shared,
+        [shared] if documents is None else documents,
+        [_row_of(*row) for row in rows],
+        [Reference(*one) for one in references],
+        None if required is None else tuple([ResourceKey(*key) for key in required]),
+    )
+    answers = tuple([_answer(*answer) for answer in files]) if files else ()
+    conditions = Conditions(values, tuple(spent), answers)
+    return Kept(tuple([tuple(entry) for entry in header]), outcome, conditions, known)
+
+
+def _row(row: Row) -> list[Any]:
+    name, identity, own, digest, execution, before = row
+    # Nearly always the same, and sixty-four characters each.
+    return [
+        name,
+        identity,
+        own,
+        digest,
+        "" if execution == digest else execution,
+        "" if before == digest else before,
+    ]
+
+
+def _row_of(name: str, identity: str, own: Any, digest: str, execution: str, before: str) -> Row:
+    return Row(name, identity, own, digest, execution or digest, before or digest)
+
+
+def _answer(folder: str, entries: list[list[str]], digest: str) -> FilesAnswer:
+    return FilesAnswer(folder, tuple((there, here) for there, here in entries), digest)
+
+
+def _problem(one: Problem) -> list[Any]:
+    return [one.code, one.path, one.detail, one.advice, one.level, one.at_key, one.word]
+
+
+def _problem_of(said: list[Any]) -> Problem:
+    code, path, detail, advice, level, at_key, word = said
+    return Problem(code, tuple(path), detail, advice, Level(level), at_key, word)
+
+
+def _place(one: Place) -> list[Any]:
+    return [one.file, one.line, one.column, one.length]
+
+
+def _finding(one: Finding) -> list[Any]:
+    return [one.level, one.code, _place(one.place), one.detail, one.advice, one.address, one.text]
+
+
+def _finding_of(said: list[Any]) -> Finding:
+    level, code, place, detail, advice, address, text = said
+    return Finding(
+        Level(level), code, SUMMARIES[code], Place(*place), detail, advice, address, text
+    )

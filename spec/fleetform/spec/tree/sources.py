@@ -1,0 +1,263 @@
+"""
+The files of a tree: their documents as nodes, or as a reading that is still good.
+
+A document of a kept reading is stood for by a node with the few scalars by which overlays choose
+documents. Whatever an overlay touches is laid open: its file is parsed after all. So is one
+whose reading no longer holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Finding, Level
+from fleetform.spec.interpolate import MARK
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, Span
+from fleetform.spec.overlay import Written
+from fleetform.spec.tree.cache import Header, KeptFile, ReadingCache
+from fleetform.spec.tree.implied import implied
+from fleetform.spec.tree.types import any_kind
+from fleetform.spec.tree.walk import finding, read_file
+
+__all__ = ["Sources", "Stub", "header_of", "is_overlaying"]
+
+_MARK = MARK.encode()
+# What a file that cannot be parsed declares, as far as a look at its lines can tell.
+_NAME_LINE = re.compile(
+    rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
+)
+# What `overlay` asks of a document before it changes it.
+_CHOSEN_BY = frozenset({"type", "name", "profile"})
+_NOWHERE = Span(0, 0, 0)
+
+
+class Stub(NamedTuple):
+    """What a node stands for: a document of a kept file, by its number."""
+
+    file: KeptFile
+    number: int
+    node: Node
+    """Held here, for as long as its id stands for it."""
+
+
+class Sources:
+    """
+    Args:
+        root: The environment's folder.
+        buffers: What stands for a file's content.
+        cache: Readings of before; None: every file is parsed.
+        tell: Takes what is wrong with a file.
+
+    Attributes:
+        data: The bytes of the files that were read.
+        files: All files that were looked into, by what they contain or by what is known of it.
+        unread: Files whose documents cannot be told.
+        broken: What those declare, as far as a look at their lines tells.
+        kept_files: Readings that were still good, as far as their files' contents go.
+        counts: How many documents each parsed file gave.
+        parsed: SHA-256 of files that were read, and how they looked before; where parsing found
+            something, they are not among them.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        buffers: Mapping[str, bytes],
+        cache: ReadingCache | None,
+        tell: Callable[[Finding], None],
+    ) -> None:
+        self._root = root
+        self._buffers = buffers
+        self._cache = cache
+        self._tell = tell
+        self._bases: dict[str, str] = {}
+        self._stubs: dict[int, Stub] = {}
+        self._open: dict[str, list[Node]] = {}
+        self._marked: set[str] = set()
+        self.data: dict[str, bytes] = {}
+        self.files: set[str] = set()
+        self.unread: list[str] = []
+        self.broken: set[ResourceKey] = set()
+        self.kept_files: list[KeptFile] = []
+        self.counts: dict[str, int] = {}
+        self.parsed: dict[str, tuple[str, str]] = {}
+
+    def has_marks(self, file: str) -> bool:
+        """Whether an expression stands anywhere in a file that was read."""
+        return file in self._marked
+
+    def given(self, file: str, base: str = "", look: str = "") -> KeptFile | list[Written]:
+        """
+        The documents of a file of the folder `base`, as they were read before or as they are.
+
+        `look` is how the file looked before anybody read it; empty where nobody knows.
+        """
+        self._bases[file] = base
+        if file in self._buffers:
+            look = ""
+        kept = self._kept(file, look)
+        if kept is not None:
+            return kept
+        if self._cache is not None and file not in self.data:
+            # It cannot be read, which is told.
+            return []
+        nodes = self._implied(self.nodes(file, base))
+        self.counts[file] = len(nodes)
+        # A base's documents are nothing that the environment's own tree says.
+        return [Written(file, node, None if base else node) for node in nodes]
+
+    def nodes(self, file: str, base: str = "") -> list[Node]:
+        """The documents of a file as they are written; what is wrong with it is told."""
+        data = self.data.get(file)
+        if data is None:
+            data = self._read(file, base)
+            if data is None:
+                return []
+        return self._parse(file, data)
+
+    def sound(self, file: str, base: str) -> list[Node] | None:
+        """The same; None where the file has an error."""
+        nodes = self.nodes(file, base)
+        return None if file in self.unread else nodes
+
+    # What is kept
+
+    def stubs(self, kept: KeptFile) -> list[Written]:
+        """Nodes that stand for the documents of a kept file, for overlays to look at."""
+        base = self._bases[kept.path]
+        written = []
+        for number, document in enumerate(kept.documents):
+            node = _stub(document.header)
+            self._stubs[id(node)] = Stub(kept, number, node)
+            written.append(Written(kept.path, node, None if base else node))
+        return written
+
+    def stub(self, written: Written) -> Stub | None:
+        """The kept document that a node stands for, if it does."""
+        return self._stubs.get(id(written.node))
+
+    def lay_open(self, kept: KeptFile, number: int) -> Written | None:
+        """A kept document with all its nodes; None: its file has changed, which is told."""
+        nodes = self._laid_open(kept)
+        if number >= len(nodes):
+            return None
+        return Written(kept.path, nodes[number], None if self._bases[kept.path] else nodes[number])
+
+    def _laid_open(self, kept: KeptFile) -> list[Node]:
+        known = self._open.get(kept.path)
+        if known is None:
+            known = self._open[kept.path] = self._implied(self._parsed_again(kept))
+        return known
+
+    def _parsed_again(self, kept: KeptFile) -> list[Node]:
+        file = kept.path
+        data = self.data.get(file)
+        if data is None:
+            data = self._read(file, self._bases[file])
+            if data is None:
+                return []
+        if hashlib.sha256(data).hexdigest() != kept.sha256:
+            self._tell(
+                finding(
+                    "file-changed",
+                    file,
+                    "The file was changed while the tree was read.",
+                    "Load the tree again when nothing is writing to it.",
+                )
+            )
+            self.unread.append(file)
+            return []
+        self.parsed[file] = (kept.sha256, kept.look)
+        return self._parse(file, data)
+
+    def _kept(self, file: str, look: str) -> KeptFile | None:
+        if self._cache is None:
+            return None
+        # Asked before anything else: an editor ends a reading here that it has no use for.
+        kept = None if self._buffers.get(file) is not None else self._cache.by_look(file, look)
+        if kept is None:
+            data = self._read(file, self._bases[file])
+            if data is None:
+                return None
+            sha256 = hashlib.sha256(data).hexdigest()
+            self.parsed[file] = (sha256, look)
+            kept = self._cache.by_content(file, look, sha256)
+        if kept is None:
+            return None
+        try:
+            kept.documents  # noqa: B018  # Decodes them, which shows whether they are of use.
+        except ValueError:
+            self._cache.drop(file)
+            return None
+        self.files.add(file)
+        self.kept_files.append(kept)
+        return kept
+
+    # What is read
+
+    def _read(self, file: str, base: str) -> bytes | None:
+        unsaved = self._buffers.get(file)
+        data = read_file(self._root, file, base=base) if unsaved is None else unsaved
+        if isinstance(data, Finding):
+            self._tell(data)
+            self.unread.append(file)
+            return None
+        self.files.add(file)
+        self.data[file] = data
+        if _MARK in data:
+            self._marked.add(file)
+        return data
+
+    def _parse(self, file: str, data: bytes) -> list[Node]:
+        from fleetform.spec.documents import read_documents
+
+        nodes, findings = read_documents(data, file)
+        for told in findings:
+            self._tell(told)
+        if findings:
+            # Told of the file and not of a document, so no reading would tell it again.
+            self.parsed.pop(file, None)
+        if any(told.level is Level.ERROR for told in findings):
+            self.unread.append(file)
+            for name in _NAME_LINE.findall(data):
+                self.broken.update(any_kind(name.decode()))
+        return nodes
+
+    @staticmethod
+    def _implied(nodes: Iterable[Node]) -> list[Node]:
+        return [one for node in nodes for one in implied(node)]
+
+
+def _stub(header: Header) -> Node:
+    entries = [
+        (ScalarNode(key, key, "", _NOWHERE), ScalarNode(value, raw, "", _NOWHERE))
+        for key, value, raw in header
+    ]
+    return MappingNode(tuple(entries), _NOWHERE)
+
+
+def is_overlaying(node: Node) -> bool:
+    """Whether a document is a profile, or names one."""
+    return isinstance(node, MappingNode) and any(
+        key.raw == "profile" or (key.raw == "type" and value[0] == "profile")
+        for key, value in node.entries
+    )
+
+
+def header_of(node: Node) -> Header | None:
+    """What overlays ask of a document; None where that takes its nodes."""
+    if not isinstance(node, MappingNode):
+        return ()
+    said = [(key.raw, value) for key, value in node.entries if key.raw in _CHOSEN_BY]
+    if any(not isinstance(value, ScalarNode) for _, value in said):
+        return None
+    header = tuple(
+        (key, value.value, value.raw) for key, value in said if isinstance(value, ScalarNode)
+    )
+    # A profile becomes a part of others.
+    return None if ("type", "profile") in {(key, raw) for key, _, raw in header} else header
