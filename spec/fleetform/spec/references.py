@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
-from fleetform.spec.interpolate import MARK
-from fleetform.spec.names import split_element
+from fleetform.spec.names import MARK, split_element
 
 
 @dataclass(frozen=True, slots=True)

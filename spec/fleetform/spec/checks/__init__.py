@@ -10,7 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetform.spec.checks import capacity, cycles, duplicates, each, empty, paths, unknown
+from fleetform.spec.checks import (
+    attachments,
+    capacity,
+    cycles,
+    duplicates,
+    each,
+    empty,
+    hosts,
+    interconnect,
+    mounts,
+    paths,
+    queues,
+    quotas,
+    reservations,
+    unknown,
+    unused,
+)
 from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
@@ -21,12 +37,20 @@ CHECKS: tuple[Check, ...] = (
     duplicates.check,
     unknown.check,
     paths.check,
+    hosts.check,
+    mounts.check,
+    reservations.check,
     # Matches elements only between runs that exist.
     each.check,
     # Follows names, and passes over those that lead nowhere.
     cycles.check,
-    # Warnings come last: they are about a tree that is otherwise right.
+    # Warnings and notes come last: they are about a tree that is otherwise right.
     capacity.check,
+    interconnect.check,
+    attachments.check,
+    queues.check,
+    quotas.check,
+    unused.check,
 )
 
 

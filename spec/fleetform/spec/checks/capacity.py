@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fleetform.spec.checks.supply import Supply, nodes_max, supplies
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.quantities import format_bytes, format_millicores
 from fleetform.spec.references import Catalogue, Entry
@@ -18,9 +19,7 @@ from fleetform.spec.references import Catalogue, Entry
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, with the reason of each fleet."""
-    if any(key.kind == "fleet" for key in catalogue.broken) or catalogue.has_unread:
-        return
-    fleets = {entry.key.name: entry.documents[0] for entry in catalogue.of_kind("fleet")}
+    fleets = catalogue.whole("fleet")
     if not fleets:
         return
     for entry in catalogue.of_kind("run"):
@@ -33,13 +32,19 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
                 break
 
 
+def candidates(document: Mapping[str, Any], fleets: Mapping[str, Any]) -> Sequence[str]:
+    """Names of the fleets that a run may be placed on; empty if some of them are unknown."""
+    said: Sequence[str] = document.get("fleets", ())
+    if any(name not in fleets for name in said):
+        return ()
+    return said or sorted(fleets)
+
+
 def _problem(
     document: Mapping[str, Any], fleets: Mapping[str, Mapping[str, Any]]
 ) -> Problem | None:
-    names: Sequence[str] = document.get("fleets") or sorted(fleets)
-    if not ("nodes" in document or "resources" in document) or any(
-        name not in fleets for name in names
-    ):
+    names = candidates(document, fleets)
+    if not names or not ("nodes" in document or "resources" in document):
         return None
     reasons = []
     for name in names:
@@ -59,44 +64,45 @@ def _problem(
 def _misfit(document: Mapping[str, Any], fleet: Mapping[str, Any]) -> tuple[str, str]:
     """The run's field that the fleet cannot satisfy, and why; empty when it may."""
     wanted = document.get("nodes", 1)
-    most = fleet.get("nodes", {}).get("max", 1)
+    most = nodes_max(fleet)
     if most is not None and wanted > most:
         return (
             "nodes",
             f"has at most {most} {'node' if most == 1 else 'nodes'} of the {wanted} asked for",
         )
-    return "resources", _lacking(document.get("resources", {}), fleet.get("local", {}))
+    lacking = [_lacking(document.get("resources", {}), has) for has in supplies(fleet)]
+    # One sort of host that will do is enough; which of several would, is for the scheduler.
+    return "resources", lacking[0] if lacking and all(lacking) else ""
 
 
-def _lacking(resources: Mapping[str, Any], has: Mapping[str, Any]) -> str:
+def _lacking(resources: Mapping[str, Any], has: Supply) -> str:
     for field, what, shown in (
         ("cpu", "CPUs", format_millicores),
         ("memory", "of memory", format_bytes),
         ("disk", "of disk", format_bytes),
     ):
         least = (resources.get(field) or {}).get("min")
-        if least is not None and field in has and least > has[field]:
-            return f"has {shown(has[field])} {what} of the {shown(least)} asked for"
-    if "gpu" in resources and has:
-        return _lacking_gpu(resources["gpu"], has)
-    return ""
+        most = getattr(has, field)
+        if least is not None and most is not None and least > most:
+            return f"has {shown(most)} {what} of the {shown(least)} asked for"
+    return _lacking_gpu(resources["gpu"], has) if "gpu" in resources else ""
 
 
-def _lacking_gpu(wanted: Mapping[str, Any], has: Mapping[str, Any]) -> str:
+def _lacking_gpu(wanted: Mapping[str, Any], has: Supply) -> str:
     least = (wanted.get("count") or {"min": 1}).get("min") or 0
-    if not least or "gpu" not in has:
-        # GPUs that are not declared are detected, whatever else is declared.
+    # Of slices, a GPU may have several.
+    if not least or "slice" in wanted:
         return ""
-    gpu = has["gpu"]
-    count = gpu["count"]["min"]
-    if count < least:
-        return f"has {count} GPUs a node of the {least} asked for"
+    if has.gpus is not None and has.gpus < least:
+        return f"has {has.gpus} GPUs a node of the {least} asked for"
     names = {name.lower() for name in wanted.get("name", ())}
-    mine = {name.lower() for name in gpu.get("name", ())}
-    if names and mine and not names & mine:
-        return f"has {'/'.join(gpu['name'])} and not {'/'.join(wanted['name'])}"
-    memory = gpu.get("memory", {}).get("min")
-    asked = wanted.get("memory") or {}
-    if memory is not None and memory < (asked.get("min") or 0):
-        return f"has {format_bytes(memory)} a GPU of the {format_bytes(asked['min'])} asked for"
+    if names and has.gpu_names and not names & has.gpu_names:
+        return f"has {_listed(has.gpu_names)} and not {'/'.join(wanted['name'])}"
+    asked = (wanted.get("memory") or {}).get("min") or 0
+    if has.gpu_memory is not None and has.gpu_memory < asked:
+        return f"has {format_bytes(has.gpu_memory)} a GPU of the {format_bytes(asked)} asked for"
     return ""
+
+
+def _listed(names: frozenset[str]) -> str:
+    return "/".join(sorted(name.upper() for name in names))
