@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.names import nearest, scalar_text
+from fleetform.spec.names import EXPRESSION_MARK, nearest, scalar_text
 
-MARK = "${{"
+MARK = EXPRESSION_MARK
 
 _EXPRESSION = re.compile(r"\$?\$\{\{(?P<body>.*?)\}\}", re.DOTALL)
 _REFERENCE = re.compile(r"\s*([A-Za-z_]+)\.([A-Za-z_][A-Za-z0-9_-]*)\s*", re.ASCII)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "EXPRESSION_MARK",
     "NAME",
     "Address",
     "element_name",
@@ -26,6 +27,9 @@ __all__ = [
     "secret_name_problem",
     "split_element",
 ]
+
+EXPRESSION_MARK = "${{"
+"""What begins an expression, in a name as in any other text; `interpolate` has the rest."""
 
 # The bounds are dstack's, so that a tree can move over unchanged. Names become parts of host
 # names and paths, which is why case and other characters are out.

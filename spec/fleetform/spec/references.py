@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
-from fleetform.spec.names import MARK, split_element
+from fleetform.spec.names import EXPRESSION_MARK, split_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,16 @@ def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
         for name in _names_at(document, field_.split(".")):
             # What belongs to another project is in another tree; what an expression comes to is
             # known when the run starts.
-            if "/" not in name and MARK not in name:
+            if "/" not in name and EXPRESSION_MARK not in name:
                 yield Reference(target, name, field_.partition(".")[0])
     if kind == "run":
         for mount in document.get("volumes", ()):
             if "name" in mount and not mount.get("instance"):
                 names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
                 yield from (
-                    Reference("volume", name, "volumes") for name in names if MARK not in name
+                    Reference("volume", name, "volumes")
+                    for name in names
+                    if EXPRESSION_MARK not in name
                 )
         for dependency in document.get("depends_on", {}).get("runs", ()):
             yield Reference("run", dependency["run"], "depends_on")
@@ -177,7 +179,7 @@ _SECRET = re.compile(r"\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}", re.A
 def _secrets_in(value: Any) -> Iterator[str]:
     """Secrets that expressions name, anywhere in a value; looking costs next to nothing."""
     if isinstance(value, str):
-        if MARK in value:
+        if EXPRESSION_MARK in value:
             yield from _SECRET.findall(value)
     elif isinstance(value, Mapping):
         for item in value.values():

@@ -14,10 +14,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds.base import Flag, Model, not_carried_out, one_or_many, refuse
 from fleetform.spec.kinds.volume import Directory
-from fleetform.spec.names import name_problem
+from fleetform.spec.names import EXPRESSION_MARK, name_problem
 from fleetform.spec.quantities.ranges import shown
 
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
@@ -25,7 +24,7 @@ _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 def _volume_name(value: str) -> str:
     # What an expression comes to is not known here; around it the rules of names hold.
-    problem = name_problem(_EXPRESSION.sub("0", value) if MARK in value else value)
+    problem = name_problem(_EXPRESSION.sub("0", value) if EXPRESSION_MARK in value else value)
     if problem is not None:
         raise refuse("bad-name", problem)
     return value
@@ -103,7 +102,7 @@ def _mount(value: Any) -> Any:
             f"{shown(value)} does not say where the volume is mounted.",
             f"Write `{source or 'NAME'}:/path`.",
         )
-    is_path = "/" in source and MARK not in source
+    is_path = "/" in source and EXPRESSION_MARK not in source
     return {"instance_path" if is_path else "name": source, "path": path}
 
 
