@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetform.spec.convert import convert, convert_slurm
-from fleetform.spec.convert.sbatch import is_batch_script, read_script
-from fleetform.spec.convert.slurm import TABLE
+from fleetform.spec.convert.slurm.options import TABLE
+from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS

@@ -1,8 +1,8 @@
 """
 What people have from elsewhere, as documents of ours: dstack's files and Slurm's batch scripts.
 
-`dstack` edits a file in place, so that its comments stay; `sbatch` reads a script's directives and
-`slurm` makes a task of them; `tree` goes over a file or folder. Each says in findings what is said
+`dstack` edits a file in place, so that its comments stay; `slurm` makes a task of a script; `tree`
+goes over a file or folder. Each says in findings what is said
 otherwise, what is lost, and what somebody has to decide. Nothing is guessed in silence.
 """
 

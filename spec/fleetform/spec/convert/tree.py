@@ -17,8 +17,8 @@ from typing import Any
 from fleetform.spec.convert.dstack import convert_dstack
 from fleetform.spec.convert.naming import Names, derive_name
 from fleetform.spec.convert.result import Conversion, Copied, Notes, Written
-from fleetform.spec.convert.sbatch import is_batch_script, read_script
 from fleetform.spec.convert.slurm import convert_slurm
+from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
 from fleetform.spec.documents import read_documents
 from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding

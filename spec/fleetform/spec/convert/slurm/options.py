@@ -1,0 +1,376 @@
+"""
+What each option of sbatch is here: a field, an amount that is counted later, or a finding.
+
+`TABLE` has all of them. An option that is neither there nor told would be dropped in silence, so
+one that is not in the table is told as well.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fleetform.spec.convert.naming import derive_name
+from fleetform.spec.convert.slurm.job import Job, UnfitError, size_text
+from fleetform.spec.convert.slurm.sbatch import Option
+from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.quantities.duration import OFF, format_duration
+
+__all__ = ["TABLE"]
+
+
+def _name(job: Job, option: Option) -> None:
+    name = job.fields["name"]
+    if name != option.value:
+        job.notes.otherwise(
+            option.line,
+            f"`{option.value}` cannot be a name here, or is taken: it is `{name}` now.",
+        )
+
+
+def _comment(job: Job, option: Option) -> None:
+    job.fields["description"] = option.value
+
+
+def _nodes(job: Job, option: Option) -> None:
+    least, dash, _most = option.value.partition("-")
+    job.nodes = _count(least)
+    if dash:
+        job.notes.lost(
+            option.line,
+            f"A task has a fixed number of nodes. It has {job.nodes}, the least that the script takes.",
+        )
+
+
+def _amount(name: str) -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        setattr(job, name, _count(option.value))
+        job.amounts_line = option.line
+
+    return act
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,7}", text, re.ASCII) or int(text) == 0:
+        raise UnfitError("it is not a number from 1")
+    return int(text)
+
+
+def _gres(job: Job, option: Option) -> None:
+    for wanted in option.value.removeprefix("gres/").split(","):
+        kind, _, rest = wanted.partition(":")
+        if kind.removeprefix("gres/") != "gpu":
+            job.notes.lost(
+                option.line,
+                f"Nothing is known of `{kind}` here: it was left out.",
+                "Choose the fleets that have it with `fleets:`.",
+            )
+        else:
+            job.gpus = _gpus(job, rest)
+
+
+def _gpu_option(name: str) -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        setattr(job, name, _gpus(job, option.value))
+        job.amounts_line = option.line
+
+    return act
+
+
+def _gpus(job: Job, text: str) -> int:
+    """Read `2`, `a100`, `a100:2`; keep the type and return the number."""
+    kind, colon, count = text.partition("(")[0].rpartition(":")
+    if not colon and not re.fullmatch(r"\d*", count):
+        kind, count = count, ""
+    if kind:
+        job.gpu_type = kind
+    return _count(count) if count else 1
+
+
+def _memory(counted_for: str) -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", option.value, re.ASCII | re.IGNORECASE)
+        if match is None:
+            raise UnfitError("it is not a size, such as `32G`")
+        # sbatch(1): megabytes where no unit is said, all of them in powers of 1024.
+        factor = {"K": 1 / 1024, "M": 1, "": 1, "G": 1024, "T": 1024**2}[match[2].upper()]
+        megabytes = math.ceil(int(match[1]) * factor)
+        if megabytes == 0:
+            job.notes.lost(
+                option.line,
+                "`--mem=0` asks for all memory of the host, and a task says how much it needs.",
+                "Add `resources: {memory: 64GB..}` with what it needs.",
+            )
+            return
+        job.megabytes = {**job.megabytes, counted_for: megabytes}
+
+    return act
+
+
+def _time(job: Job, option: Option) -> None:
+    seconds = _seconds(option.value)
+    job.fields["max_duration"] = "off" if seconds in {0, OFF} else format_duration(seconds)
+
+
+def _seconds(text: str) -> int:
+    """Read `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`."""
+    if text.upper() in {"INFINITE", "UNLIMITED", "-1"}:
+        return OFF
+    match = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,7})(?::(\d{1,4}))?(?::(\d{1,4}))?", text, re.ASCII)
+    if match is None:
+        raise UnfitError("it is not a time, such as `2:00:00` or `1-12`")
+    days, *clock = match.groups()
+    numbers = [int(part) for part in clock if part is not None]
+    if days is not None:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+        return int(days) * 86_400 + hours * 3_600 + minutes * 60 + seconds
+    if len(numbers) == 3:
+        return numbers[0] * 3_600 + numbers[1] * 60 + numbers[2]
+    minutes, seconds = [*numbers, 0][:2]
+    return minutes * 60 + seconds
+
+
+def _array(job: Job, option: Option) -> None:
+    try:
+        parse_array(option.value)
+    except ValueError as exc:
+        raise UnfitError("its indices cannot be read") from exc
+    job.fields["array"] = option.value
+
+
+def _partition(job: Job, option: Option) -> None:
+    first, comma, _ = option.value.partition(",")
+    job.fields["queue"] = derive_name(first, otherwise="queue")
+    if comma:
+        job.notes.lost(
+            option.line, f"A task waits in one queue: it is `{first}`, the first of them."
+        )
+
+
+_WHEN: Final = {
+    "after": "started", "afterany": "finished", "aftercorr": "succeeded", "afternotok": "failed",
+    "afterok": "succeeded",
+}  # fmt: skip
+
+
+def _dependency(job: Job, option: Option) -> None:
+    runs: list[dict[str, Any]] = []
+    for part in re.split(r"[,?]", option.value):
+        kind, _, jobs = part.partition(":")
+        if kind == "singleton":
+            job.fields["concurrency"] = {"limit": 1}
+            continue
+        if kind not in _WHEN:
+            raise UnfitError(f"`{kind}` is no kind of dependency that is known here")
+        for name in jobs.split(":"):
+            run = derive_name(name.partition("+")[0])
+            if run not in job.known or name.isdigit():
+                job.notes.lost(
+                    option.line,
+                    f"`{name}` is the number of a job, and a document names the task that it waits for.",
+                    f"Add `depends_on: [{{run: NAME, when: {_WHEN[kind]}}}]`.",
+                )
+            else:
+                each = {"each": True} if kind == "aftercorr" else {}
+                runs.append({"run": run, "when": _WHEN[kind], **each})
+    if runs:
+        is_any = "?" in option.value
+        job.fields["depends_on"] = {"when": "any", "runs": runs} if is_any else runs
+
+
+def _requeue(job: Job, option: Option) -> None:
+    job.fields["retry"] = {"on": ["node-failure", "preemption"]}
+
+
+def _signal(job: Job, option: Option) -> None:
+    match = re.fullmatch(r"(?:[BR]+:)?([A-Za-z0-9]+)(?:@(\d{1,6}))?", option.value, re.ASCII)
+    if match is None:
+        raise UnfitError("it is not a signal, such as `USR1@300`")
+    name = match[1].upper().removeprefix("SIG")
+    if name.isdigit():
+        try:
+            name = signal.Signals(int(name)).name.removeprefix("SIG")
+        except ValueError:
+            raise UnfitError("there is no signal of that number") from None
+    # sbatch(1): sixty seconds where no time is said.
+    job.fields["checkpoint"] = {"signal": name, "lead": format_duration(int(match[2] or 60))}
+    job.notes.otherwise(
+        option.line,
+        "`checkpoint` sends the signal to all processes of the job that catch it, not to steps or the"
+        " shell alone.",
+    )
+
+
+def _moment(name: str) -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        is_whole = re.fullmatch(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?", option.value)
+        written = (
+            f"{option.value}{'' if 'T' in option.value else 'T00:00'}"
+            if is_whole
+            else "2026-12-24T18:00"
+        )
+        job.notes.lost(
+            option.line,
+            f"`{option.value}` was read on the cluster, by its clock and in its time zone. A document says"
+            " a moment with its zone.",
+            f"Add `{name}: {written}Z`, with the right offset in place of the `Z`.",
+        )
+
+    return act
+
+
+def _export(job: Job, option: Option) -> None:
+    wanted = [part for part in option.value.split(",") if part not in {"", "ALL", "NIL", "NONE"}]
+    if wanted:
+        job.fields["env"] = wanted
+    if "ALL" in option.value.split(",") or any("=" not in part for part in wanted):
+        job.notes.otherwise(
+            option.line,
+            "A run starts with the variables of its document and no others: what it needs from the"
+            " environment of whoever submitted it has to be named.",
+            "Add a line `- NAME` to `env:` for each.",
+        )
+
+
+def _chdir(job: Job, option: Option) -> None:
+    if ".." in option.value.split("/") or not option.value:
+        raise UnfitError("it is not a whole path")
+    job.fields["working_dir"] = option.value
+
+
+def _image(job: Job, option: Option) -> None:
+    value = option.value.removeprefix("docker://")
+    if value.startswith(("/", ".")) or value.endswith((".sif", ".sqsh")):
+        job.notes.lost(
+            option.line,
+            f"`{option.value}` is a file, and containers are made of images in a registry.",
+            "Push it to one, and add `image:` with its name there.",
+        )
+        return
+    # Enroot separates the registry by `#`.
+    job.fields["image"] = value.replace("#", "/", 1)
+
+
+def _container_mounts(job: Job, option: Option) -> None:
+    job.fields["volumes"] = [":".join(part.split(":")[:2]) for part in option.value.split(",")]
+
+
+def _tmp(job: Job, option: Option) -> None:
+    before = job.megabytes
+    _memory("disk")(job, option)
+    if job.megabytes != before:
+        resources = job.fields.setdefault("resources", {})
+        resources["disk"] = f"{size_text(job.megabytes['disk'])}.."
+
+
+def _account(job: Job, option: Option) -> None:
+    job.fields.setdefault("tags", {})["account"] = option.value
+    job.notes.otherwise(
+        option.line, f"The account `{option.value}` is a tag now, to find its runs by.",
+        "What an account may use says `type: quota`.",
+    )  # fmt: skip
+
+
+def _hold(job: Job, option: Option) -> None:
+    job.fields["state"] = "stopped"
+
+
+def _exclusive(job: Job, option: Option) -> None:
+    job.notes.lost(
+        option.line,
+        "Whether a host is shared is said by its fleet.",
+        "Ask for a fleet with `sharing: whole`.",
+    )
+
+
+def _lost(detail: str, advice: str = "") -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        job.notes.lost(option.line, f"`--{option.name}` was left out: {detail}", advice)
+
+    return act
+
+
+def _needless(detail: str) -> Callable[[Job, Option], None]:
+    def act(job: Job, option: Option) -> None:
+        job.notes.otherwise(option.line, f"`--{option.name}` was left out: {detail}")
+
+    return act
+
+
+_LOGS = _needless("output is kept by itself; `fleetform logs NAME` shows it.")
+_MAIL = _needless("who is told of what is said where fleetform runs, not by each run.")
+_PLACE = _lost(
+    "hosts are chosen by what they have.", "Say it by `fleets:`, `instances:` or `resources:`."
+)
+_BINDING = _lost("how processes are bound to a host's parts is for the commands to say.")
+_CALL = _needless("it is about the call of sbatch, and not about the job.")
+
+TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
+    "account": _account,
+    "array": _array,
+    "begin": _moment("begin"),
+    "chdir": _chdir,
+    "comment": _comment,
+    "container": _image,
+    "container-image": _image,
+    "container-mounts": _container_mounts,
+    "container-workdir": _chdir,
+    "cpus-per-gpu": _amount("cpus_per_gpu"),
+    "cpus-per-task": _amount("cpus_per_task"),
+    "deadline": _moment("deadline"),
+    "dependency": _dependency,
+    "exclusive": _exclusive,
+    "export": _export,
+    "gpus": _gpu_option("gpus_in_all"),
+    "gpus-per-node": _gpu_option("gpus"),
+    "gpus-per-task": _gpu_option("gpus_per_task"),
+    "gres": _gres,
+    "hold": _hold,
+    "image": _image,
+    "job-name": _name,
+    "mem": _memory("node"),
+    "mem-per-cpu": _memory("cpu"),
+    "mem-per-gpu": _memory("gpu"),
+    "nodes": _nodes,
+    "ntasks": _amount("tasks"),
+    "ntasks-per-node": _amount("tasks_per_node"),
+    "partition": _partition,
+    "requeue": _requeue,
+    "signal": _signal,
+    "time": _time,
+    "tmp": _tmp,
+    **dict.fromkeys(("error", "input", "open-mode", "output"), _LOGS),
+    **dict.fromkeys(("mail-type", "mail-user"), _MAIL),
+    **dict.fromkeys(
+        ("cluster-constraint", "clusters", "constraint", "contiguous", "exclude", "mincpus", "nodefile",
+         "nodelist", "reservation", "switches"),
+        _PLACE,
+    ),
+    **dict.fromkeys(
+        ("core-spec", "cores-per-socket", "cpu-freq", "distribution", "extra-node-info", "gpu-bind",
+         "gpu-freq", "hint", "mem-bind", "network", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket",
+         "overcommit", "sockets-per-node", "thread-spec", "threads-per-core"),
+        _BINDING,
+    ),
+    **dict.fromkeys(
+        ("disable-stdout-job-summary", "get-user-env", "ignore-pbs", "immediate", "kill-on-invalid-dep",
+         "parsable", "quiet", "test-only", "usage", "verbose", "wait", "wait-all-nodes"),
+        _CALL,
+    ),
+    **dict.fromkeys(
+        ("licenses", "bb", "bbf", "power", "reboot", "spread-job", "use-min-nodes", "time-min", "wckey"),
+        _lost("nothing here is like it."),
+    ),
+    **dict.fromkeys(
+        ("nice", "priority", "qos"),
+        _lost("Slurm's numbers and names mean nothing here.", "Add `priority:` from 0 to 100, or declare a `type: queue` with a tier."),
+    ),
+    "no-kill": _lost("when a node is lost, the run is over on all of them."),
+    "no-requeue": _needless("a run is tried once if its document does not say otherwise."),
+    "oversubscribe": _lost("whether a host is shared is said by its fleet."),
+    "propagate": _lost("limits of the shell that submits are not those of the run."),
+}  # fmt: skip
+"""What each option of sbatch is here, by its long name."""
