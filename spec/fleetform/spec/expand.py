@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.array import ELEMENTS_MAX
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.names import element_name, indexed_name, scalar_text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.kinds.array import ELEMENTS_MAX, parse_array
+from fleetform.spec.bounds import ELEMENTS_MAX
+from fleetform.spec.kinds.array import parse_array
 from unit.spec.trees import codes, good, load
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"

@@ -13,12 +13,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.kinds.base import refuse
 from fleetform.spec.quantities.ranges import shown, unfit
 
-# What one plan can still show and one ledger still take in at once; Slurm's own limit is
-# 4 000 001, and its default 1 001.
-ELEMENTS_MAX = 100_000
 # Slurm's largest MaxArraySize.
 INDEX_MAX = 4_000_000
 

@@ -12,9 +12,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node
@@ -23,12 +22,15 @@ from fleetform.spec.overlay.entries import read_entry
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.tree.inside import is_file, is_folder
 
+if TYPE_CHECKING:
+    from fleetform.spec.environment import EnvironmentDocument
+
 __all__ = ["Bases", "Folder", "Parse", "ReadNodes"]
 
 # Whoever reads a tree has to read all of these; the deepest that anybody has shown is three.
 BASES_MAX = 8
 
-Parse = Callable[[str], tuple[Node, EnvironmentDocument] | None]
+Parse: TypeAlias = "Callable[[str], tuple[Node, EnvironmentDocument] | None]"
 """Reads `environment.yaml` of a folder by its path; what is wrong is told elsewhere."""
 
 ReadNodes = Callable[[str, str], Sequence[Node] | None]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.array import ELEMENTS_MAX
 
 __all__ = ["FINDINGS_MAX", "PROBLEMS_MAX", "Budget"]
 

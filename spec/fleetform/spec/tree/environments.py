@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from fleetform.spec.desired import Environment, Rules
-from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding, Level, Problem
-from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.identity import FILE_NAME, plain_environment
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.tree.bases import Bases, Folder, ReadNodes
-from fleetform.spec.tree.complain import complain
 from fleetform.spec.tree.inside import is_file
 from fleetform.spec.tree.place import place
 from fleetform.spec.tree.walk import finding
+
+if TYPE_CHECKING:
+    from fleetform.spec.environment import EnvironmentDocument
 
 __all__ = ["Environments"]
 
@@ -61,9 +60,13 @@ class Environments:
 
     def read(self) -> Environment | None:
         """The environment with what its bases add; None where it cannot be used."""
-        parsed = self._parse_own()
+        node = self._own_node()
+        # Most say no more than whose they are, and importing the models takes longer than
+        # loading a small tree.
+        environment = None if node is None else _standing_alone(plain(node))
+        parsed = None if node is None or environment else self._validate(FILE_NAME, node)
         if parsed is None:
-            return None
+            return environment
         node, document = parsed
         bases = Bases(self._root, self._parse, self._read_nodes)
         bases.read(node, document)
@@ -79,15 +82,16 @@ class Environments:
 
         Its rules are those that it says itself.
         """
-        parsed = self._parse_own()
+        node = self._own_node()
+        parsed = None if node is None else self._validate(FILE_NAME, node)
         if parsed is None or self._is_abstract(*parsed):
             return None
         rules = parsed[1].rules
         return _environment(parsed[1], rules.to_canonical() if rules else {})
 
-    def _parse_own(self) -> tuple[Node, EnvironmentDocument] | None:
+    def _own_node(self) -> Node | None:
         if FILE_NAME in self._unsaved or is_file(self._root / FILE_NAME):
-            return self._parse(FILE_NAME)
+            return self._node(FILE_NAME)
         self._tell(
             finding(
                 "missing-environment",
@@ -99,11 +103,15 @@ class Environments:
         return None
 
     def _parse(self, file: str) -> tuple[Node, EnvironmentDocument] | None:
+        node = self._node(file)
+        return None if node is None else self._validate(file, node)
+
+    def _node(self, file: str) -> Node | None:
         nodes = self._read_nodes(file, file.removesuffix(FILE_NAME).rstrip("/"))
         if nodes is None:
             return None
         if len(nodes) == 1:
-            return self._validate(file, nodes[0])
+            return nodes[0]
         self._tell(
             finding(
                 "missing-environment",
@@ -115,9 +123,15 @@ class Environments:
         return None
 
     def _validate(self, file: str, node: Node) -> tuple[Node, EnvironmentDocument] | None:
+        from pydantic import ValidationError
+
+        from fleetform.spec.environment import EnvironmentDocument
+
         try:
             return node, EnvironmentDocument.model_validate(plain(node))
         except ValidationError as exc:
+            from fleetform.spec.tree.complain import complain
+
             for problem in complain(exc, EnvironmentDocument, ADDRESS):
                 self._tell(place(problem, node, file, ADDRESS))
             return None
@@ -134,6 +148,12 @@ class Environments:
         )
         self._tell(place(problem, node, FILE_NAME, ADDRESS))
         return True
+
+
+def _standing_alone(value: Any) -> Environment | None:
+    """An environment that inherits nothing, says no more than it has to, and is right."""
+    is_alone = isinstance(value, dict) and value.keys() <= {"type", "name", "uid", "rules"}
+    return plain_environment(value) if is_alone else None
 
 
 def _environment(document: EnvironmentDocument, rules: Mapping[str, Any]) -> Environment:

@@ -1,0 +1,13 @@
+"""
+The bounds that more than one pass holds, apart from the models: those are not always imported.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ELEMENTS_MAX"]
+
+ELEMENTS_MAX = 100_000
+"""
+Elements of one array or sweep: what one plan can still show and one ledger still take in at once.
+Slurm's own limit is 4 000 001, and its default 1 001.
+"""
