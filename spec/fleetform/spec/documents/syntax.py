@@ -147,7 +147,7 @@ _ROWS = (
 )  # fmt: skip
 
 _CONFLICT = re.compile(r"(?:<{7}|>{7}) ")
-_AFTER_QUOTE = re.compile(r".*[:\-]\s+[\"'].*[\"']\s*$")
+_QUOTE_BEGINS = re.compile(r"[:\-][ \t]+[\"']")
 _INDENT = re.compile(r"[ \t]*")
 
 
@@ -172,7 +172,7 @@ def explain(exc: YAMLError, lines: Sequence[str], first: int, opened: Span | Non
         return _tab(problem, lines)
     if "cannot start any token" in said:
         return _odd_start(problem, lines)
-    if "expected key" in said and _AFTER_QUOTE.match(_line(problem, lines)[: problem.column - 1]):
+    if "expected key" in said and _is_quoted(_line(problem, lines)[: problem.column - 1]):
         return _after_quote(problem)
     if "parsing a flow" in said and opened is not None:
         return _flow(problem, opened, lines)
@@ -216,6 +216,12 @@ def _tab(place: Span, lines: Sequence[str]) -> Problem:
         "YAML indents with spaces only, because a tab is as wide as each editor likes.",
         "Replace it by spaces, two for each level.",
     )
+
+
+def _is_quoted(text: str) -> bool:
+    """Whether a value in quotes begins in the text and its end is the text's."""
+    begins = _QUOTE_BEGINS.search(text)
+    return begins is not None and text.rstrip().endswith(("'", '"'), begins.end())
 
 
 def _after_quote(place: Span) -> Problem:

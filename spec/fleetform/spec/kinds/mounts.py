@@ -19,7 +19,7 @@ from fleetform.spec.kinds.volume import Directory
 from fleetform.spec.names import EXPRESSION_MARK, name_problem
 from fleetform.spec.quantities.ranges import shown
 
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+_EXPRESSION = re.compile(r"\$\{\{[^{}]*\}\}")
 
 
 def _volume_name(value: str) -> str:

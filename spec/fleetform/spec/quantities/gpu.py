@@ -31,6 +31,8 @@ _FIELDS = ("vendor", "name", "count", "memory", "slice", "total_memory", "comput
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
 _AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
 _SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B?)?"
+# Longer than both ends of a range; the spaces between them take cubic time.
+_MEMORY_LENGTH_MAX = 100
 _MEMORY = re.compile(
     rf"[<>=]*(?:{_SIZE})?\s*(?:\.{{2,}}|…|-)?\s*(?:{_SIZE})?\+?", re.ASCII | re.IGNORECASE
 )
@@ -149,7 +151,7 @@ def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
 
 def _is_memory(token: str) -> bool:
     # `80G` and `80Gi` are taken for memory too, so that their advice is about units.
-    return _MEMORY.fullmatch(token) is not None
+    return len(token) <= _MEMORY_LENGTH_MAX and _MEMORY.fullmatch(token) is not None
 
 
 def _parse_names(names: list[str], text: str) -> tuple[str, ...]:

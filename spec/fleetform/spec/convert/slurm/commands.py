@@ -16,9 +16,9 @@ from fleetform.spec.convert.slurm.sbatch import Script
 __all__ = ["set_commands"]
 
 _SLURM_WORDS: Final = re.compile(r"\bSLURM_[A-Z_]+|\b(?:srun|scontrol|sbcast)\b")
-_SUBMITS: Final = re.compile(r"^\s*(?:[A-Za-z_]\w*=\$\(\s*)?(sbatch|salloc)\b", re.MULTILINE)
+_SUBMITS: Final = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\$\(\s*)?(sbatch|salloc)\b", re.MULTILINE)
 _STARTS: Final = re.compile(r"\bsrun\b")
-_MODULES: Final = re.compile(r"^\s*(?:module|ml)\s+\S", re.MULTILINE)
+_MODULES: Final = re.compile(r"^[ \t]*(?:module|ml)\s+\S", re.MULTILINE)
 _SHELLS: Final = re.compile(r"(?:/\S*/)?(?:env\s+)?(bash|sh|zsh|dash|ksh)(?=\s|$)")
 # Flags of a shell that `set` knows too.
 _SET_FLAGS: Final = re.compile(r"-([efuvx]+)")
