@@ -47,7 +47,7 @@ def completions(cursor: Cursor, encoding: Encoding) -> list[types.CompletionItem
         return []
     if typing.expression is not None:
         return list(_expression_items(typing.expression, cursor, encoding))
-    kind = KINDS[typing.type].name if typing.type in KINDS else ""
+    kind = KINDS[typing.type].name if typing.type in KINDS else typing.type
     target = target_at(kind, typing.path)
     if target is None:
         return []

@@ -19,13 +19,15 @@ from fleetform.spec.documents import read_stream
 from fleetform.spec.findings import Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.names import NAME, split_element
+from fleetform.spec.names import split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
 from fleetform.spec.tree.implied import implied
 
 __all__ = ["Declaration", "FileIndex", "Mention", "index_file"]
 
 _NEXT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+# What may be a name of any kind; those of secrets are the widest.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _DESCRIPTION_MAX = 200
 
 
@@ -38,7 +40,8 @@ class Mention(NamedTuple):
         extent: The name alone, without quotes, mount paths and brackets.
         is_declaration: It stands behind `name:`.
         is_exact: The source has the name literally at `extent`. Where it is spelled with
-            escapes, or not at its old place any more, one can go there and not edit it.
+            escapes, taken from the type, or not at its old place any more, one can go there and
+            not edit it.
     """
 
     key: ResourceKey
@@ -81,7 +84,8 @@ def index_file(text: Text, file: str) -> FileIndex:
         declared = _declaration(root, text)
         if declared is not None:
             declarations.append(declared)
-            exact = text.slice(declared.name) == declared.key.name
+            is_named = root.get("name") is not None
+            exact = is_named and text.slice(declared.name) == declared.key.name
             mentions.append(Mention(declared.key, declared.name, True, exact))
         mentions.extend(_references(root, text))
     return FileIndex(
@@ -95,6 +99,8 @@ def index_file(text: Text, file: str) -> FileIndex:
 def kind_of(root: MappingNode) -> str:
     """The kind that a document's `type:` says; empty when there is none such."""
     type_name = _raw(root, "type")
+    if type_name == "environment":
+        return type_name
     return KINDS[type_name].name if type_name in KINDS else ""
 
 
@@ -107,7 +113,14 @@ def document_extent(start: int, text: Text) -> Extent:
 
 def _declaration(root: MappingNode, text: Text) -> Declaration | None:
     kind, name = kind_of(root), root.get("name")
-    if not kind or not isinstance(name, ScalarNode) or not isinstance(name.value, str):
+    if kind == "backend" and name is None:
+        # Without a name of its own it is called by its type.
+        name = root.get("type")
+    if (
+        kind in ("", "environment")
+        or not isinstance(name, ScalarNode)
+        or not isinstance(name.value, str)
+    ):
         return None
     if not name.raw:
         return None
@@ -152,7 +165,7 @@ def _named(node: ScalarNode, target: Target) -> tuple[ResourceKey, int] | None:
     elif target.spelling is Spelling.ADDRESS:
         kind, slash, raw = raw.partition("/")
         at = len(kind) + len(slash)
-    return (ResourceKey(kind, raw), at) if NAME.fullmatch(raw) else None
+    return (ResourceKey(kind, raw), at) if _NAME.fullmatch(raw) else None
 
 
 def _name_extent(node: ScalarNode, name: str, at: int, text: Text) -> tuple[Extent, bool]:

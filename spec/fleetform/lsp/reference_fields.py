@@ -59,7 +59,23 @@ _SECRET = Target("secret")
 _USER = Target("user")
 _VOLUME = Target("volume")
 
+_PLACING = {
+    "backends[]": _BACKEND,
+    "fleets[]": _FLEET,
+    "fleets[].name": _FLEET,
+    "instances[].fleet": _FLEET,
+    "instances[].fleet.name": _FLEET,
+    "queue": _QUEUE,
+}
+
 ROWS: dict[str, dict[str, Target]] = {
+    # A pattern such as `fleet/gpu-*` names nothing in particular.
+    "environment": {"patches[].target": Target("", Spelling.ADDRESS)},
+    "fleet": {
+        "backends[]": _BACKEND,
+        "kubernetes.backend": _BACKEND,
+        "slurm.backend": _BACKEND,
+    },
     "gateway": {"backend": _BACKEND},
     "policy": {
         "match.projects[]": _PROJECT,
@@ -85,23 +101,21 @@ ROWS: dict[str, dict[str, Target]] = {
         "users[]": _USER,
         "projects[]": _PROJECT,
     },
+    "profile": _PLACING,
     "run": {
-        "fleets[]": _FLEET,
-        "fleets[].name": _FLEET,
-        "instances[].fleet": _FLEET,
-        "instances[].fleet.name": _FLEET,
+        **_PLACING,
         "volumes[]": _MOUNT,
         # Of several the first that is free is mounted.
         "volumes[].name[]": _VOLUME,
         "gateway": _GATEWAY,
         "gateway.name": _GATEWAY,
-        "queue": _QUEUE,
         "profile": _PROFILE,
         "depends_on[]": _RUN,
         "depends_on[].run": _RUN,
         "depends_on.runs[]": _RUN,
         "depends_on.runs[].run": _RUN,
     },
+    "secret": {"projects[]": _PROJECT},
     "volume": {"backend": _BACKEND, "fleet": _FLEET},
 }
 """By kind, then by path."""

@@ -17,7 +17,7 @@ from fleetform.lsp.session import Cursor, Session
 from fleetform.lsp.text import Encoding
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.documents.resolve import WORDS
-from fleetform.spec.names import name_problem
+from fleetform.spec.names import name_problem, secret_name_problem
 
 __all__ = ["RenameRefused", "prepare", "rename"]
 
@@ -67,7 +67,7 @@ def rename(cursor: Cursor, session: Session, name: str) -> types.WorkspaceEdit:
 
 def _check(cursor: Cursor, key: ResourceKey, name: str) -> None:
     index = cursor.tree.index
-    problem = name_problem(name)
+    problem = secret_name_problem(name) if key.kind == "secret" else name_problem(name)
     if problem is not None:
         raise RenameRefused(problem)
     taken = index.declarations(ResourceKey(key.kind, name))
@@ -78,9 +78,10 @@ def _check(cursor: Cursor, key: ResourceKey, name: str) -> None:
         raise RenameRefused(f"{broken[0]} mentions `{key.name}` and cannot be read; mend it first.")
     vague = [one for one in index.mentions(key) if not one.mention.is_exact]
     if vague:
-        line = vague[0].text.point(vague[0].mention.extent.start, Encoding.UTF32).line + 1
+        file, text, mention = vague[0]
+        line = text.point(mention.extent.start, Encoding.UTF32).line + 1
         raise RenameRefused(
-            f"{vague[0].file}:{line} spells the name with escapes; write it out first."
+            f"{file}:{line} does not spell the name `{key.name}` out; write it there first."
         )
 
 

@@ -7,14 +7,20 @@ open in the editor are left out, since what the editor says of them holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from pydantic import ValidationError
+
 from fleetform.lsp.mentions import FileIndex, index_file
 from fleetform.lsp.text import Text
+from fleetform.spec.documents import read_documents
+from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.nodes import Node, plain
+from fleetform.spec.tree.bases import Bases
 from fleetform.spec.tree.walk import read_file, walk
 
 __all__ = ["Scan", "Signature", "scan"]
@@ -35,10 +41,10 @@ class Scan(NamedTuple):
 
 
 def scan(root: Path, known: Mapping[str, Signature], opened: Collection[str]) -> Scan:
-    """Read what changed below `root`, which may be gone."""
+    """Read what changed below `root`, which may be gone, and below the bases it extends."""
     signatures: dict[str, Signature] = {}
     read: dict[str, FileIndex] = {}
-    for file in (*walk(root).files, FILE_NAME) if root.is_dir() else ():
+    for file in _files(root):
         signature = None if file in opened else _sign(root / file)
         if signature is None:
             continue
@@ -48,6 +54,38 @@ def scan(root: Path, known: Mapping[str, Signature], opened: Collection[str]) ->
             text = Text("") if isinstance(data, Finding) else Text.of(data)
             read[file] = index_file(text, file)
     return Scan(signatures, read)
+
+
+def _files(root: Path) -> Iterator[str]:
+    for folder in _folders(root) if root.is_dir() else ():
+        prefix = f"{folder}/" if folder else ""
+        yield f"{prefix}{FILE_NAME}"
+        yield from (f"{prefix}{file}" for file in walk(root / folder).files)
+
+
+def _folders(root: Path) -> list[str]:
+    """
+    The environment's own folder, which is empty, and those of its bases: `../base`.
+
+    Which folder may be a base is for the loader to say, since any branch may name any folder.
+    """
+    parsed = _parse(root, FILE_NAME)
+    if parsed is None:
+        return [""]
+    bases = Bases(root, lambda file: _parse(root, file), lambda _file, _folder: None)
+    bases.read(*parsed)
+    return [folder.path for folder in bases.folders]
+
+
+def _parse(root: Path, file: str) -> tuple[Node, EnvironmentDocument] | None:
+    data = read_file(root, file)
+    if isinstance(data, Finding):
+        return None
+    nodes, _ = read_documents(data, file)
+    try:
+        return (nodes[0], EnvironmentDocument.model_validate(plain(nodes[0]))) if nodes else None
+    except ValidationError:
+        return None
 
 
 def _sign(path: Path) -> Signature | None:

@@ -65,8 +65,8 @@ def serve(version: str) -> int:
     Returns:
         0 after an orderly end, 1 when the client left without saying so, as the protocol asks.
     """
-    # A reading in a thread and a request take turns. At Python's 5 ms a turn, an answer that
-    # needs a dozen of them is felt; at 1 ms it is not, and the reading is 1 % slower.
+    # The disk is looked at in a thread, which takes turns with requests. At Python's 5 ms a turn,
+    # an answer that needs a dozen of them is felt; at 1 ms it is not.
     sys.setswitchinterval(0.001)
     server = Server(version)
     with os.fdopen(os.dup(0), "rb") as stdin, os.fdopen(os.dup(1), "wb") as stdout:

@@ -23,7 +23,7 @@ from fleetform.lsp.places import offset_of
 from fleetform.lsp.scan import scan
 from fleetform.lsp.text import Encoding, Text
 from fleetform.lsp.tree import Tree, root_of
-from fleetform.lsp.validation import Asked, Buffers, Validations, validate, validate_alone
+from fleetform.lsp.validation import Asked, Readings, Validations
 from fleetform.spec.findings import Finding
 from fleetform.spec.kinds import KINDS
 
@@ -72,10 +72,12 @@ class Session:
         self._trees: dict[Path, Tree] = {}
         self._shown: dict[Path, set[str]] = {}
         self._validations = Validations(self._check)
+        self._readings = Readings()
         self.encoding = Encoding.UTF16
 
     def close(self) -> None:
         self._validations.close()
+        self._readings.close()
 
     # What the client tells
 
@@ -119,7 +121,7 @@ class Session:
         """How the client calls a tree's files."""
 
         def uri(file: str) -> str:
-            path = tree.root / file
+            path = tree.path_of(file)
             document = self._documents.get(path)
             return document.uri if document else uris.from_fs_path(str(path)) or ""
 
@@ -127,7 +129,7 @@ class Session:
 
     def version_of(self, tree: Tree, file: str) -> int | None:
         """The version of a file that stands open, or None."""
-        document = self._documents.get(tree.root / file)
+        document = self._documents.get(tree.path_of(file))
         return document.version if document else None
 
     async def cursor(self, uri: str, position: types.Position) -> Cursor | None:
@@ -177,7 +179,12 @@ class Session:
             return
         opened = {tree.file_of(one.path) for one in self._open_in(tree)}
         found = await asyncio.to_thread(scan, tree.root, tree.signatures, opened)
-        tree.take(found, {tree.file_of(one.path) for one in self._open_in(tree)})
+        for batch in tree.batches(found):
+            still_open = {tree.file_of(one.path) for one in self._open_in(tree)}
+            tree.take(batch, still_open)
+            # Ten thousand files take a tenth of a second; requests are let in between.
+            await asyncio.sleep(0)
+        tree.settle(found)
 
     # Trees and what is in them
 
@@ -224,29 +231,17 @@ class Session:
         self._validations.ask(path if tree.lone else tree.root)
 
     async def _check(self, asked: Asked) -> None:
-        tree = self._trees.get(asked.root)
+        tree = self._trees.get(asked.subject)
         if tree is None:
             return
         await self.scanned(tree)
-        opened = {tree.file_of(one.path): one for one in self._open_in(tree)}
-        texts = {file: document.text.data for file, document in opened.items()}
-        work = asyncio.get_running_loop().run_in_executor
-        if not tree.lone:
-            findings = await work(
-                self._validations.executor,
-                validate,
-                tree.root,
-                tree.cache,
-                Buffers(texts, asked.is_stale),
-            )
-        elif any(_OURS.search(document.text.source) for document in opened.values()):
-            findings = await work(
-                self._validations.executor, validate_alone, tree.root, tree.lone, texts[tree.lone]
-            )
-        else:
-            findings = ()
-        if not asked.is_stale():
-            self._show(asked.root, tree, findings)
+        opened = {tree.file_of(one.path): one.text for one in self._open_in(tree)}
+        findings: tuple[Finding, ...] | None = ()
+        if not tree.lone or any(_OURS.search(text.source) for text in opened.values()):
+            texts = {file: text.data for file, text in opened.items()}
+            findings = await self._readings.read(tree.root, tree.lone, texts)
+        if findings is not None and not asked.is_stale():
+            self._show(asked.subject, tree, findings)
 
     def _show(self, key: Path, tree: Tree, findings: Iterable[Finding]) -> None:
         uri_of = self.uri_of(tree)

@@ -22,7 +22,7 @@ _KINDS = {
     "secret": types.SymbolKind.Key,
 }
 # A list longer than this is refined by typing more, not read.
-_FOUND_MAX = 200
+_FOUND_MAX = 100
 
 
 def document_symbols(read: FileIndex, encoding: Encoding) -> list[types.DocumentSymbol]:

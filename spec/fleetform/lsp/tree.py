@@ -8,16 +8,21 @@ it is a tree of its own with one file, so that names within it can be followed a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from fleetform.lsp.index import Index
+from fleetform.lsp.mentions import FileIndex
 from fleetform.lsp.scan import Scan, Signature
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.tree.files import Cache
 from fleetform.spec.tree.walk import belongs
 
 __all__ = ["Tree", "root_of"]
+
+# Some 2 ms of work.
+_BATCH = 200
 
 
 def root_of(path: Path) -> Path | None:
@@ -33,7 +38,6 @@ class Tree:
         root: The environment's folder; of a lone file the one it lies in.
         lone: The file's name when it belongs to no environment, else empty.
         was_scanned: The index knows what is on disk.
-        cache: What validations keep from one to the next; only they touch it, one at a time.
         lock: Held while the disk is read, since reading it twice at once is twice as slow.
     """
 
@@ -43,7 +47,6 @@ class Tree:
         self.index = Index()
         self.was_scanned = bool(lone)
         self.lock = asyncio.Lock()
-        self.cache: Cache = {}
         self._signatures: Mapping[str, Signature] = {}
 
     @property
@@ -55,17 +58,33 @@ class Tree:
         """A path as findings name it: relative to the root, with forward slashes."""
         return path.relative_to(self.root).as_posix()
 
+    def path_of(self, file: str) -> Path:
+        """The other way; a base's file has steps upward in it, which no editor has in its own."""
+        return Path(os.path.normpath(self.root / file))
+
     def has(self, file: str) -> bool:
         """Whether a file's documents count: one in a hidden folder belongs to another tool."""
         return file in (FILE_NAME, self.lone) or belongs(file)
 
-    def take(self, found: Scan, opened: Collection[str]) -> None:
-        """Take in a scan; what stands open in the editor outranks it."""
-        for file in self._signatures.keys() - found.signatures.keys() - set(opened):
-            self.index.remove(file)
-        for file, read in found.read.items():
-            if file not in opened:
+    def batches(self, found: Scan) -> Iterator[Mapping[str, FileIndex | None]]:
+        """What a scan found to take in, some files at a time; None for a file that is gone."""
+        gone = dict.fromkeys(self._signatures.keys() - found.signatures.keys())
+        files = iter([*gone.items(), *found.read.items()])
+        while batch := dict(islice(files, _BATCH)):
+            yield batch
+
+    def take(self, batch: Mapping[str, FileIndex | None], opened: Collection[str]) -> None:
+        """Take in some files of a scan; what stands open in the editor outranks it."""
+        for file, read in batch.items():
+            if file in opened:
+                continue
+            if read is None:
+                self.index.remove(file)
+            else:
                 self.index.put(file, read)
+
+    def settle(self, found: Scan) -> None:
+        """A scan was taken in."""
         self._signatures = found.signatures
         self.was_scanned = True
 

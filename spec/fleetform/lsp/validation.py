@@ -1,26 +1,25 @@
 """
-When an environment is validated: after the last of some edits, beside the event loop, once.
+When an environment is validated: after the last of some edits, in another process, once.
 
 Whoever types makes an edit each 100 ms, and a large environment takes seconds to read. So an
 edit is waited out, a reading that an edit has overtaken is given up at the next file it comes
-to, and what it found is thrown away: only the newest reading is ever published. One reading
-runs at a time, because two would share one interpreter and both be late.
+to, and what it found is thrown away: only the newest reading is ever published.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
+import sys
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from fleetform.lsp.worker import HEADER, Answer, Job, pack
 from fleetform.spec.findings import Finding
-from fleetform.spec.tree import load_file, load_tree
-from fleetform.spec.tree.files import Cache
 
-__all__ = ["Superseded", "Validations", "validate", "validate_alone"]
+__all__ = ["Asked", "Readings", "Validations"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,60 +30,21 @@ lie some 120 ms; what comes within 200 ms feels like an answer to the last of th
 """
 
 
-class Superseded(Exception):
-    """A newer reading was asked for."""
-
-
-class Buffers(dict[str, bytes]):
-    """
-    Unsaved texts by file, which end the reading once it is of no use any more.
-
-    The loader asks for every file whether there is a newer text of it. That is the one moment
-    in which a reading that runs in a thread can be stopped without harm.
-    """
-
-    def __init__(self, texts: Mapping[str, bytes], is_stale: Callable[[], bool]) -> None:
-        super().__init__(texts)
-        self._is_stale = is_stale
-
-    def __bool__(self) -> bool:
-        """True: even with no texts in it, it has to be asked."""
-        return True
-
-    def get(self, key: str, default: bytes | None = None) -> bytes | None:  # type: ignore[override]  # dict's is overloaded for any default
-        if self._is_stale():
-            raise Superseded
-        return super().get(key, default)
-
-
-def validate(root: Path, cache: Cache, buffers: Buffers) -> tuple[Finding, ...]:
-    """
-    All findings about an environment.
-
-    Raises:
-        Superseded: A newer reading was asked for meanwhile.
-    """
-    return load_tree(root, cache=cache, buffers=buffers).findings
-
-
-def validate_alone(root: Path, file: str, data: bytes) -> tuple[Finding, ...]:
-    """What can be told of a file that belongs to no environment: nothing of what it refers to."""
-    return load_file(root, file, buffers={file: data}).findings
+_Answers: TypeAlias = dict[int, "asyncio.Future[tuple[Finding, ...] | None]"]
 
 
 class Asked(NamedTuple):
-    """One reading: of what, and whether a newer one was asked for since."""
+    """One validation: of what, and whether a newer one was asked for since."""
 
-    root: Path
+    subject: Path
     is_stale: Callable[[], bool]
 
 
 class Validations:
     """
-    The readings that are asked for, by environment.
+    The validations that are asked for, by what they are of: an environment, or a lone file.
 
-    `check` reads and publishes one, and looks at `is_stale` before it publishes. It must not
-    raise but `Superseded`.
+    `check` reads and publishes one, and looks at `is_stale` before it publishes.
     """
 
     def __init__(
@@ -94,29 +54,100 @@ class Validations:
         self._delay_seconds = delay_seconds
         self._numbers: dict[Path, int] = {}
         self._tasks: dict[Path, asyncio.Task[None]] = {}
-        self.executor = ThreadPoolExecutor(1, thread_name_prefix="validation")
 
-    def ask(self, root: Path) -> None:
-        """Read the environment at `root` once no more is asked for a moment."""
-        number = self._numbers[root] = self._numbers.get(root, 0) + 1
-        before = self._tasks.get(root)
+    def ask(self, subject: Path) -> None:
+        """Validate it once no more is asked for a moment."""
+        number = self._numbers[subject] = self._numbers.get(subject, 0) + 1
+        before = self._tasks.get(subject)
         if before is not None:
-            # Asleep, it ends here; reading, the thread notices that it is stale.
             before.cancel()
-        asked = Asked(root, lambda: self._numbers[root] != number)
-        self._tasks[root] = asyncio.get_running_loop().create_task(self._run(asked))
+        asked = Asked(subject, lambda: self._numbers[subject] != number)
+        self._tasks[subject] = asyncio.get_running_loop().create_task(self._run(asked))
 
     def close(self) -> None:
-        """End all readings; waits for none."""
-        for root in self._numbers:
-            self._numbers[root] += 1
-        for task in self._tasks.values():
+        """End all of them; waits for none."""
+        for subject, task in self._tasks.items():
+            self._numbers[subject] += 1
             task.cancel()
-        self.executor.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, asked: Asked) -> None:
         await asyncio.sleep(self._delay_seconds)
         try:
             await self._check(asked)
-        except Superseded:
-            _log.debug("validation.superseded")
+        except Exception:  # noqa: BLE001 - what fails here must not end the session: the next edit asks again
+            _log.exception("validation.failed subject=%s", asked.subject)
+
+
+class Readings:
+    """
+    The worker process as this end sees it: jobs out, findings in.
+
+    It is started with the first job, and again when it has died: by the system for want of
+    memory, say. What it was reading then has no findings.
+    """
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._listener: asyncio.Task[None] | None = None
+        # Of the process that runs now: one that has died takes only its own along.
+        self._answers: _Answers = {}
+        self._number = 0
+        self._starting = asyncio.Lock()
+
+    async def read(
+        self, root: Path, lone: str, texts: Mapping[str, bytes]
+    ) -> tuple[Finding, ...] | None:
+        """The findings about an environment or one file; None: a newer job replaced this one."""
+        stdin = await self._started()
+        self._number += 1
+        number, answers = self._number, self._answers
+        answer: asyncio.Future[tuple[Finding, ...] | None]
+        answer = answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            stdin.write(pack(Job(number, root, lone, texts)))
+            await stdin.drain()
+            return await answer
+        finally:
+            answers.pop(number, None)
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+        if self._listener is not None:
+            self._listener.cancel()
+
+    async def _started(self) -> asyncio.StreamWriter:
+        async with self._starting:
+            process = self._process
+            if process is None or process.returncode is not None:
+                process = self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    # Not `-m`: what is pickled there would be of a module named `__main__`.
+                    *("-c", "from fleetform.lsp.worker import main; main()"),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                )
+                self._answers = {}
+                self._listener = asyncio.create_task(_listen(process, self._answers))
+        assert process.stdin is not None, "it was asked for"
+        return process.stdin
+
+
+async def _listen(process: asyncio.subprocess.Process, answers: _Answers) -> None:
+    """Hand out what a process answers until it ends."""
+    stdout = process.stdout
+    assert stdout is not None, "it was asked for"
+    try:
+        while True:
+            size = HEADER.unpack(await stdout.readexactly(HEADER.size))[0]
+            answer: Answer = pickle.loads(await stdout.readexactly(size))  # noqa: S301 - our own process wrote it
+            waiting = answers.get(answer.number)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer.findings)
+    except asyncio.IncompleteReadError:
+        _log.error("validation.process_ended code=%s", await process.wait())
+    finally:
+        for waiting in answers.values():
+            if not waiting.done():
+                waiting.set_result(None)

@@ -53,16 +53,18 @@ def test_a_finding_is_shown_at_its_place_before_it_is_saved(root):
         async with editing(root) as editor:
             text = editor.open("train.yaml")
             assert await editor.diagnostics("train.yaml") == []
-            wrong = text.replace("name: data", "name: dtaa")
+            wrong = text.replace("[prepare]", "[perpare]")
             version = editor.edit("train.yaml", wrong)
             (told,) = await editor.diagnostics("train.yaml", version)
-            assert spot(told.range) == (6, 10, 14)
+            assert spot(told.range) == (2, 13, 20)
             assert told.code == "unknown-reference"
             assert told.source == "fleetform"
             assert told.severity is types.DiagnosticSeverity.Error
-            assert told.message == ("No document declares the volume `dtaa`.\nDid you mean `data`?")
+            assert told.message == (
+                "No document declares the run `perpare`.\nDid you mean `prepare`?"
+            )
             (related,) = told.related_information
-            assert related.location.uri == editor.uri("shared.yaml")
+            assert related.location.uri == editor.uri("prepare.yaml")
             assert (root / "train.yaml").read_text() == TRAIN
 
     asyncio.run(session())

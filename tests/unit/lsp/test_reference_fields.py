@@ -5,11 +5,12 @@ import typing
 import pytest
 
 from fleetform.lsp.reference_fields import ROWS, target_at
+from fleetform.spec import references
+from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
 
-READ = {kind.name for kind in KINDS.values()}
-PATHS = [(kind, path) for kind, rows in ROWS.items() if kind in READ for path in rows]
+PATHS = [(kind, path) for kind, rows in ROWS.items() for path in rows]
 # One dependency may stand where several would: the model has only the longer form.
 SHORTER = {"depends_on[].run": "depends_on.runs[].run"}
 
@@ -37,7 +38,18 @@ def has_path(model, steps):
 def test_a_row_is_about_a_field_that_exists(kind, path):
     """In a model of that kind; a mapping that a validator takes apart has none to look into."""
     candidates = [one.model for one in KINDS.values() if one.name == kind]
+    candidates += [EnvironmentDocument] if kind == "environment" else []
     assert any(has_path(model, SHORTER.get(path, path).split(".")) for model in candidates)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "named"),
+    [(kind, field, named) for kind, rows in references._NAMING.items() for field, named in rows],
+)
+def test_what_the_tree_looks_up_an_editor_can_follow(kind, field, named):
+    """The loader's table is of canonical documents, this one of what people write."""
+    written = {path.replace("[]", ""): target.kind for path, target in ROWS[kind].items()}
+    assert written[field] == named
 
 
 @pytest.mark.parametrize(

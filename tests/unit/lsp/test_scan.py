@@ -34,3 +34,22 @@ def test_what_is_no_file_and_what_is_no_text_is_survived(tmp_path):
     found = scan(tmp_path, {}, ())
     assert all(read.declarations == () for read in found.read.values())
     assert scan(tmp_path / "gone", {}, ()) == ({}, {})
+
+
+def test_what_an_environment_extends_is_read_with_it(tmp_path):
+    """By its path from the environment; a folder that may be no base is not even looked into."""
+    own, base = tmp_path / "own", tmp_path / "base"
+    for folder in (own, base):
+        folder.mkdir()
+    (base / "train.yaml").write_text(TASK)
+    (own / "environment.yaml").write_text(
+        "type: environment\nname: own\nuid: abcd\nextends: ../base\n"
+        "patches: [{target: run/train, merge: {nodes: 2}}]\n"
+    )
+    found = scan(own, {}, ())
+    assert [one.key.name for one in found.read["../base/train.yaml"].declarations] == ["train"]
+    assert [one.key for one in found.read["environment.yaml"].mentions] == [("run", "train")]
+    (own / "environment.yaml").write_text(
+        "type: environment\nname: own\nuid: abcd\nextends: ../../..\n"
+    )
+    assert list(scan(own, {}, ()).read) == ["environment.yaml"]

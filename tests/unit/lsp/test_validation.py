@@ -3,9 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from fleetform.lsp.validation import Buffers, Superseded, Validations, validate
+from fleetform.lsp.validation import Readings, Validations
 
 ROOT = Path("/lab")
 
@@ -52,9 +50,36 @@ def test_a_reading_that_is_overtaken_knows_it():
     asyncio.run(session())
 
 
-def test_a_stale_reading_stops_at_the_next_file(tmp_path):
-    """So that a large environment is not read to its end for nobody."""
+def test_a_worker_that_was_killed_is_replaced(tmp_path):
+    """What it was reading has no findings; what is asked for next has."""
     (tmp_path / "environment.yaml").write_text("type: environment\nname: lab\nuid: abcd\n")
-    with pytest.raises(Superseded):
-        validate(tmp_path, {}, Buffers({}, lambda: True))
-    assert validate(tmp_path, {}, Buffers({}, lambda: False))[0].code == "empty-tree"
+
+    async def session():
+        readings = Readings()
+        assert [one.code for one in await readings.read(tmp_path, "", {})] == ["empty-tree"]
+        readings._process.kill()
+        await readings._process.wait()
+        task = {"a.yaml": b"type: task\nname: aa\ncommands: [a]\nnods: 2\n"}
+        told = await readings.read(tmp_path, "", task)
+        assert "unknown-field" in [one.code for one in told]
+        readings.close()
+        await readings._process.wait()
+
+    asyncio.run(session())
+
+
+def test_the_newer_of_two_readings_is_the_one_that_is_read(tmp_path):
+    """The other has no findings, whenever it was overtaken."""
+    (tmp_path / "environment.yaml").write_text("type: environment\nname: lab\nuid: abcd\n")
+
+    async def session():
+        readings = Readings()
+        await readings.read(tmp_path, "", {})
+        older = asyncio.create_task(readings.read(tmp_path, "", {"a.yaml": b"[" * 100_000}))
+        newer = asyncio.create_task(readings.read(tmp_path, "", {}))
+        assert (await newer)[0].code == "empty-tree"
+        assert await older is None or (await older)[0].place.file == "a.yaml"
+        readings.close()
+        await readings._process.wait()
+
+    asyncio.run(session())
