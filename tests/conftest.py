@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 SUMMARY = "summary"
 SUMS = "sums"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_home() -> Iterator[None]:
+    """Keep what commands know from before in a folder of this run, and not in the user's."""
+    folder = tempfile.mkdtemp(prefix="fleetform-cache-")
+    before = os.environ.get("FLEETFORM_CACHE_HOME")
+    os.environ["FLEETFORM_CACHE_HOME"] = folder
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
+    if before is None:
+        del os.environ["FLEETFORM_CACHE_HOME"]
+    else:
+        os.environ["FLEETFORM_CACHE_HOME"] = before
 
 
 @pytest.fixture(scope="session")

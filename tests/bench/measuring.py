@@ -30,7 +30,12 @@ class Measured:
 
 def measure(arguments: Sequence[str], *, state: Path) -> Measured:
     """Run fleetform once with a state folder of its own."""
-    environment = {**os.environ, "FLEETFORM_STATE_HOME": str(state), "NO_COLOR": "1"}
+    environment = {
+        "FLEETFORM_CACHE_HOME": str(state / "cache"),
+        **os.environ,
+        "FLEETFORM_STATE_HOME": str(state),
+        "NO_COLOR": "1",
+    }
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
         process = subprocess.Popen(

@@ -124,6 +124,27 @@ def test_a_plan_loads_no_database_and_no_screen(environment, tmp_path):
     assert loads(modules, *ACTING) == set()
 
 
+@pytest.mark.parametrize("verb", ["plan", "validate"])
+def test_what_is_known_from_before_needs_no_models(verb, environment, tmp_path):
+    """A tree that did not change since the last command is neither parsed nor validated again."""
+    for _ in range(2):
+        code, modules, finished = loaded_by(verb, cwd=environment, state=tmp_path / "state")
+        assert code == 0, finished.stderr
+    assert tops(modules) & (HEAVY - {"yaml"}) == set()
+    assert loads(modules, *ACTING, "fleetform.spec.tree.reader") == set()
+
+
+def test_one_file_that_is_known_needs_no_models(tmp_path):
+    """A file outside of any environment is known from before as well."""
+    (tmp_path / "one.yaml").write_text("type: task\nname: one\ncommands: [echo]\n")
+    for _ in range(2):
+        code, modules, finished = loaded_by(
+            "validate", "one.yaml", cwd=tmp_path, state=tmp_path / "state"
+        )
+        assert code == 0, finished.stderr
+    assert tops(modules) & (HEAVY - {"yaml"}) == set()
+
+
 def test_a_plan_of_what_was_applied_loads_no_runs(finished_environment, tmp_path):
     """It knows of a run its state: no protocol of drivers, no template, no job is made."""
     code, modules, finished = loaded_by("plan", cwd=finished_environment, state=tmp_path / "state")

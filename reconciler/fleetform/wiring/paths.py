@@ -1,4 +1,4 @@
-"""Where state lies: outside every tree, keyed by the environment's uid."""
+"""Where state lies: outside every tree, keyed by the environment's uid. And where caches do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,22 @@ def state_home() -> Path:
     if xdg := os.environ.get("XDG_STATE_HOME"):
         return Path(xdg).absolute() / "fleetform"
     return Path.home() / ".local" / "state" / "fleetform"
+
+
+def cache_home() -> Path | None:
+    """
+    Return the user's folder of what may be deleted at any time: FLEETFORM_CACHE_HOME, else the
+    XDG one. None: nothing is to be kept, since the variable is empty or there is no home.
+    """
+    home = os.environ.get("FLEETFORM_CACHE_HOME")
+    if home is not None:
+        return Path(home).absolute() if home else None
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg).absolute() / "fleetform"
+    try:
+        return Path.home() / ".cache" / "fleetform"
+    except RuntimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from fleetform.source.git import working_tree
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.tree import load_file, load_tree
 from fleetform.spec.tree.walk import read_file, walk
 from fleetform.views.findings import Report
+from fleetform.wiring.trees import TreeLoader, load_alone
 from fleetform.wiring.workspace import find_root
 
 __all__ = ["check"]
@@ -40,7 +40,7 @@ def check(path: str | None, *, strict: bool = False, list_files: bool = False) -
         return _check_file(Path(path), strict=strict, list_files=list_files)
     # Not through a workspace: that needs an `environment.yaml` without errors.
     root = find_root(path)
-    loaded = load_tree(root)
+    loaded = TreeLoader(root).load()
     assert loaded.desired is not None or loaded.findings, "a tree that is not read says why"
     return Report(
         loaded.findings,
@@ -84,7 +84,7 @@ def _as_part(file: Path) -> _Checked | None:
     # Hidden folders, other endings and links that lead out are not read as documents.
     if name not in {FILE_NAME, *walk(root).files}:
         return None
-    findings = tuple(one for one in load_tree(root).findings if one.place.file == name)
+    findings = tuple(one for one in TreeLoader(root).load().findings if one.place.file == name)
     data = read_file(root, name)
     documents, _ = read_documents(data, name) if isinstance(data, bytes) else ([], ())
     return _Checked(root, name, findings, len(documents))
@@ -94,7 +94,7 @@ def _by_itself(file: Path) -> _Checked:
     # What it names may lie anywhere in its repository, and nowhere else.
     root = working_tree(file.parent) or file.parent
     name = file.relative_to(root).as_posix()
-    loaded = load_file(root, name)
+    loaded = load_alone(root, name)
     return _Checked(root, name, loaded.findings, loaded.documents_count)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.wiring.paths import StatePaths, state_home
 from fleetform.wiring.problems import LedgerProblem, WorkspaceProblem
+from fleetform.wiring.trees import TreeLoader
 
 if TYPE_CHECKING:
     from fleetform.model.ports import LogStore, Reader
@@ -54,6 +55,7 @@ class Workspace:
         self.environment = environment
         self.state = state_home()
         self.paths = StatePaths(self.state, environment.uid)
+        self._trees = TreeLoader(root)
 
     @classmethod
     def open(cls, path: str | None = None) -> Workspace:
@@ -76,9 +78,7 @@ class Workspace:
 
     def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""
-        from fleetform.spec.tree import load_tree
-
-        return load_tree(self.root)
+        return self._trees.load()
 
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""

@@ -35,8 +35,8 @@ def load_tree(
 
     Args:
         root: The folder of `environment.yaml`; YAML below it is read too.
-        cache: SHA-256 of files by their identity on disk; read and added to. Whoever loads
-            again and again, or names large files, keeps one.
+        cache: Readings of files that were made before, of this tree; read and added to. What
+            comes out is the same as without.
         buffers: What stands for a file's content, by its path relative to `root` with forward
             slashes: text that an editor has not saved yet. The file need not exist.
 
@@ -56,13 +56,20 @@ def load_tree(
             gc.enable()
 
 
-def load_file(root: Path, file: str, *, buffers: Mapping[str, bytes] | None = None) -> Loaded:
+def load_file(
+    root: Path,
+    file: str,
+    *,
+    cache: ReadingCache | None = None,
+    buffers: Mapping[str, bytes] | None = None,
+) -> Loaded:
     """
     Read one file by itself, one that belongs to no environment.
 
     Args:
         root: The folder that paths in its documents may not leave.
         file: Below `root`, relative to it, with forward slashes.
+        cache: As for `load_tree`; of this file alone.
         buffers: As for `load_tree`.
 
     Returns:
@@ -70,7 +77,7 @@ def load_file(root: Path, file: str, *, buffers: Mapping[str, bytes] | None = No
     """
     from fleetform.spec.tree.load import Loader
 
-    return Loader(Path(root), None, buffers).load_file(file)
+    return Loader(Path(root), cache, buffers).load_file(file)
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:

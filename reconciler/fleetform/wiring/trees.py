@@ -1,0 +1,68 @@
+"""
+Loads a tree with what is known of it from before.
+
+The cache lies beside the state, in a folder of its own that anybody may delete: it is never
+asked for what is true, only whether the work has been done already.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetform.wiring.paths import cache_home
+
+if TYPE_CHECKING:
+    from fleetform.spec.desired import Loaded
+    from fleetform.spec.tree.cache import ReadingCache
+
+__all__ = ["TreeLoader", "load_alone"]
+
+
+class TreeLoader:
+    """For one tree; whoever loads again and again keeps it, and reads the cache once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = cache_home()
+        self._cache: ReadingCache | None = None
+        self._lock = threading.Lock()
+
+    def load(self) -> Loaded:
+        """Read the whole tree; what is wrong with it comes as findings."""
+        from fleetform.spec.tree import load_tree
+
+        # A cache serves one load at a time, and a second one is not worth waiting for.
+        if self._folder is None or not self._lock.acquire(blocking=False):
+            return load_tree(self._root)
+        try:
+            return self._load(self._folder)
+        finally:
+            self._lock.release()
+
+    def _load(self, folder: Path) -> Loaded:
+        from fleetform.spec.tree import load_tree
+        from fleetform.spec.tree.cache_file import open_cache, save_cache
+
+        if self._cache is None:
+            self._cache = open_cache(folder / "readings", self._root)
+        loaded = load_tree(self._root, cache=self._cache)
+        save_cache(self._cache, folder / "readings", self._root)
+        return loaded
+
+
+def load_alone(root: Path, file: str) -> Loaded:
+    """Read one file that belongs to no environment; `root` bounds what it may name."""
+    from fleetform.spec.tree import load_file
+
+    home = cache_home()
+    if home is None:
+        return load_file(root, file)
+    from fleetform.spec.tree.cache_file import open_cache, save_cache
+
+    folder = home / "readings"
+    cache = open_cache(folder, root / file)
+    loaded = load_file(root, file, cache=cache)
+    save_cache(cache, folder, root / file)
+    return loaded
