@@ -8,10 +8,10 @@ detected on a host is known to the scheduler alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleetform.spec.checks.supply import Supply, nodes_max, supplies
+from fleetform.spec.checks.supply import Pool, Supply, candidates, pools
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.quantities import format_bytes, format_millicores
 from fleetform.spec.references import Catalogue, Entry
@@ -19,36 +19,28 @@ from fleetform.spec.references import Catalogue, Entry
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, with the reason of each fleet."""
-    fleets = catalogue.whole("fleet")
-    if not fleets:
+    known = pools(catalogue)
+    if not known:
         return
     for entry in catalogue.of_kind("run"):
         if entry.key in catalogue.broken:
             continue
         for document in entry.documents:
-            problem = _problem(document, fleets)
+            problem = _problem(document, known)
             if problem is not None:
                 yield entry, problem
                 break
 
 
-def candidates(document: Mapping[str, Any], fleets: Mapping[str, Any]) -> Sequence[str]:
-    """Names of the fleets that a run may be placed on; empty if some of them are unknown."""
-    said: Sequence[str] = document.get("fleets", ())
-    if any(name not in fleets for name in said):
-        return ()
-    return said or sorted(fleets)
-
-
-def _problem(
-    document: Mapping[str, Any], fleets: Mapping[str, Mapping[str, Any]]
-) -> Problem | None:
-    names = candidates(document, fleets)
-    if not names or not ("nodes" in document or "resources" in document):
+def _problem(document: Mapping[str, Any], known: Mapping[str, Pool]) -> Problem | None:
+    if not ("nodes" in document or "resources" in document):
+        return None
+    names = candidates(document, known)
+    if not names:
         return None
     reasons = []
     for name in names:
-        field, reason = _misfit(document, fleets[name])
+        field, reason = _misfit(document, known[name])
         if not reason:
             return None
         reasons.append((field, f"`{name}` {reason}"))
@@ -61,18 +53,24 @@ def _problem(
     )
 
 
-def _misfit(document: Mapping[str, Any], fleet: Mapping[str, Any]) -> tuple[str, str]:
+def _misfit(document: Mapping[str, Any], fleet: Pool) -> tuple[str, str]:
     """The run's field that the fleet cannot satisfy, and why; empty when it may."""
     wanted = document.get("nodes", 1)
-    most = nodes_max(fleet)
+    most = fleet.nodes_max
     if most is not None and wanted > most:
         return (
             "nodes",
             f"has at most {most} {'node' if most == 1 else 'nodes'} of the {wanted} asked for",
         )
-    lacking = [_lacking(document.get("resources", {}), has) for has in supplies(fleet)]
-    # One sort of host that will do is enough; which of several would, is for the scheduler.
-    return "resources", lacking[0] if lacking and all(lacking) else ""
+    resources = document.get("resources", {})
+    reason = ""
+    for has in fleet.hosts:
+        lacking = _lacking(resources, has)
+        if not lacking:
+            # One sort of host that will do is enough; which of several, is for the scheduler.
+            return "resources", ""
+        reason = reason or lacking
+    return "resources", reason
 
 
 def _lacking(resources: Mapping[str, Any], has: Supply) -> str:

@@ -8,37 +8,27 @@ stand in different zones, where the run starts and then crawls or waits for itse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from fleetform.spec.checks.capacity import candidates
-from fleetform.spec.checks.supply import nodes_max
+from fleetform.spec.checks.supply import candidates, pools
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, where the fleets that it may be placed on are all declared."""
-    fleets = catalogue.whole("fleet")
-    for entry in catalogue.of_kind("run"):
+    known = pools(catalogue)
+    for entry in catalogue.of_kind("run") if known else ():
         if entry.key in catalogue.broken:
             continue
         for document in entry.documents:
             wanted = document.get("nodes", 1)
-            names = candidates(document, fleets) if wanted > 1 else ()
+            names = candidates(document, known) if wanted > 1 else ()
             # Fleets that are too small are told by `capacity`.
-            large = [name for name in names if (nodes_max(fleets[name]) or wanted) >= wanted]
-            if large and not any(_is_joined(fleets[name]) for name in large):
+            large = [name for name in names if (known[name].nodes_max or wanted) >= wanted]
+            if large and not any(known[name].is_joined for name in large):
                 yield entry, _problem(wanted, large)
                 break
-
-
-def _is_joined(fleet: Mapping[str, Any]) -> bool:
-    if fleet.get("placement") == "cluster":
-        return True
-    if "ssh_config" in fleet:
-        return "network" in fleet["ssh_config"]
-    return any(name in fleet for name in ("local", "kubernetes", "slurm"))
 
 
 def _problem(wanted: int, names: list[str]) -> Problem:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
+from fleetform.spec.references import Catalogue
 
 
 class Supply(NamedTuple):
@@ -31,9 +31,36 @@ class Supply(NamedTuple):
     gpu_memory: int | None = None
 
 
-def source(fleet: Mapping[str, Any]) -> str:
-    """The field that says where its hosts come from; empty for clouds."""
-    return next((name for name in SOURCES if name in fleet), "")
+class Pool(NamedTuple):
+    """
+    A fleet, as a run sees it that is to be placed.
+
+    Attributes:
+        nodes_max: None: nobody says.
+        hosts: What hosts have, each sort once; empty where there are none.
+        is_joined: Its hosts are sure to reach each other well.
+    """
+
+    nodes_max: int | None
+    hosts: tuple[Supply, ...]
+    is_joined: bool
+
+
+def pools(catalogue: Catalogue) -> dict[str, Pool]:
+    """By name, in order of name; empty if some fleet is not known, since that may be the one."""
+    fleets = catalogue.whole("fleet")
+    return {
+        name: Pool(nodes_max(fleets[name]), _hosts(fleets[name]), _is_joined(fleets[name]))
+        for name in sorted(fleets)
+    }
+
+
+def candidates(run: Mapping[str, Any], known: Mapping[str, Pool]) -> Sequence[str]:
+    """Names of the fleets that a run may be placed on; empty if some of them are unknown."""
+    said: Sequence[str] = run.get("fleets", ())
+    if any(name not in known for name in said):
+        return ()
+    return said or list(known)
 
 
 def hosts_of(fleet: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -53,21 +80,23 @@ def nodes_max(fleet: Mapping[str, Any]) -> int | None:
     return 1 if "local" in fleet else None
 
 
-def supplies(fleet: Mapping[str, Any]) -> list[Supply]:
-    """What its hosts have, each sort of host once; never empty."""
-    match source(fleet):
-        case "local":
-            return [_declared(fleet["local"])]
-        case "ssh_config":
-            return list(
-                dict.fromkeys(_declared(host.get("capacity", {})) for host in hosts_of(fleet))
-            )
-        case _:
-            return [_required(fleet.get("resources", {}))]
+def _hosts(fleet: Mapping[str, Any]) -> tuple[Supply, ...]:
+    if "ssh_config" in fleet:
+        said = (_supply(host.get("capacity", {})) for host in hosts_of(fleet))
+        return tuple(dict.fromkeys(said))
+    return (_supply(fleet.get("local", fleet.get("resources", {}))),)
 
 
-def _declared(has: Mapping[str, Any]) -> Supply:
-    gpu: Mapping[str, Any] = has.get("gpu", {})
+def _is_joined(fleet: Mapping[str, Any]) -> bool:
+    if fleet.get("placement") == "cluster":
+        return True
+    if "ssh_config" in fleet:
+        return "network" in fleet["ssh_config"]
+    return any(name in fleet for name in ("local", "kubernetes", "slurm"))
+
+
+def _supply(has: Mapping[str, Any]) -> Supply:
+    gpu: Mapping[str, Any] = has.get("gpu") or {}
     return Supply(
         _end(has.get("cpu")),
         _end(has.get("memory")),
@@ -76,11 +105,6 @@ def _declared(has: Mapping[str, Any]) -> Supply:
         frozenset(name.lower() for name in gpu.get("name", ())),
         _end(gpu.get("memory")),
     )
-
-
-def _required(resources: Mapping[str, Any]) -> Supply:
-    gpu = resources.get("gpu")
-    return _declared({**resources, "gpu": gpu or {}})
 
 
 def _end(amount: Any) -> int | None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fleetform.spec.kinds.meant_kinds import KINDS_WORDS
+
 _RESOURCE_WORDS = {
     word: field
     for field, words in {
@@ -151,46 +153,7 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         "readonly": "read_only",
     },
     "task.files": {"source": "local_path", "src": "local_path", "target": "path", "dest": "path"},
-    "fleet": {
-        **dict.fromkeys(("labels", "label", "tag"), "tags"),
-        **dict.fromkeys(("count", "size", "replicas", "min_nodes", "max_nodes"), "nodes"),
-        **{
-            word: field.replace("resources.", "local.")
-            for word, field in _RESOURCE_WORDS.items()
-            if "shm" not in word
-        },
-        **dict.fromkeys(("comment", "title"), "description"),
-    },
-    "fleet.ssh_config": {
-        **dict.fromkeys(("username", "login"), "user"),
-        **dict.fromkeys(("key", "key_file", "private_key", "ssh_key_file"), "identity_file"),
-        **dict.fromkeys(("nodes", "host", "hostnames", "servers", "machines"), "hosts"),
-        **dict.fromkeys(("bastion", "jump", "jump_host", "gateway"), "proxy_jump"),
-        **dict.fromkeys(("cidr", "subnet"), "network"),
-    },
-    "fleet.ssh_config.hosts": {
-        **dict.fromkeys(("host", "name", "address", "addr", "ip", "node"), "hostname"),
-        **dict.fromkeys(("username", "login"), "user"),
-        **dict.fromkeys(("key", "key_file", "private_key"), "identity_file"),
-        **dict.fromkeys(("bastion", "jump", "jump_host"), "proxy_jump"),
-        **dict.fromkeys(("private_ip", "internal_address"), "internal_ip"),
-        **dict.fromkeys(("has", "resources"), "capacity"),
-        **dict.fromkeys(("labels", "label", "features", "feature"), "tags"),
-        **dict.fromkeys(("cpu", "cpus"), "capacity.cpu"),
-        **dict.fromkeys(("gpu", "gpus", "gres"), "capacity.gpu"),
-        **dict.fromkeys(("memory", "mem", "realmemory", "ram"), "capacity.memory"),
-    },
-    "fleet.local": {
-        word: field.partition(".")[2]
-        for word, field in _RESOURCE_WORDS.items()
-        if "shm" not in word
-    },
-    "volume": {
-        **dict.fromkeys(("labels", "label", "tag"), "tags"),
-        **dict.fromkeys(("directory", "dir", "mount_path"), "path"),
-        **dict.fromkeys(("fleets", "host", "instance"), "fleet"),
-        **dict.fromkeys(("reclaim_policy", "on_delete"), "deletion_policy"),
-    },
+    **KINDS_WORDS,
     "environment": {"id": "uid", "uuid": "uid", "policy": "rules"},
 }
 """By type, or type and part: what the same thing is called here."""
