@@ -154,37 +154,17 @@ class Loader:
             self._keep(self._cache)
         return self._loaded(desired, bases)
 
-    def written(self) -> Iterator[tuple[str, Node]]:
-        """After `load` without a cache: each document with all that it inherits, and its file."""
-        for read in self._reads:
-            assert read.node is not None, "without a cache all are read"
-            yield read.file, read.node
-
-    @property
-    def environments(self) -> Environments:
-        """What the tree is made of; known after `load`."""
-        return self._environments
-
     def load_file(self, file: str) -> Loaded:
         """
         Read one file below the root by itself, as if there were nothing else.
 
         What its documents refer to may be anywhere, so nothing is said of it.
         """
-        if self._cache is not None:
-            self._cache.begin()
-        given = self._sources.given(file, look=self._look(file))
-        self._reads = list(self._read_given(given))
+        given = self._sources.given(file)
+        assert isinstance(given, list), "there is no cache"
+        self._reads = [self._read(one) for one in given]
         self._tell_problems()
-        if self._cache is not None:
-            self._keep(self._cache)
         return self._loaded(None)
-
-    def _look(self, file: str) -> str:
-        try:
-            return look_of((self._root / file).stat())
-        except (OSError, ValueError):
-            return ""
 
     def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
         """Read `environment.yaml` alone."""

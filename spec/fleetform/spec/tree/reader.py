@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.spec.canonical import digest
-from fleetform.spec.findings import Level
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.nodes import plain
 from fleetform.spec.overlay import Written
@@ -88,11 +89,15 @@ class Reader:
             values=self._values,
             budget=self._budget,
         )
-        if reading.model is None:
+        if not keys and reading.model is not None and not _has_error(reading.problems):
+            # The name was an expression, and is known now.
+            keys = (ResourceKey(kind.name, reading.model.name),)
+        if reading.model is None or not keys:
+            # One whose name is wrong declares nobody knows what, however right the rest of it.
             return Outcome(type_name, keys, start, reading.problems, is_spoiled=written.is_spoiled)
         problems = [*reading.problems, *notes(value, kind, reading.model, reading.problems)]
         own = None
-        is_sound = not any(one.level is Level.ERROR for one in problems)
+        is_sound = not _has_error(problems)
         if is_sound and (written.is_inherited or (has_marks and self._takes_values(value))):
             own = self._own_digests(written, value, kind, reading)
         references = dict.fromkeys(
@@ -124,6 +129,10 @@ class Reader:
             return elements.read(again, kind, self._files, folder, has_marks=True)
 
         return own_digests(written.own, value, reading, kind.name, read)
+
+
+def _has_error(problems: Sequence[Problem]) -> bool:
+    return any(one.level is Level.ERROR for one in problems)
 
 
 def _asking(reading: elements.Reading) -> Sequence[Mapping[str, Any]]:

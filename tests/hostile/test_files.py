@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -14,27 +10,12 @@ from fleetform.spec.findings import Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.budget import FINDINGS_MAX
-from unit.spec.hostile import ENCODINGS, FILES, SYNTAX, Row
-from unit.spec.trees import ENVIRONMENT
+from hostile.patience import processor_seconds
+from hostile.rows import ENCODINGS, FILES, SYNTAX, Row
+from unit.spec.trees import ENVIRONMENT, load
 
 SECONDS_MAX = 30
 """Of the processor, so that a busy machine fails no test; the worst row takes a fifth of it."""
-
-
-@contextlib.contextmanager
-def processor_seconds(limit: float) -> Iterator[None]:
-    """Fail what takes longer. Regular expressions look for signals too, so none can hide it."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        pytest.fail(f"it took more than {limit} s of the processor")
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.mark.parametrize("row", FILES, ids=lambda row: row.name)
@@ -65,3 +46,34 @@ def test_a_hostile_environment_is_a_finding(tmp_path: Path, row: Row):
         loaded = load_tree(tmp_path)
     assert loaded.desired is None
     assert loaded.errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "type: gcp\nname: Prod\n",
+        "type: gcp\nname: 7\n",
+        "type: fleet\nname: Prod\nlocal: true\nnodes: 1\n",
+        "type: nonsense\nname: [prod]\n",
+        "type: task\ncommands: [a]\n",
+        "- type: task\n  name: prod\n",
+    ],
+)
+def test_whose_name_is_wrong_removes_nothing(tmp_path: Path, text: str):
+    """What a document was called before its name went wrong is not known, and so not removed."""
+    loaded = load(tmp_path, text)
+    assert loaded.errors
+    assert loaded.desired is not None
+    assert loaded.desired.resources == {}
+    assert loaded.desired.unread == ("tree.yaml",)
+
+
+def test_a_name_may_be_one_of_the_environment(tmp_path: Path):
+    """An expression for a name is filled in, and two that come to one are told."""
+    fleet = "type: fleet\nname: ${{ values.x }}\nlocal: true\nnodes: 1\n"
+    environment = f"{ENVIRONMENT}values: {{x: gpus}}\n"
+    loaded = load(tmp_path, fleet, environment=environment)
+    assert loaded.desired is not None
+    assert [str(key) for key in loaded.desired.resources] == ["fleet/gpus"]
+    loaded = load(tmp_path, f"{fleet}---\n{fleet}", environment=environment)
+    assert {one.code for one in loaded.errors} == {"duplicate-name"}
