@@ -61,8 +61,8 @@ class _Read:
         conditions: What its outcome depends on; None where that is of no use to another load.
         stub: The kept document that it comes from; None: it was read just now.
         node: What it was read from; None while it comes from a kept one.
-        others: Problems that it has with other documents.
-        told: Its problems as they are told.
+        others: Problems that it has with other documents; None while there are none.
+        told: Its problems as they are told; the same.
     """
 
     file: str
@@ -70,8 +70,8 @@ class _Read:
     conditions: Conditions | None
     stub: tuple[KeptFile, int] | None = None
     node: Node | None = None
-    others: list[Problem] = field(default_factory=list)
-    told: dict[Problem, Finding] = field(default_factory=dict)
+    others: list[Problem] | None = None
+    told: dict[Problem, Finding] | None = None
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -79,7 +79,7 @@ class _Read:
 
     @property
     def is_broken(self) -> bool:
-        return self.outcome.is_broken or any(one.level is Level.ERROR for one in self.others)
+        return self.outcome.is_broken or any(one.level is Level.ERROR for one in self.others or ())
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -154,17 +154,37 @@ class Loader:
             self._keep(self._cache)
         return self._loaded(desired, bases)
 
+    def written(self) -> Iterator[tuple[str, Node]]:
+        """After `load` without a cache: each document with all that it inherits, and its file."""
+        for read in self._reads:
+            assert read.node is not None, "without a cache all are read"
+            yield read.file, read.node
+
+    @property
+    def environments(self) -> Environments:
+        """What the tree is made of; known after `load`."""
+        return self._environments
+
     def load_file(self, file: str) -> Loaded:
         """
         Read one file below the root by itself, as if there were nothing else.
 
         What its documents refer to may be anywhere, so nothing is said of it.
         """
-        given = self._sources.given(file)
-        assert isinstance(given, list), "there is no cache"
-        self._reads = [self._read(one) for one in given]
+        if self._cache is not None:
+            self._cache.begin()
+        given = self._sources.given(file, look=self._look(file))
+        self._reads = list(self._read_given(given))
         self._tell_problems()
+        if self._cache is not None:
+            self._keep(self._cache)
         return self._loaded(None)
+
+    def _look(self, file: str) -> str:
+        try:
+            return look_of((self._root / file).stat())
+        except (OSError, ValueError):
+            return ""
 
     def read_environment(self) -> tuple[Environment | None, tuple[Finding, ...]]:
         """Read `environment.yaml` alone."""
