@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -509,16 +508,15 @@ def test_payload_is_no_document(tmp_path):
     assert loaded.errors
 
 
-def test_cache_spares_reading(tmp_path):
-    """With a cache, a settled file is read once; a changed one again."""
+def test_cache_spares_reading(tmp_path, monkeypatch):
+    """What a document names is remembered by how it looks, once it has settled."""
     write(tmp_path, "data.bin", "one")
-    old = time.time() - 100
-    os.utime(tmp_path / "data.bin", (old, old))
     load(tmp_path, f"{TASK}files: [./data.bin]\n")
-    cache = ReadingCache()
-    load_tree(tmp_path, cache=cache)
-    # The change time cannot be set back, so a fresh file is never remembered.
-    assert cache.digests == {}
+    for settled_ns, remembered in ((10**18, 0), (-(10**18), 1)):
+        monkeypatch.setattr("fleetform.spec.tree.files.SETTLED_NS", settled_ns)
+        cache = ReadingCache()
+        load_tree(tmp_path, cache=cache)
+        assert len(cache.digests) == remembered
 
 
 def git(folder: Path, *arguments: str) -> None:

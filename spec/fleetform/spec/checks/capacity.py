@@ -22,11 +22,16 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     known = pools(catalogue)
     if not known:
         return
+    # Most runs of a tree ask for what another one asks for, of as many fleets.
+    judged: dict[str, Problem | None] = {}
     for entry in catalogue.of_kind("run"):
         if entry.key in catalogue.broken:
             continue
         for document in entry.documents:
-            problem = _problem(document, known)
+            asked = repr([document.get(name) for name in ("fleets", "nodes", "resources")])
+            if asked not in judged:
+                judged[asked] = _problem(document, known)
+            problem = judged[asked]
             if problem is not None:
                 yield entry, problem
                 break

@@ -36,7 +36,7 @@ _FORMER_SHARE = 4
 _FORMER_MIN = 256
 _DIGESTS_MAX = 100_000
 
-Header: TypeAlias = tuple[tuple[str, str | int | float | bool | None, str], ...]
+Header: TypeAlias = Sequence[tuple[str, str | int | float | bool | None, str]]
 """Those top-level scalars by which overlays choose documents: key, value, and as it is written."""
 
 

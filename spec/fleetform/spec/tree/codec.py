@@ -23,6 +23,8 @@ __all__ = ["decode", "encode", "split"]
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _DECODER = json.JSONDecoder()
+# Nearly all documents: nothing outside of their file has a part in them.
+_UNCONDITIONAL = Conditions()
 
 
 def encode(documents: Sequence[Kept]) -> bytes:
@@ -75,13 +77,13 @@ def _written(kept: Kept) -> list[Any]:
         [_row(row) for row in outcome.rows],
         outcome.references,
         outcome.required,
-        kept.conditions,
+        None if kept.conditions == _UNCONDITIONAL else kept.conditions,
     ]
 
 
 def _read(said: list[Any]) -> Kept:
     (header, type_name, keys, place, own, told, is_read,
-     shared, documents, rows, references, required, (values, spent, files)) = said  # fmt: skip
+     shared, documents, rows, references, required, conditions) = said  # fmt: skip
     known = {_problem_of(problem): _finding_of(found) for problem, found in told} if told else {}
     outcome = Outcome(
         type_name,
@@ -96,9 +98,14 @@ def _read(said: list[Any]) -> Kept:
         [Reference(*one) for one in references],
         None if required is None else tuple([ResourceKey(*key) for key in required]),
     )
-    answers = tuple([_answer(*answer) for answer in files]) if files else ()
-    conditions = Conditions(values, tuple(spent), answers)
-    return Kept(tuple([tuple(entry) for entry in header]), outcome, conditions, known)
+    return Kept(header, outcome, _conditions_of(conditions), known)
+
+
+def _conditions_of(said: list[Any] | None) -> Conditions:
+    if said is None:
+        return _UNCONDITIONAL
+    values, spent, files = said
+    return Conditions(values, tuple(spent), tuple([_answer(*answer) for answer in files]))
 
 
 def _row(row: Row) -> list[Any]:

@@ -250,7 +250,8 @@ class _RunReader:
         problems: list[Problem],
     ) -> Reading:
         own = []
-        common = interpolate.size(shared, {}) * (len(elements) - 1)
+        repeated = len(elements) - 1
+        common = interpolate.size(shared, {}) * repeated if repeated else 0
         try:
             self._spend(0, common)
             for element in elements:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -371,7 +371,8 @@ class Loader:
             (entry for _, entry in entries), self._broken, has_unread=bool(self._unread)
         )
         for entry, problem in checks.check(catalogue):
-            self._reads[entry.number].others.append(problem)
+            read = self._reads[entry.number]
+            read.others = [*(read.others or ()), problem]
         self._tell_problems()
         self._tell_empty(catalogue)
         return catalogue, entries
@@ -398,6 +399,8 @@ class Loader:
         if found is None:
             assert read.node is not None, read.file
             found = place(problem, read.node, read.file, address_of(read.node))
+        if read.told is None:
+            read.told = {}
         read.told[problem] = found
         return found
 
@@ -497,7 +500,8 @@ class Loader:
     def _made(self, read: _Read) -> Kept | None:
         """What to keep of a document; None where that would be of no use."""
         outcome = read.outcome
-        if read.conditions is None or outcome.is_spoiled or len(read.told) != len(read.problems):
+        told = read.told or {}
+        if read.conditions is None or outcome.is_spoiled or len(told) != len(read.problems):
             return None
         if any(one.code in _OF_THE_TREE for one in outcome.problems):
             return None
@@ -508,8 +512,8 @@ class Loader:
             header = header_of(read.node)
         if header is None:
             return None
-        found = self._quoted(read.file, read.told.values())
-        return Kept(header, outcome, read.conditions, dict(zip(read.told, found, strict=True)))
+        found = self._quoted(read.file, told.values())
+        return Kept(header, outcome, read.conditions, dict(zip(told, found, strict=True)))
 
 
 def _is_known(read: _Read) -> bool:

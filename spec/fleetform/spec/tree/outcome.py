@@ -8,7 +8,7 @@ so that nothing behind can tell the two apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
@@ -68,10 +68,10 @@ class Conditions(NamedTuple):
 
 
 _NOWHERE = Place("")
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """
     Attributes:
         type: What its `type:` says; empty where that is no text.
@@ -93,7 +93,7 @@ class Outcome:
     problems: Sequence[Problem] = ()
     is_read: bool = False
     is_spoiled: bool = False
-    shared: Mapping[str, Any] = field(default_factory=dict)
+    shared: Mapping[str, Any] = _NO_FIELDS
     documents: Sequence[Mapping[str, Any]] = ()
     rows: Sequence[Row] = ()
     references: Sequence[Reference] = ()
