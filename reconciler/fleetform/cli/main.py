@@ -35,6 +35,7 @@ ROWS = (
     Row("init", "init", "Make a new environment, with an example.", "Start"),
     Row("validate", "validate", "Check the documents of a tree.", "Start"),
     Row("fmt", "fmt", "Format the documents of a tree.", "Start"),
+    Row("render", "render", "Print what documents come to with all that they inherit.", "Start"),
     Row("plan", "plan", "Show what apply would change, value by value.", "Change"),
     Row("apply", "apply", "Make it so: carry out the plan and follow the runs.", "Change"),
     Row("destroy", "destroy", "Remove everything that the environment made.", "Change"),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
-from fleetform.spec.names import is_uid
+from fleetform.spec.names import EXPRESSION_MARK, is_uid
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Scalar = str | int | float | bool
@@ -63,6 +63,13 @@ def _values(value: Any) -> Any:
             raise refuse(
                 "wrong-type",
                 f"The value `{name}`: {unfit(item, 'text, a number or a truth value')}",
+            )
+        if isinstance(item, str) and EXPRESSION_MARK in item:
+            raise refuse(
+                "bad-value",
+                f"The value `{name}` is filled in as it stands, and `{EXPRESSION_MARK}` in it would"
+                " not be.",
+                "Write the expression where the value is used, beside it.",
             )
     return value
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fleetform.spec.desired import Environment, Rules
-from fleetform.spec.names import is_uid, name_problem
+from fleetform.spec.names import EXPRESSION_MARK, is_uid, name_problem
 
 __all__ = ["FILE_NAME", "plain_environment"]
 
@@ -66,9 +66,15 @@ def _inherits_plainly(value: Mapping[str, Any]) -> bool:
         and base != ""
         and isinstance(values, dict)
         and all(_VALUE_NAME.fullmatch(name) for name in values)
-        and all(type(item) in {str, int, float, bool} for item in values.values())
+        and all(map(_is_plain_value, values.values()))
         and (patches is None or (type(patches) is list and all(map(_is_plain_patch, patches))))
     )
+
+
+def _is_plain_value(item: object) -> bool:
+    if isinstance(item, str):
+        return EXPRESSION_MARK not in item
+    return type(item) in {int, float, bool}
 
 
 def _is_plain_patch(entry: object) -> bool:

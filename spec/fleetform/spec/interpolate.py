@@ -216,3 +216,25 @@ def _filled(reference: tuple[str, str], scope: Scope) -> str:
     if namespace in _LATE:
         return f"${{{{ {namespace}.{key} }}}}"
     return scalar_text(scope[namespace][key])
+
+
+def fill(text: str, namespace: str, values: Mapping[str, Any], *, native: bool = False) -> Any:
+    """
+    A text of a document with the references to one namespace filled in, and all else as it was.
+
+    `values` have no expressions in them. With `native`, a text that is one reference and nothing
+    else becomes the value itself.
+    """
+    compiled = compile_text(text)
+    if not any(namespace == one for _, (one, _) in references(compiled)):
+        return text
+    if native and compiled.sole is not None:
+        return values[compiled.sole[1]]
+    return "".join(
+        part.replace(MARK, f"${MARK}")
+        if isinstance(part, str)
+        else scalar_text(values[part[1]])
+        if part[0] == namespace
+        else f"${{{{ {part[0]}.{part[1]} }}}}"
+        for part in compiled.parts
+    )

@@ -57,6 +57,22 @@ class TestChanges:
         change(root)
         assert fingerprint(root) != before
 
+    def test_a_change_of_a_base_shows(self, root) -> None:
+        """Its YAML, whether it is there at all, and nothing else that lies in it."""
+        base = root.parent / "base"
+        base.mkdir()
+        (base / "fleet.yaml").write_text("type: fleet\n")
+        before = fingerprint(root, bases=["../base"])
+        assert isinstance(before, Fingerprint)
+        assert before.files == 3
+        (base / "output.log").touch()
+        assert fingerprint(root, bases=["../base"]) == before
+        (base / "fleet.yaml").write_text("type: fleets\n")
+        changed = fingerprint(root, bases=["../base"])
+        assert changed != before
+        base.rename(root.parent / "gone")
+        assert fingerprint(root, bases=["../base"]) not in {before, changed}
+
     def test_a_file_replaced_with_its_time_kept_shows(self, root) -> None:
         """`cp -p` and unpacking keep times; the inode tells."""
         train = root / "runs" / "train.yml"

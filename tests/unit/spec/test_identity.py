@@ -45,7 +45,10 @@ documents = st.fixed_dictionaries(
         "description": odd,
         "abstract": odd,
         "extends": st.sampled_from(["../base", ""]) | odd,
-        "values": st.dictionaries(st.sampled_from(["lr", "1r", "a-b"]), odd, max_size=2) | odd,
+        "values": st.dictionaries(
+            st.sampled_from(["lr", "1r", "a-b"]), st.just("a ${{ b") | odd, max_size=2
+        )
+        | odd,
         "patches": st.lists(patches | odd, max_size=2) | odd,
     },
 )

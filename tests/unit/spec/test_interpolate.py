@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.spec.interpolate import MARK, compile_value, mentions, problems, render
+from fleetform.spec.interpolate import MARK, compile_value, fill, mentions, problems, render
 
 SCOPE = {
     "matrix": {"lr": 0.1, "n": 4, "fast": True},
@@ -77,3 +77,19 @@ def test_mentions():
     """A mark is found in any depth."""
     assert mentions({"a": [{"b": "x ${{ y"}]})
     assert not mentions({"${{": ["$ {{", 1, None]})
+
+
+@pytest.mark.parametrize(
+    ("text", "native", "expected"),
+    [
+        ("${{ values.n }}", True, 3),
+        ("${{ values.n }}", False, "3"),
+        ("a ${{values.n}} b ${{ run.name }} $${{ c }} $$ ${D}", True, "a 3 b ${{ run.name }} $${{ c }} $$ ${D}"),
+        ("$${{ values.n }}", True, "$${{ values.n }}"),
+        ("${{ run.name }}", True, "${{ run.name }}"),
+        ("plain", True, "plain"),
+    ],
+)  # fmt: skip
+def test_one_namespace_can_be_filled_in(text, native, expected):
+    """All else is left for whoever reads the text again."""
+    assert fill(text, "values", {"n": 3}, native=native) == expected

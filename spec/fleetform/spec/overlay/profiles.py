@@ -101,17 +101,15 @@ def _profiles(documents: Iterable[Written]) -> dict[str, _Profile]:
 
 
 def _several_defaults(profiles: Iterable[_Profile]) -> Iterable[Mistake]:
-    first, *others = [one for one in profiles if one.is_default] or [None]
-    for other in others:
-        assert first is not None, "there is a second"
-        assert other is not None, "it is a default"
+    defaults = [one for one in profiles if one.is_default]
+    for other in defaults[1:]:
         yield Mistake(
             other.file,
             other.node,
             Problem(
                 "contradiction",
                 ("default",),
-                f"The profile {shown(_text(first.node.get('name')))} is the default already.",
+                f"The profile {shown(_text(defaults[0].node.get('name')))} is the default already.",
                 "Take `default: true` from one of the two.",
             ),
         )

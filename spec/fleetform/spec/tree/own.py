@@ -28,7 +28,7 @@ __all__ = ["names_values", "own_digests"]
 
 # What elements are made from. They are those of the whole document, or there would be none to
 # compare with; the elements' names tell the rest.
-_MAKES_ELEMENTS = frozenset({"type", "name", "array", "matrix", "key"})
+_MAKES_ELEMENTS = frozenset({"name", "array", "matrix", "key"})
 # What an element has of its own in canonical form.
 _PARAMETERS = frozenset({"index", "matrix"})
 _NAMESPACE = "values"
@@ -85,11 +85,13 @@ def _said(own: Node | None) -> dict[str, Any]:
 
 
 def _own_value(value: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """A document that can be read: what it lacks is inherited, and left out of the digest."""
-    whole = {**value, **typed}
-    if "files" not in typed:
-        whole.pop("files", None)
-    return whole
+    """
+    A document that can be read: what it lacks is inherited, and left out of the digest.
+
+    But for what reaches into fields of its own, variables, and what costs: files.
+    """
+    inherited = {name: item for name, item in value.items() if name not in {"env", "files"}}
+    return {**inherited, **typed}
 
 
 def _only(fields: Mapping[str, Any], names: Any) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""`fleetform render`: what a tree comes to with its base, patches, values and profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import print_findings
+
+if TYPE_CHECKING:
+    from fleetform.spec.render import Rendered
+
+_EXAMPLES = (
+    ("fleetform render", "Print every document of the tree around the current folder"),
+    ("fleetform render production run/train", "Print one run as it is in that environment"),
+    ("fleetform render 'fleet/gpu-*' --origins all", "Say of every value where it is written"),
+    ("fleetform render staging --origins none > staging.yaml", "Keep it, to compare with later"),
+    ("fleetform render --format json", "Print JSON for scripts, with the origin of each value"),
+)
+
+
+@make_command("render", examples=_EXAMPLES)
+@click.argument("typed", nargs=-1, metavar="[PATH] [NAME]...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["yaml", "json"]),
+    help="How to print.  [default: yaml]",
+)
+@click.option(
+    "--origins",
+    type=click.Choice(["none", "inherited", "all"]),
+    default="inherited",
+    show_default=True,
+    help="Which values say where they are written: those from elsewhere than their document.",
+)
+@json_option
+def command(typed: tuple[str, ...], form: str | None, origins: str, as_json: bool) -> Exit:
+    """
+    Print the documents of the environment at PATH with all that they inherit.
+
+    A base's documents and this tree's are patched, profiles merged, values filled in. What is
+    printed is read again as the same resources. Elements of a sweep are not written out, and
+    secrets stay names. NAME is a run, `run/train`, or a pattern, 'fleet/gpu-*'.
+    """
+    if as_json and form == "yaml":
+        raise Refused("--json and --format yaml exclude each other")
+    from fleetform.spec.render import Origins, render_tree
+    from fleetform.wiring.workspace import find_root
+
+    path, names = _told_apart(typed)
+    rendered = render_tree(find_root(path), names, origins=Origins(origins))
+    if rendered.loaded.errors:
+        print_findings(rendered.loaded.findings)
+        return Exit.ERROR
+    if names and not rendered.documents:
+        raise _no_such(names, rendered)
+    if as_json or form == "json":
+        screen().json([document.json() for document in rendered.documents])
+    else:
+        screen().stream.write("---\n".join(document.yaml() for document in rendered.documents))
+    return Exit.OK
+
+
+def _told_apart(typed: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """A folder comes first; what is none is a name."""
+    if typed and Path(typed[0]).is_dir():
+        return typed[0], typed[1:]
+    return None, typed
+
+
+def _no_such(names: tuple[str, ...], rendered: Rendered) -> Refused:
+    from fleetform.spec.names import nearest
+
+    close = nearest(names[0], [*rendered.names, *(one.partition("/")[2] for one in rendered.names)])
+    listed = ", ".join(rendered.names[:10]) + (", …" if len(rendered.names) > 10 else "")
+    return Refused(
+        f"no document is called {' or '.join(names)}",
+        advice=f"did you mean {close}?" if close else f"there is {listed}" if listed else "",
+    )
