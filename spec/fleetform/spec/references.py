@@ -104,18 +104,22 @@ class Reference(NamedTuple):
     field: str
 
 
-def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
+def mentioned(
+    document: Mapping[str, Any], kind: str, *, has_marks: bool = True
+) -> Iterator[Reference]:
     """
     Everything that a canonical document refers to, in the order of its fields.
 
-    A run's profile is not among it: what it says has become the run's own by now.
+    A run's profile is not among it: what it says has become the run's own by now. `has_marks` is
+    False when no expression stands anywhere in the document, which spares the search for secrets.
     """
     for field_, target in _NAMING.get(kind, ()):
-        for name in _names_at(document, field_.split(".")):
+        first, *steps = field_.split(".")
+        for name in _names_at(document[first], steps) if first in document else ():
             # What belongs to another project is in another tree; what an expression comes to is
             # known when the run starts.
             if "/" not in name and EXPRESSION_MARK not in name:
-                yield Reference(target, name, field_.partition(".")[0])
+                yield Reference(target, name, first)
     if kind == "run":
         for mount in document.get("volumes", ()):
             if "name" in mount and not mount.get("instance"):
@@ -127,7 +131,7 @@ def mentioned(document: Mapping[str, Any], kind: str) -> Iterator[Reference]:
                 )
         for dependency in document.get("depends_on", {}).get("runs", ()):
             yield Reference("run", dependency["run"], "depends_on")
-    for field_, value in document.items():
+    for field_, value in document.items() if has_marks else ():
         yield from (Reference("secret", name, field_) for name in _secrets_in(value))
 
 
@@ -193,16 +197,10 @@ def _secrets_in(value: Any) -> Iterator[str]:
 _MADE = frozenset({"fleet", "gateway", "secret", "volume"})
 
 
-def required(document: Mapping[str, Any], kind: str) -> tuple[ResourceKey, ...]:
+def required(references: Iterable[Reference]) -> tuple[ResourceKey, ...]:
     """Keys of what must exist before the resource does, sorted; runs it waits for are not."""
     return tuple(
-        sorted(
-            {
-                ResourceKey(one.kind, one.name)
-                for one in mentioned(document, kind)
-                if one.kind in _MADE
-            }
-        )
+        sorted({ResourceKey(one.kind, one.name) for one in references if one.kind in _MADE})
     )
 
 

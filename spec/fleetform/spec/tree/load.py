@@ -30,7 +30,7 @@ from fleetform.spec.overlay import Layer, Written, overlay
 from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
-from fleetform.spec.references import Catalogue, Entry, Upstream, required
+from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
 from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
@@ -554,7 +554,7 @@ def _resources(entry: Entry, outcome: Outcome, upstream: Upstream) -> Iterator[D
             row.own_digest,
             entry.key.name if row.identity else "",
             row.identity,
-            required(document, kind) if outcome.required is None else outcome.required,
+            required(mentioned(document, kind)) if outcome.required is None else outcome.required,
             upstream.of(document, row.identity),
             entry.place,
         )

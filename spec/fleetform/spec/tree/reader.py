@@ -101,7 +101,9 @@ class Reader:
         if is_sound and (written.is_inherited or (has_marks and self._takes_values(value))):
             own = self._own_digests(written, value, kind, reading)
         references = dict.fromkeys(
-            one for document in reading.documents for one in mentioned(document, kind.name)
+            one
+            for document in reading.documents
+            for one in mentioned(document, kind.name, has_marks=has_marks)
         )
         return Outcome(
             type_name,
@@ -114,7 +116,7 @@ class Reader:
             _asking(reading),
             list(_rows(kind.name, reading, own)),
             list(references),
-            required(reading.documents[0], kind.name) if len(reading.documents) == 1 else None,
+            required(references) if len(reading.documents) == 1 else None,
         )
 
     def _takes_values(self, value: Mapping[str, Any]) -> bool:

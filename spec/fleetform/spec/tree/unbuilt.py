@@ -59,29 +59,27 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
     rows = fields.unbuilt(type_name)
     why = WHY.get(kind.name, {})
     for name in value:
-        if name in _tops(type_name):
-            for path, at in _set_paths(value, name, type_name):
-                detail = why.get(path, "Nothing carries this out yet.")
-                if rows[path].essential:
-                    yield not_carried_out(
-                        at, f"`{path}`: {detail}", "Until then, a plan holds it back."
-                    )
-                else:
-                    yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
+        for path, steps in _paths(type_name).get(name, ()):
+            at = _first(value, steps)
+            if at is None:
+                continue
+            detail = why.get(path, "Nothing carries this out yet.")
+            if rows[path].essential:
+                yield not_carried_out(
+                    at, f"`{path}`: {detail}", "Until then, a plan holds it back."
+                )
+            else:
+                yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
 
 
 @functools.cache
-def _tops(type_name: str) -> frozenset[str]:
-    return frozenset(path.partition(".")[0] for path in fields.unbuilt(type_name))
-
-
-def _set_paths(value: Mapping[str, Any], name: str, type_name: str) -> Iterator[tuple[str, Path]]:
-    """Rows at or below the field `name` that are set, each with where it first is."""
+def _paths(type_name: str) -> Mapping[str, list[tuple[str, list[str]]]]:
+    """Rows at or below each top-level field that has some, with the names that lead there."""
+    found: dict[str, list[tuple[str, list[str]]]] = {}
     for path in fields.unbuilt(type_name):
-        if path.partition(".")[0] == name:
-            at = _first(value, path.split("."))
-            if at is not None:
-                yield path, at
+        steps = path.split(".")
+        found.setdefault(steps[0], []).append((path, steps))
+    return found
 
 
 def _first(value: Any, steps: list[str]) -> Path | None:
