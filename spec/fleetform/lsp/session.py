@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -234,14 +234,17 @@ class Session:
         tree = self._trees.get(asked.subject)
         if tree is None:
             return
-        await self.scanned(tree)
         opened = {tree.file_of(one.path): one.text for one in self._open_in(tree)}
-        findings: tuple[Finding, ...] | None = ()
-        if not tree.lone or any(_OURS.search(text.source) for text in opened.values()):
-            texts = {file: text.data for file, text in opened.items()}
-            findings = await self._readings.read(tree.root, tree.lone, texts)
+        # Side by side: where the findings stand is only asked for when they are there.
+        findings, _ = await asyncio.gather(self._read(tree, opened), self.scanned(tree))
         if findings is not None and not asked.is_stale():
             self._show(asked.subject, tree, findings)
+
+    async def _read(self, tree: Tree, opened: Mapping[str, Text]) -> tuple[Finding, ...] | None:
+        if tree.lone and not any(_OURS.search(text.source) for text in opened.values()):
+            return ()
+        texts = {file: text.data for file, text in opened.items()}
+        return await self._readings.read(tree.root, tree.lone, texts)
 
     def _show(self, key: Path, tree: Tree, findings: Iterable[Finding]) -> None:
         uri_of = self.uri_of(tree)

@@ -9,6 +9,7 @@ to, and what it found is thrown away: only the newest reading is ever published.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import pickle
 import sys
@@ -19,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from fleetform.lsp.worker import HEADER, Answer, Job, pack
 from fleetform.spec.findings import Finding
 
-__all__ = ["Asked", "Readings", "Validations"]
+__all__ = ["Asked", "ReadingFailed", "Readings", "Validations"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +32,10 @@ lie some 120 ms; what comes within 200 ms feels like an answer to the last of th
 
 
 _Answers: TypeAlias = dict[int, "asyncio.Future[tuple[Finding, ...] | None]"]
+
+
+class ReadingFailed(Exception):
+    """The process that validates is gone, and what it was reading with it."""
 
 
 class Asked(NamedTuple):
@@ -83,7 +88,7 @@ class Readings:
     The worker process as this end sees it: jobs out, findings in.
 
     It is started with the first job, and again when it has died: by the system for want of
-    memory, say. What it was reading then has no findings.
+    memory, say. What it was reading then is read once more.
     """
 
     def __init__(self) -> None:
@@ -97,7 +102,20 @@ class Readings:
     async def read(
         self, root: Path, lone: str, texts: Mapping[str, bytes]
     ) -> tuple[Finding, ...] | None:
-        """The findings about an environment or one file; None: a newer job replaced this one."""
+        """
+        The findings about an environment or one file; None: a newer job replaced this one.
+
+        Raises:
+            ReadingFailed: The process died of it twice.
+        """
+        try:
+            return await self._read(root, lone, texts)
+        except ReadingFailed:
+            return await self._read(root, lone, texts)
+
+    async def _read(
+        self, root: Path, lone: str, texts: Mapping[str, bytes]
+    ) -> tuple[Finding, ...] | None:
         stdin = await self._started()
         self._number += 1
         number, answers = self._number, self._answers
@@ -105,7 +123,9 @@ class Readings:
         answer = answers[number] = asyncio.get_running_loop().create_future()
         try:
             stdin.write(pack(Job(number, root, lone, texts)))
-            await stdin.drain()
+            # Whether it could be written shows in the answer.
+            with contextlib.suppress(ConnectionError):
+                await stdin.drain()
             return await answer
         finally:
             answers.pop(number, None)
@@ -146,8 +166,7 @@ async def _listen(process: asyncio.subprocess.Process, answers: _Answers) -> Non
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer.findings)
     except asyncio.IncompleteReadError:
-        _log.error("validation.process_ended code=%s", await process.wait())
-    finally:
+        failed = ReadingFailed(f"the process that validates ended with {await process.wait()}")
         for waiting in answers.values():
             if not waiting.done():
-                waiting.set_result(None)
+                waiting.set_exception(failed)

@@ -23,6 +23,7 @@ from typing import BinaryIO, NamedTuple
 
 from fleetform.spec.findings import Finding
 from fleetform.spec.tree import load_file, load_tree
+from fleetform.spec.tree.cache import ReadingCache
 
 __all__ = ["HEADER", "Answer", "Job", "Superseded", "Worker", "main", "pack", "validate"]
 
@@ -84,7 +85,7 @@ class Buffers(dict[str, bytes]):
         return super().get(key, default)
 
 
-def validate(job: Job, is_stale: Callable[[], bool]) -> tuple[Finding, ...]:
+def validate(job: Job, cache: ReadingCache, is_stale: Callable[[], bool]) -> tuple[Finding, ...]:
     """
     All findings about what the job names.
 
@@ -94,7 +95,7 @@ def validate(job: Job, is_stale: Callable[[], bool]) -> tuple[Finding, ...]:
     buffers = Buffers(job.texts, is_stale)
     if job.lone:
         return load_file(job.root, job.lone, buffers=buffers).findings
-    return load_tree(job.root, buffers=buffers).findings
+    return load_tree(job.root, cache=cache, buffers=buffers).findings
 
 
 def pack(value: Job | Answer) -> bytes:
@@ -110,6 +111,7 @@ class Worker:
         self._asked = asked
         self._answers = answers
         self._waiting: dict[Path, Job] = {}
+        self._caches: dict[Path, ReadingCache] = {}
 
     def serve(self) -> None:
         """Work until nobody is left who asks."""
@@ -123,7 +125,8 @@ class Worker:
 
     def _answer(self, job: Job) -> None:
         try:
-            findings = validate(job, lambda: self._is_stale(job))
+            cache = self._caches.setdefault(job.root, ReadingCache())
+            findings = validate(job, cache, lambda: self._is_stale(job))
         except Superseded:
             self._say(Answer(job.number, None))
         else:

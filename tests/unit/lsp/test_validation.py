@@ -51,14 +51,18 @@ def test_a_reading_that_is_overtaken_knows_it():
 
 
 def test_a_worker_that_was_killed_is_replaced(tmp_path):
-    """What it was reading has no findings; what is asked for next has."""
+    """What it was reading is read again, and so is what is asked for next."""
     (tmp_path / "environment.yaml").write_text("type: environment\nname: lab\nuid: abcd\n")
 
     async def session():
         readings = Readings()
         assert [one.code for one in await readings.read(tmp_path, "", {})] == ["empty-tree"]
-        readings._process.kill()
-        await readings._process.wait()
+        first = readings._process
+        reading = asyncio.create_task(readings.read(tmp_path, "", {"a.yaml": b"x: [" * 50_000}))
+        await asyncio.sleep(0)
+        first.kill()
+        assert next(one.place.file for one in await reading) == "a.yaml"
+        assert readings._process is not first
         task = {"a.yaml": b"type: task\nname: aa\ncommands: [a]\nnods: 2\n"}
         told = await readings.read(tmp_path, "", task)
         assert "unknown-field" in [one.code for one in told]

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from fleetform.lsp.worker import HEADER, Job, Superseded, Worker, pack, validate
+from fleetform.spec.tree.cache import ReadingCache
 
 ENVIRONMENT = "type: environment\nname: lab\nuid: abcd\n"
 
@@ -46,8 +47,21 @@ def test_a_reading_stops_at_the_next_file_when_it_is_stale(root):
     """A large environment is not read to its end for nobody."""
     job = Job(1, root, "", {})
     with pytest.raises(Superseded):
-        validate(job, lambda: True)
-    assert [one.code for one in validate(job, lambda: False)] == ["empty-tree"]
+        validate(job, ReadingCache(), lambda: True)
+    assert [one.code for one in validate(job, ReadingCache(), lambda: False)] == ["empty-tree"]
+
+
+@pytest.mark.parametrize("file", [0, 1, 2, 3])
+def test_a_reading_that_was_stopped_leaves_the_next_as_it_would_be(root, file):
+    """Whatever it had kept by then."""
+    for number in range(3):
+        text = f"type: task\nname: run-{number}\ncommands: [a]\nfleets: [none-{number}]\n"
+        (root / f"run{number}.yaml").write_text(text)
+    job, cache = Job(1, root, "", {}), ReadingCache()
+    asked = iter(range(100))
+    with pytest.raises(Superseded):
+        validate(job, cache, lambda: next(asked) == file)
+    assert validate(job, cache, lambda: False) == validate(job, ReadingCache(), lambda: False)
 
 
 def test_every_job_is_answered_and_the_newest_is_read(root):
