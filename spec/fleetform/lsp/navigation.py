@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from fleetform.lsp.expressions import expressions
+from fleetform.lsp.here import document_at
 from fleetform.lsp.places import range_of
+from fleetform.lsp.scope import known
 from fleetform.lsp.session import Cursor, Session
 from fleetform.lsp.text import Encoding
 
@@ -20,13 +23,29 @@ def definition(cursor: Cursor, session: Session) -> list[types.Location]:
     """Where the name under the cursor is declared; several where documents contend for it."""
     mention = cursor.tree.index.at(cursor.file, cursor.offset)
     if mention is None:
-        return []
+        return _expression_definition(cursor, session)
     uri_of = session.uri_of(cursor.tree)
     files = cursor.tree.index.files
     return [
         types.Location(uri_of(file), range_of(declared.name, files[file].text, session.encoding))
         for file, declared in cursor.tree.index.declarations(mention.key)
     ]
+
+
+def _expression_definition(cursor: Cursor, session: Session) -> list[types.Location]:
+    root = document_at(cursor.text, cursor.offset)
+    for found in expressions(root, cursor.text) if root else ():
+        if root is None or not found.whole.holds(cursor.offset):
+            continue
+        said = known(root, cursor.tree.index).get(found.namespace, {}).get(found.key)
+        if said is None or said.place is None:
+            return []
+        file = said.file or cursor.file
+        text = cursor.tree.index.files[file].text
+        extent = text.extent_of(said.place)
+        uri = session.uri_of(cursor.tree)(file)
+        return [types.Location(uri, range_of(extent, text, session.encoding))]
+    return []
 
 
 def references(

@@ -101,6 +101,31 @@ def test_a_name_leads_to_its_declaration_and_back(root):
     asyncio.run(session())
 
 
+def test_a_parameter_leads_to_where_it_takes_its_values(root):
+    """And a value of the environment into the environment's own file."""
+
+    async def session():
+        async with editing(root) as editor:
+            with (root / "environment.yaml").open("a") as file:
+                file.write("values: {bucket: lab}\n")
+            text = (
+                "type: task\nname: xx\nmatrix: {lr: [1, 2]}\n"
+                'commands: ["a ${{ matrix.lr }} ${{ values.bucket }} ${{ node.rank }}"]\n'
+            )
+            editor.open("xx.yaml", text)
+            places = []
+            for words in ("matrix.", "values.", "node."):
+                places += await editor.text_document_definition_async(
+                    types.DefinitionParams(editor.identify("xx.yaml"), place(text, words))
+                )
+            assert [(one.uri.rpartition("/")[2], spot(one.range)) for one in places] == [
+                ("xx.yaml", (2, 9, 11)),
+                ("environment.yaml", (3, 9, 15)),
+            ]
+
+    asyncio.run(session())
+
+
 def test_a_volume_is_renamed_in_three_files(root):
     """Its declaration, a mount `name:/path` and a mount as a mapping; what is open has a version."""
 
