@@ -153,9 +153,15 @@ def _compare_lists(field: _Field, old: Sequence[Any], new: Sequence[Any]) -> Ite
 
 
 def _by_identity(items: Sequence[Any], identity: str) -> dict[str, Any] | None:
-    """Items by their name, or None when a name is missing or there twice: then places count."""
+    """
+    Items by their name, or None when one has none or shares it: then places count.
+
+    A mount of several volumes has a list of names, which is no name.
+    """
     found = {
-        item[identity]: item for item in items if isinstance(item, Mapping) and identity in item
+        item[identity]: item
+        for item in items
+        if isinstance(item, Mapping) and isinstance(item.get(identity), str)
     }
     return found if len(found) == len(items) else None
 

@@ -84,6 +84,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"retry": None},
         {"retry": ({"on": ["error"]}, None)},
     ),
+    "mounts of several volumes by place": (
+        {"volumes": [{"name": ["a", "b"], "path": "/x"}]},
+        {"volumes": [{"name": ["a", "c"], "path": "/x"}]},
+        {"volumes[0].name[1]": ("b", "c")},
+    ),
 }
 
 
