@@ -46,7 +46,7 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     Raises:
         Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
     """
-    loaded = workspace.load()
+    loaded = workspace.load_once()
     if loaded.findings:
         _print_what_matters_now(loaded)
     errors = len(loaded.errors)

@@ -7,6 +7,7 @@ asked for what is true, only whether the work has been done already.
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,20 @@ class TreeLoader:
         self._folder = cache_home()
         self._cache: ReadingCache | None = None
         self._lock = threading.Lock()
+
+    def load_once(self) -> Loaded:
+        """
+        The same in a process that ends soon after: what was read is there until then, so that
+        no search for garbage needs to go through it.
+        """
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return self.load()
+        finally:
+            gc.freeze()
+            if was_enabled:
+                gc.enable()
 
     def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""

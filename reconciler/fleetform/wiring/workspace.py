@@ -80,6 +80,10 @@ class Workspace:
         """Read the whole tree; what is wrong with it comes as findings."""
         return self._trees.load()
 
+    def load_once(self) -> Loaded:
+        """The same, for a command that ends soon after."""
+        return self._trees.load_once()
+
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""
         from fleetform.store.errors import LedgerError

@@ -15,8 +15,8 @@ from typing import Any
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.references import Reference
-from fleetform.spec.tree.cache import Kept
+from fleetform.spec.references import Reference, required
+from fleetform.spec.tree.cache import Header, Kept
 from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
 
 __all__ = ["decode", "encode", "split"]
@@ -65,7 +65,7 @@ def _written(kept: Kept) -> list[Any]:
     outcome = kept.outcome
     same = len(outcome.documents) == 1 and outcome.documents[0] is outcome.shared
     return [
-        kept.header,
+        None if kept.header == _usual_header(outcome) else kept.header,
         outcome.type,
         outcome.keys,
         _place(outcome.place),
@@ -74,55 +74,84 @@ def _written(kept: Kept) -> list[Any]:
         outcome.is_read,
         outcome.shared,
         None if same else outcome.documents,
-        [_row(row) for row in outcome.rows],
+        _rows(outcome),
         outcome.references,
-        outcome.required,
+        None if outcome.required == required(outcome.references) else [outcome.required],
         None if kept.conditions == _UNCONDITIONAL else kept.conditions,
     ]
 
 
 def _read(said: list[Any]) -> Kept:
     (header, type_name, keys, place, own, told, is_read,
-     shared, documents, rows, references, required, conditions) = said  # fmt: skip
+     shared, documents, rows, references, needed, conditions) = said  # fmt: skip
+    declared = tuple([ResourceKey(*key) for key in keys])
+    mentioned = [Reference(*one) for one in references]
     known = {_problem_of(problem): _finding_of(found) for problem, found in told} if told else {}
     outcome = Outcome(
         type_name,
-        tuple([ResourceKey(*key) for key in keys]),
+        declared,
         Place(*place),
         list(known)[:own] if own else (),
         is_read,
         False,
         shared,
         [shared] if documents is None else documents,
-        [_row_of(*row) for row in rows],
-        [Reference(*one) for one in references],
-        None if required is None else tuple([ResourceKey(*key) for key in required]),
+        _rows_of(rows, declared),
+        mentioned,
+        required(mentioned) if needed is None else _needed(*needed),
     )
-    return Kept(header, outcome, _conditions_of(conditions), known)
+    return Kept(
+        _usual_header(outcome) if header is None else header,
+        outcome,
+        _UNCONDITIONAL if conditions is None else _conditions(*conditions),
+        known,
+    )
 
 
-def _conditions_of(said: list[Any] | None) -> Conditions:
-    if said is None:
-        return _UNCONDITIONAL
-    values, spent, files = said
+def _usual_header(outcome: Outcome) -> Header:
+    """That of a document which says its type, then its name, and names no profile."""
+    name = outcome.keys[0].name if len(outcome.keys) == 1 else ""
+    return (("type", outcome.type, outcome.type), ("name", name, name))
+
+
+def _needed(keys: list[list[str]] | None) -> tuple[ResourceKey, ...] | None:
+    return None if keys is None else tuple([ResourceKey(*key) for key in keys])
+
+
+def _conditions(values: str, spent: list[int], files: list[Any]) -> Conditions:
     return Conditions(values, tuple(spent), tuple([_answer(*answer) for answer in files]))
 
 
-def _row(row: Row) -> list[Any]:
-    name, identity, own, digest, execution, before = row
-    # Nearly always the same, and sixty-four characters each.
+def _rows(outcome: Outcome) -> list[Any]:
+    rows = outcome.rows
+    if len(rows) == 1 and not rows[0].identity and not rows[0].own:
+        name, _, _, digest, execution, own_digest = rows[0]
+        if name == outcome.keys[0].name:
+            # Nearly all documents: one resource, called as they are.
+            return _digests(digest, execution, own_digest)
     return [
-        name,
-        identity,
-        own,
-        digest,
-        "" if execution == digest else execution,
-        "" if before == digest else before,
+        [name, identity, own, *_digests(digest, execution, own_digest)]
+        for name, identity, own, digest, execution, own_digest in rows
     ]
 
 
-def _row_of(name: str, identity: str, own: Any, digest: str, execution: str, before: str) -> Row:
-    return Row(name, identity, own, digest, execution or digest, before or digest)
+def _rows_of(said: list[Any], keys: tuple[ResourceKey, ...]) -> list[Row]:
+    if said and isinstance(said[0], str):
+        digest, execution, own_digest = said
+        return [Row(keys[0].name, "", {}, digest, execution or digest, own_digest or digest)]
+    return [
+        Row(name, identity, own, digest, execution or digest, own_digest or digest)
+        for name, identity, own, digest, execution, own_digest in said
+    ]
+
+
+def _digests(digest: str, execution: str, own_digest: str) -> list[str]:
+    # Sixty-four characters each, and nearly always the same.
+    return [
+        digest,
+        "" if execution == digest else execution,
+        "" if own_digest == digest else own_digest,
+    ]
 
 
 def _answer(folder: str, entries: list[list[str]], digest: str) -> FilesAnswer:
