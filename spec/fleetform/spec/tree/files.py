@@ -22,6 +22,7 @@ from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.tree.cache import SETTLED_NS
+from fleetform.spec.tree.inside import LeadsOutError, is_folder, open_below
 from fleetform.spec.tree.outcome import FilesAnswer
 
 # Files travel to each host of a run; data belongs into volumes.
@@ -85,6 +86,7 @@ class Files:
     _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     _expanded: dict[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     _real_root: str = ""
+    _room: int = BYTES_MAX
 
     def __post_init__(self) -> None:
         self._real_root = os.path.realpath(self.root)
@@ -101,6 +103,7 @@ class Files:
         found: dict[str, dict[str, Any]] = {}
         away: list[dict[str, Any]] = []
         problems = []
+        self._room = BYTES_MAX
         for number, entry in enumerate(entries):
             try:
                 where = folder if isinstance(folder, str) else folder[number]
@@ -122,10 +125,8 @@ class Files:
                 problems.append(
                     Problem(refusal.code, ("files", number), refusal.detail, refusal.advice)
                 )
-        total = sum(item["size"] for item in found.values())
-        if total > BYTES_MAX:
-            excess = _too_large(total)
-            problems.append(Problem(excess.code, ("files",), excess.detail, excess.advice))
+                if refusal.code == "files-too-large":
+                    break  # So is all with whatever follows.
         items = sorted([*found.values(), *away], key=lambda item: item["path"])
         if isinstance(folder, str):
             asked = tuple((entry.local_path, entry.destination) for entry in entries)
@@ -142,7 +143,15 @@ class Files:
         key = (entry.local_path, entry.destination, folder)
         if key not in self._expanded:
             self._expanded[key] = list(self._expand(entry, folder))
+        else:
+            self._spend(sum(item["size"] for item in self._expanded[key]))
         return self._expanded[key]
+
+    def _spend(self, size: int) -> None:
+        """Take room for a file before it is read: one of holes costs its author nothing."""
+        self._room -= size
+        if self._room < 0:
+            raise _too_large(BYTES_MAX - self._room)
 
     def _expand(self, entry: FileEntry, folder: str) -> Iterator[dict[str, Any]]:
         root = next((one for one in self.roots if f"{folder}/".startswith(f"{one}/")), "")
@@ -150,7 +159,7 @@ class Files:
         self.sources.add(path)
         full = os.path.normpath(f"{self._real_root}/{path}")
         destination = entry.destination
-        if not Path(full).is_dir():
+        if not is_folder(Path(full)):
             yield self._describe(full, entry.local_path, destination)
             return
         base = "" if destination == "." else f"{destination}/"
@@ -163,6 +172,12 @@ class Files:
         """The path from the environment's folder, which has to stay below the document's root."""
         if local_path.startswith(("/", "~")):
             raise _elsewhere(local_path)
+        if "\0" in local_path:
+            raise _Refusal(
+                "bad-path",
+                f"{shown(local_path)} has a null character in it, and no file's name can.",
+                "Name the file as it is called.",
+            )
         path = os.path.normpath(f"{folder or '.'}/{local_path}")
         if not f"{path}/".startswith(f"{root}/") if root else path.split("/")[0] == "..":
             raise _elsewhere(local_path)
@@ -176,9 +191,13 @@ class Files:
             raise _outside(named)
 
     def _describe(self, full: str, named: str, destination: str) -> dict[str, Any]:
-        if full not in self._known:
+        if full in self._known:
+            self._spend(self._known[full][1])
+        else:
             try:
                 self._known[full] = self._read(full)
+            except LeadsOutError:
+                raise _outside(named) from None
             except FileNotFoundError:
                 raise _missing(named, full) from None
             except OSError as exc:
@@ -192,13 +211,14 @@ class Files:
         return {"path": destination, "sha256": sha256, "size": size, "mode": mode}
 
     def _read(self, full: str) -> tuple[str, int, int]:
-        descriptor = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A link may have taken the file's place since its way was judged.
+        root = Path(self._real_root)
+        descriptor = open_below(root, os.path.relpath(full, root))
         try:
             seen = os.fstat(descriptor)
             if not stat.S_ISREG(seen.st_mode):
                 raise _Refusal("bad-path", f"{shown(full)} is not a plain file.", "Remove it.")
-            if seen.st_size > BYTES_MAX:
-                raise _too_large(seen.st_size)
+            self._spend(seen.st_size)
             # Only whether it is a program is the author's; the rest is this machine's umask.
             mode = 0o755 if seen.st_mode & 0o100 else 0o644
             return self._digest(descriptor, seen), seen.st_size, mode
@@ -213,8 +233,18 @@ class Files:
         if known is not None:
             return known
         digest = hashlib.sha256()
-        while chunk := os.read(descriptor, _CHUNK):
+        left = seen.st_size
+        while chunk := os.read(descriptor, min(_CHUNK, left + 1)):
             digest.update(chunk)
+            left -= len(chunk)
+            if left < 0:
+                break
+        if left:
+            raise _Refusal(
+                "file-changed",
+                "Somebody wrote to the file while it was read.",
+                "Load the tree again when nothing is writing to it.",
+            )
         sha256 = digest.hexdigest()
         if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > SETTLED_NS:
             self.cache[identity] = sha256
