@@ -21,7 +21,7 @@ from fleetform.spec.findings import Finding, Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.spec.kinds.array import parse_array
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
-from fleetform.spec.quantities import cpu, duration, gpu, memory, ranges
+from fleetform.spec.quantities import cpu, duration, gpu, memory, moment, price, ranges
 from fleetform.spec.tree import load_tree
 
 __all__ = ["TARGETS", "documents", "interpolation", "quantities", "tree"]
@@ -77,6 +77,9 @@ _PARSERS: tuple[Callable[[Any], object], ...] = (
     duration.parse_duration,
     gpu.parse_gpu,
     memory.parse_memory,
+    memory.parse_disk,
+    moment.parse_moment,
+    price.parse_price,
     ranges.parse_int_range,
     names.parse_address,
     names.name_problem,
