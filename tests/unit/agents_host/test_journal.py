@@ -147,7 +147,7 @@ def test_prepare_refused(spec: object, code: str) -> None:
         ({"job_uid": ""}, "invalid"),
         ({"job_uid": "."}, "invalid"),
         ({"job_uid": "job-taken"}, "conflict"),
-        ({"runtime": "docker"}, "unsupported"),
+        ({"runtime": "container"}, "unsupported"),
         ({"gpus": ("GPU-1",)}, "busy"),
     ],
 )

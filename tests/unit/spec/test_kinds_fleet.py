@@ -43,7 +43,7 @@ def document(tmp_path, text):
         ("update: {strategy: rolling}", "bad-value", "`drain`, `surge`, `recreate`"),
         ("update: {max_unavailable: 0}", "bad-value", "the least is 1"),
         ("run_as: root", "bad-value", "`agent`, `owner`"),
-        ("runtime: podman", "bad-value", "`process`, `docker`"),
+        ("runtime: podman", "bad-value", "`process`, `container`"),
         ("local: false", "wrong-type", "Leave out the whole document"),
     ],
 )
@@ -132,7 +132,7 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
         ("run_as: owner", "not-carried-out", True),
         ("env: {A: b}", "not-carried-out", True),
         ("blocks: auto", "not-carried-out", True),
-        ("runtime: docker", "not-carried-out", True),
+        ("runtime: container", "not-carried-out", True),
         ("runtime: process", "", False),
         ("blocks: 2", "", False),
     ],

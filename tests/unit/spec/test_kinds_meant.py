@@ -6,8 +6,10 @@ import pytest
 
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
+from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.meant import MEANT
-from fleetform.spec.tree.complain import _model_at
+from fleetform.spec.kinds.meant_values import VALUES
+from fleetform.spec.tree.complain import _leaves, _model_at
 from unit.spec.trees import load
 
 
@@ -50,3 +52,46 @@ def test_words_of_others(tmp_path, text, meant):
     loaded = load(tmp_path, f"{text}\n")
     advice = [one.advice for one in loaded.findings if one.code == "unknown-field"]
     assert f"Did you mean `{meant}`?" in advice
+
+
+def _choices(model, path, seen):
+    """Every choice of each field at or below a model, by the field's name."""
+    for name, field in model.model_fields.items():
+        for leaf in _leaves(field.annotation):
+            if isinstance(leaf, str):
+                seen.setdefault(name, set()).add(leaf)
+            elif isinstance(leaf, type) and issubclass(leaf, Model) and leaf not in path:
+                _choices(leaf, (*path, leaf), seen)
+    return seen
+
+
+def test_words_lead_to_choices():
+    """Each word for a value is answered with a choice that a field of the name has."""
+    seen: dict[str, set[str]] = {}
+    for kind in KINDS.values():
+        _choices(kind.model, (kind.model,), seen)
+    for field, words in VALUES.items():
+        assert set(words) <= seen[field], field
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        *((f"{head}runtime: docker", "container") for head in (
+            "type: task\nname: tt\ncommands: [a]\n",
+            "type: fleet\nname: ff\nlocal: true\n",
+            "type: queue\nname: qq\nfleets: [ff]\n",
+            "type: profile\nname: pp\n",
+        )),
+        ("type: task\nname: tt\ncommands: [a]\nstate: Paused", "stopped"),
+        ("type: queue\nname: qq\nstate: DOWN", "closed"),
+        ("type: task\nname: tt\ncommands: [a]\nretry: {on: [NODE_FAIL]}", "node-failure"),
+        ("type: volume\nname: vv\nbackend: kubernetes\nclaim_name: cc\naccess_modes: [RWX]", "ReadWriteMany"),
+        ("type: fleet\nname: ff\nlocal: true\nsharing: exclusive", "whole"),
+    ],
+)  # fmt: skip
+def test_values_of_others(tmp_path, text, meant):
+    """What a value is called elsewhere is answered with what it is called here, in every kind."""
+    loaded = load(tmp_path, f"{text}\n")
+    (advice,) = [one.advice for one in loaded.errors if one.code == "bad-value"]
+    assert advice.startswith(f"Did you mean `{meant}`? Choose one of ")

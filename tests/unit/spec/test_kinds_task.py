@@ -117,7 +117,7 @@ def test_refused(tmp_path, field, code, words):
         ("volumes: [{name: [data, more], path: /x}]", "Name one of them."),
         ("volumes: ['scratch-${{ dstack.node_rank }}:/x']", "nothing fills it in yet"),
         ("files: ['../x:x']", "outside of the tree"),
-        ("runtime: docker", "processes of the host"),
+        ("runtime: container", "processes of the host"),
         ("stop_duration: off", "for ever"),
         ("startup_order: master-first", "at once"),
         ("stop_criteria: master-done", "all of its nodes"),

@@ -22,6 +22,7 @@ from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
+from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.variables import Variables
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import unfit
@@ -231,10 +232,10 @@ class Fleet(OfferChoice):
     that cannot be had is not shared. `advisory`: it is told which are its own. Example: `advisory`.
     """
 
-    runtime: Literal["process", "docker"] | None = None
+    runtime: Runtime | None = None
     """
     How commands run where a run does not say so. `process`: as processes of the host.
-    `docker`: in a container. Example: `process`.
+    `container`: in a container. Example: `process`.
     """
 
     @property
@@ -264,7 +265,7 @@ class Fleet(OfferChoice):
             yield not_carried_out(
                 ("blocks",), "Nothing divides a host by its GPUs yet.", "Write how many there are."
             )
-        if self.runtime == "docker":
+        if self.runtime == "container":
             yield not_carried_out(("runtime",), "Nothing starts containers yet.")
 
     def problems(self) -> Iterator[Problem]:

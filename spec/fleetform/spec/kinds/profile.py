@@ -17,6 +17,7 @@ from fleetform.spec.kinds.checkpoint import Checkpoint
 from fleetform.spec.kinds.offers import Offable, OfferChoice
 from fleetform.spec.kinds.placing import Fleets, Instances
 from fleetform.spec.kinds.retry import RetrySpec
+from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.schedules import Schedule
 from fleetform.spec.kinds.silence import SilenceSpec
 from fleetform.spec.kinds.utilization import UtilizationPolicy
@@ -95,8 +96,8 @@ class Profile(OfferChoice):
     retry: RetrySpec | None = None
     """When a failed attempt is followed by another. Example: `true`, `{on: [error], max_attempts: 3}`."""
 
-    runtime: Literal["process", "docker"] | None = None
+    runtime: Runtime | None = None
     """
-    How commands run. `process`: as processes of the host. `docker`: in a container.
+    How commands run. `process`: as processes of the host. `container`: in a container.
     Example: `process`.
     """

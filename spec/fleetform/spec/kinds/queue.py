@@ -17,6 +17,7 @@ from fleetform.spec.kinds.access import Allowed
 from fleetform.spec.kinds.amounts import Duration, Limit
 from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole
 from fleetform.spec.kinds.offers import Names
+from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.quantities import Range, format_duration, parse_int_range
 
 _NodesRange = Annotated[
@@ -120,10 +121,10 @@ class Queue(Document):
     `{mode: requeue, warning: 5m}`.
     """
 
-    runtime: Literal["process", "docker"] | None = None
+    runtime: Runtime | None = None
     """
     How commands run where a run does not say so. `process`: as processes of the host.
-    `docker`: in a container. Example: `process`.
+    `container`: in a container. Example: `process`.
     """
 
     state: Literal["open", "draining", "closed"] | None = None

@@ -36,6 +36,7 @@ from fleetform.spec.kinds.placing import Fleets, Instances
 from fleetform.spec.kinds.repos import Repos
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
+from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.schedules import Schedule
 from fleetform.spec.kinds.silence import SilenceSpec
 from fleetform.spec.kinds.utilization import UtilizationPolicy
@@ -70,6 +71,13 @@ class Run(OfferChoice):
     """
 
     left_out: ClassVar[frozenset[str]] = frozenset({"name", "files"})
+
+    # How many of it there are, after what, and in which surroundings: then what it does there.
+    leading: ClassVar[tuple[str, ...]] = (
+        *("nodes", "groups", "array", "matrix", "depends_on"),
+        *("image", "registry_auth", "python", "nvcc", "docker", "repos", "env", "working_dir"),
+        "setup",
+    )
 
     image: Image | None = None
     """The container's image; a base image with Python and CUDA if not said. Example: `pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime`."""
@@ -140,9 +148,9 @@ class Run(OfferChoice):
     resources: Resources | None = None
     """What each node needs of its host. Example: `{cpu: 2.., memory: 8GB.., gpu: A100:80GB:1}`."""
 
-    runtime: Literal["process", "docker"] | None = None
+    runtime: Runtime | None = None
     """
-    How commands run. `process`: as processes of the host. `docker`: in a container.
+    How commands run. `process`: as processes of the host. `container`: in a container.
     Example: `process`.
     """
 
@@ -350,7 +358,7 @@ class Run(OfferChoice):
 
     def _unbuilt_values(self) -> Iterator[tuple[str, str]]:
         """Fields with a value other than the one that is carried out."""
-        if self.runtime == "docker":
+        if self.runtime == "container":
             yield "runtime", "Runs are processes of the host; nothing starts containers yet."
         if self.stop_duration == OFF:
             yield "stop_duration", "Nothing waits for ever yet for a run to end."

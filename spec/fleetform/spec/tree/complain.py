@@ -18,6 +18,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import WITHIN, Model
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
+from fleetform.spec.kinds.meant_values import meant_value
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities.ranges import shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX
@@ -170,7 +171,10 @@ def _missing_field(path: Path, model: type[Model]) -> Problem:
 
 def _not_a_choice(path: Path, value: Any, choices: Sequence[str]) -> Problem:
     listed = ", ".join(f"`{choice}`" for choice in choices)
-    close = nearest(value, choices) if isinstance(value, str) else None
+    close = None
+    if isinstance(value, str):
+        field = next((step for step in reversed(path) if isinstance(step, str)), "")
+        close = meant_value(field, value, choices) or nearest(value, choices)
     advice = f"Did you mean `{close}`? " if close else ""
     return Problem(
         "bad-value",
