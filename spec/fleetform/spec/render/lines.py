@@ -4,12 +4,15 @@ Nodes to YAML, one value a line, each with a remark behind it where there is one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from fleetform.spec.edit.render import literal_lines, scalar_text
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 __all__ = ["Remark", "document_lines"]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 Remark = Callable[[Node], str]
 """What to say of a value that stands on its line alone: a scalar, an empty list or mapping."""
@@ -23,10 +26,15 @@ def document_lines(node: Node, remark: Remark) -> Iterator[str]:
 
 def _mapping(node: MappingNode, remark: Remark) -> Iterator[str]:
     for key, value in node.entries:
-        name = scalar_text(key.raw)
+        name = _name(key)
         first, below = _value(value, remark)
         yield f"{name}: {first}" if first else f"{name}:"
         yield from _indented(below)
+
+
+def _name(key: ScalarNode) -> str:
+    """A key as it was written: `on:` is what people know, and a key is text whatever it says."""
+    return key.raw if not key.style and _WORD.fullmatch(key.raw) else scalar_text(key.raw)
 
 
 def _sequence(node: SequenceNode, remark: Remark) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from fleetform.spec.desired import Declared, Desired, Loaded, ResourceKey
 from fleetform.spec.findings import Finding
 from fleetform.spec.tree import load_tree
+from fleetform.spec.tree.cache import ReadingCache
 
 UID = "0b2f6a0e-54c5"
 FLEET = "type: fleet\nname: local\nlocal: true\n"
@@ -30,8 +31,20 @@ def write(folder: Path, **files: str) -> Path:
     return folder
 
 
+_KEPT: dict[Path, ReadingCache] = {}
+
+
 def load(folder: Path, tree: str = "staging", **files: str) -> Loaded:
-    return load_tree(write(folder, **files) / tree)
+    """Write files and load a tree; what is kept of earlier loads of it has to change nothing."""
+    root = write(folder, **files) / tree
+    loaded = load_tree(root)
+    kept = _KEPT.setdefault(root, ReadingCache())
+    for _ in range(2):
+        again = load_tree(root, cache=kept)
+        assert again.findings == loaded.findings
+        assert again.desired == loaded.desired
+        assert again.bases == loaded.bases
+    return loaded
 
 
 def good(folder: Path, tree: str = "staging", **files: str) -> Desired:
