@@ -54,6 +54,7 @@ class Catalogue:
     broken: frozenset[ResourceKey] = frozenset()
     has_unread: bool = False
     by_key: Mapping[ResourceKey, Entry] = field(default_factory=dict)
+    by_kind: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -67,10 +68,14 @@ class Catalogue:
         by_key: dict[ResourceKey, Entry] = {}
         for entry in ordered:
             by_key.setdefault(entry.key, entry)
-        return cls(ordered, frozenset(broken), has_unread, by_key)
+        by_kind: dict[str, list[Entry]] = {}
+        for entry in ordered:
+            by_kind.setdefault(entry.key.kind, []).append(entry)
+        return cls(ordered, frozenset(broken), has_unread, by_key, by_kind)
 
-    def of_kind(self, kind: str) -> list[Entry]:
-        return [entry for entry in self.entries if entry.key.kind == kind]
+    def of_kind(self, kind: str) -> Sequence[Entry]:
+        """The entries of a kind, in order of the tree."""
+        return self.by_kind.get(kind, ())
 
     def whole(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """

@@ -28,6 +28,8 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
         if entry.key in catalogue.broken:
             continue
         for document in entry.documents:
+            if not ("nodes" in document or "resources" in document):
+                continue
             asked = repr([document.get(name) for name in ("fleets", "nodes", "resources")])
             if asked not in judged:
                 judged[asked] = _problem(document, known)
@@ -38,8 +40,6 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
 
 
 def _problem(document: Mapping[str, Any], known: Mapping[str, Pool]) -> Problem | None:
-    if not ("nodes" in document or "resources" in document):
-        return None
     names = candidates(document, known)
     if not names:
         return None

@@ -119,7 +119,9 @@ def _needed(keys: list[list[str]] | None) -> tuple[ResourceKey, ...] | None:
 
 
 def _conditions(values: str, spent: list[int], files: list[Any]) -> Conditions:
-    return Conditions(values, tuple(spent), tuple([_answer(*answer) for answer in files]))
+    elements, written, digested = spent
+    answers = tuple([_answer(*answer) for answer in files])
+    return Conditions(values, (elements, written, digested), answers)
 
 
 def _rows(outcome: Outcome) -> list[Any]:
