@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from fleetform.model.plan import Change, FieldChange, Held
+from fleetform.model.plan import Change, FieldChange, Held, HeldBy
 from fleetform.views.lines import printable
 
-__all__ = ["GROUP_MIN", "Group", "HeldGroup", "group_changes", "group_held"]
+__all__ = ["GROUP_MIN", "Group", "HeldGroup", "group_changes", "group_held", "split_held"]
 
 GROUP_MIN = 4
 """Elements from which on a group is shorter than its members and says as much."""
@@ -88,6 +88,19 @@ def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
         for group in group_changes(one.change for one in together)
     ]
     return tuple(sorted(groups, key=lambda one: one.group.first.key))
+
+
+def split_held(held: Iterable[Held]) -> tuple[tuple[HeldGroup, ...], tuple[HeldGroup, ...]]:
+    """
+    What somebody can release, and what waits for another version of the program.
+
+    A reader has to decide about the first; the second is to be known, and may be long.
+    """
+    waiting: list[Held] = []
+    beyond: list[Held] = []
+    for one in held:
+        (beyond if one.by is HeldBy.NOT_CARRIED_OUT else waiting).append(one)
+    return group_held(waiting), group_held(beyond)
 
 
 def elements_text(changes: Iterable[Change]) -> str:

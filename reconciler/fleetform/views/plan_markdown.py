@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
 from fleetform.views.plan_fields import field_rows
-from fleetform.views.plan_groups import Group, group_changes, group_held
+from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_summary import summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
@@ -74,15 +74,9 @@ def _blocks(plan: Plan) -> Iterator[str]:
     for group in groups:
         if details := _details(group):
             yield details
-    held = group_held(plan.held)
-    if held:
-        yield "#### Held back\n\n| what | held by | what would release it |\n|---|---|---|\n"
-        for one in held:
-            cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
-            yield (
-                f"| {_code(one.group.title)} | {_escaped(cause)} | {_escaped(one.held.cure)} |\n"
-            )
-        yield "\n"
+    held, beyond = split_held(plan.held)
+    yield from _held(held)
+    yield from _beyond(beyond)
     if plan.settled:
         yield "#### Ended badly before\n\n| run | state | detail |\n|---|---|---|\n"
         for settled in plan.settled[:LIST_MAX]:
@@ -90,6 +84,25 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if len(plan.settled) > LIST_MAX:
             yield f"| and {len(plan.settled) - LIST_MAX} more | | |\n"
         yield "\n"
+
+
+def _held(held: Sequence[HeldGroup]) -> Iterator[str]:
+    if not held:
+        return
+    yield "#### Held back\n\n| what | held by | what would release it |\n|---|---|---|\n"
+    for one in held:
+        cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
+        yield f"| {_code(one.group.title)} | {_escaped(cause)} | {_escaped(one.held.cure)} |\n"
+    yield "\n"
+
+
+def _beyond(beyond: Sequence[HeldGroup]) -> Iterator[str]:
+    if not beyond:
+        return
+    yield "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
+    for one in beyond:
+        yield f"| {_code(one.group.title)} | {_escaped(one.held.detail)} |\n"
+    yield "\n"
 
 
 def _tail(plan: Plan) -> str:

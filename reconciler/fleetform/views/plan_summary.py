@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fleetform.model.plan import Action, Plan
+from fleetform.model.plan import Action, HeldBy, Plan
 
 __all__ = ["counts", "summary"]
 
@@ -32,11 +32,18 @@ def counts(plan: Plan) -> dict[str, int]:
 
 
 def summary(plan: Plan) -> str:
-    """`Plan: 3 to create, 1 to replace; 1 held.`, or that there is nothing to do."""
+    """`Plan: 3 to create; 1 held; 2 not carried out yet.`, or that there is nothing to do."""
     by_action = Counter(change.action for change in plan.changes)
     parts = [f"{by_action[action]} {verb}" for action, verb in _VERBS.items() if by_action[action]]
+    beyond = sum(one.by is HeldBy.NOT_CARRIED_OUT for one in plan.held)
     rest = "".join(
-        f"; {count} {word}" for count, word in ((len(plan.held), "held"), _failed(plan)) if count
+        f"; {count} {word}"
+        for count, word in (
+            (len(plan.held) - beyond, "held"),
+            (beyond, "not carried out yet"),
+            (len(plan.settled), "ended badly before"),
+        )
+        if count
     )
     if parts:
         return f"Plan: {', '.join(parts)}{rest}."
@@ -45,7 +52,3 @@ def summary(plan: Plan) -> str:
     if plan.settled:
         return f"No changes{rest}."
     return "No changes. Your environment is as declared."
-
-
-def _failed(plan: Plan) -> tuple[int, str]:
-    return len(plan.settled), "ended badly before"

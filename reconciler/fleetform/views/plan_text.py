@@ -5,7 +5,7 @@ A plan as people read it in a terminal.
         priority: 10 → 50
 
 One block a change: sign, address, reason, then the fields, before and after. What is held comes
-with what would release it, and the last line counts.
+with what would release it, then what this version does not carry out, and the last line counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleetform.model.plan import Action, Change, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan_fields import FieldRow, field_rows
-from fleetform.views.plan_groups import Group, HeldGroup, group_changes, group_held
+from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
 
@@ -175,12 +175,19 @@ def _sides(row: FieldRow) -> list[Span]:
 
 
 def _held(plan: Plan) -> Iterator[Line]:
-    if not plan.held:
-        return
-    yield line(("Held back:", "bold"))
-    yield BLANK
-    for one in group_held(plan.held):
+    held, beyond = split_held(plan.held)
+    if held:
+        yield line(("Held back:", "bold"))
+        yield BLANK
+    for one in held:
         yield from _held_block(plan, one)
+        yield BLANK
+    if beyond:
+        yield line(("Not carried out by this version; shown, and left alone:", "bold"))
+        yield BLANK
+    for one in beyond:
+        yield from _block(plan, one.group)
+        yield line("      ", ("held: ", "warn"), printable(one.held.detail))
         yield BLANK
 
 

@@ -67,8 +67,8 @@ class Obstacle(NamedTuple):
     """
     Why a resource cannot be carried out, although nothing is wrong with its document.
 
-    `code` is the finding's: `not-carried-out` or `undeclared-reference`. `field` is dotted, or
-    the expression or name in it that is meant.
+    `code` is the finding's: `not-carried-out` or `undeclared-reference`. `field` is dotted,
+    with the expression or name in it that is meant behind it.
     """
 
     code: str

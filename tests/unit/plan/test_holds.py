@@ -10,8 +10,8 @@ from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
-from fleetform.spec.desired import Desired, Obstacle, ResourceKey, Rules
-from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
+from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
+from unit.plan.trees import CONTAINER, element, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
 
@@ -110,7 +110,26 @@ def test_what_cannot_be_carried_out_is_held() -> None:
         "run/new": HeldBy.NOT_CARRIED_OUT,
         "run/old": HeldBy.NOT_CARRIED_OUT,
     }
-    assert plan.held[0].detail == "nothing carries out `image` yet"
+    assert plan.held[0].detail == "nothing starts containers yet"
+
+
+def test_several_things_that_nothing_carries_out_are_named() -> None:
+    """Their reasons would be a page; `validate` has them."""
+    beyond = Beyond(task("new"), (CONTAINER, CONTAINER._replace(field="repos")))
+    desired = replace(tree(), beyond={beyond.declared.key: beyond})
+    assert (
+        checked(desired, ledger()).held[0].detail == "nothing carries out `image` and `repos` yet"
+    )
+
+
+def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None:
+    """Declaring the one would not release the run."""
+    secret = Obstacle("undeclared-reference", "env", "No document declares the secret `x`.")
+    beyond = Beyond(task("new"), (secret, CONTAINER))
+    (held,) = checked(replace(tree(), beyond={beyond.declared.key: beyond}), ledger()).held
+    assert held.by is HeldBy.DEPENDENCY
+    assert held.detail == "no document declares the secret `x`; nothing starts containers yet"
+    assert held.cure == ("declare what it refers to, and wait for a version that carries it out")
 
 
 def test_what_is_not_declared_is_waited_for() -> None:

@@ -40,6 +40,18 @@ def test_planted_mistakes_are_told_at_once():
     assert render_findings(loaded.findings) + "\n" == (MISTAKES / "expected.txt").read_text()
 
 
+def test_obstacles_name_fields_as_people_do(tmp_path):
+    """A plan says `env.TOKEN` and `volumes.instance`: no positions, and expressions alone."""
+    loaded = load(
+        tmp_path,
+        "type: task\nname: train\ncommands: [x]\nenv: [TOKEN, 'A=${{ secrets.token }}']\n"
+        "volumes: [{name: aa, instance: true, path: /a}, {name: bb, instance: true, path: /b}]\n"
+        "---\ntype: secret\nname: token\nenv: TOKEN\n",
+    )
+    obstacles = loaded.desired.beyond[run("train")].obstacles
+    assert {one.field for one in obstacles} == {"env.TOKEN", "volumes.instance", "secrets.token"}
+
+
 def test_broken_documents_are_named():
     """What a document with an error declares is broken, and neither planned nor forgotten."""
     loaded = load_tree(MISTAKES)

@@ -55,6 +55,14 @@ def test_a_plan_in_full() -> None:
     """)
 
 
+def test_what_this_version_does_not_carry_out_has_a_table_of_its_own() -> None:
+    """A reviewer sees at once what there is nothing to be done about."""
+    assert (
+        "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
+        "| `task train` | nothing starts containers yet |\n"
+    ) in render(planned(tree(beyond=[task("train", image="x")]), ledger()))
+
+
 NASTY = [
     "</code></summary><img src=x onerror=alert(1)>",
     "a | b | [link](http://evil) |",

@@ -174,6 +174,29 @@ def test_what_is_held_says_what_releases_it() -> None:
     """)
 
 
+def test_what_this_version_does_not_carry_out_stands_by_itself() -> None:
+    """Nobody has to decide about it, so it is not among what somebody can release."""
+    desired = tree(beyond=[task("train", image="x")], broken=[ResourceKey("run", "odd")])
+    assert text(planned(desired, ledger())) == dedent("""\
+        Environment lab  at 4f2a91c, compared with the ledger
+
+        Held back:
+
+          + run odd
+              held: broken document: its document has an error
+              release: correct the document; `fleetform validate` lists its findings
+
+        Not carried out by this version; shown, and left alone:
+
+          + task train  it does not exist yet
+              commands: true
+              image:    x
+              held: nothing starts containers yet
+
+        No changes can be made now; 1 held; 1 not carried out yet.
+    """)
+
+
 def test_failures_and_progress_are_listed() -> None:
     """What ended badly stays visible, and what runs is not a change."""
     live = ledger(

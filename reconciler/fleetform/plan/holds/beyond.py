@@ -9,7 +9,7 @@ are listed, with all that stands in their way.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
@@ -18,6 +18,8 @@ from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Beyond, Declared, Obstacle
 
 _UNDECLARED = "undeclared-reference"
+
+_WAIT = "wait for a version that carries it out"
 
 
 def hold_beyond(sheet: Sheet) -> None:
@@ -31,23 +33,31 @@ def hold_beyond(sheet: Sheet) -> None:
 
 def _held(beyond: Beyond, row: LiveResource | None) -> Held:
     change = _change(beyond.declared, row)
-    missing = [one.detail for one in beyond.obstacles if one.code == _UNDECLARED]
-    if missing:
-        detail = "; ".join(f"{one[:1].lower()}{one[1:].rstrip('.')}" for one in missing)
-        return Held(change, HeldBy.DEPENDENCY, detail, "declare what it refers to")
-    return Held(
-        change,
-        HeldBy.NOT_CARRIED_OUT,
-        f"nothing carries out {_fields(beyond.obstacles)} yet",
-        "remove that, or wait for a version that does it",
-    )
+    missing = [_clause(one) for one in beyond.obstacles if one.code == _UNDECLARED]
+    others = [one for one in beyond.obstacles if one.code != _UNDECLARED]
+    if not missing:
+        return Held(change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"{_WAIT}, or leave it out")
+    if not others:
+        return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), "declare what it refers to")
+    # Told together: whoever only declares what is missing would have been sent on an errand.
+    detail = "; ".join((*missing, _unbuilt(others)))
+    return Held(change, HeldBy.DEPENDENCY, detail, f"declare what it refers to, and {_WAIT}")
+
+
+def _unbuilt(obstacles: Sequence[Obstacle]) -> str:
+    """One is told with its reason; of several, that would be a page which `validate` has."""
+    if len(obstacles) == 1:
+        return _clause(obstacles[0])
+    return f"nothing carries out {_fields(obstacles)} yet"
+
+
+def _clause(obstacle: Obstacle) -> str:
+    """What stands in the way, to go on a sentence with."""
+    return f"{obstacle.detail[:1].lower()}{obstacle.detail[1:].rstrip('.')}"
 
 
 def _fields(obstacles: Iterable[Obstacle]) -> str:
-    names = sorted({one.field for one in obstacles})
-    if names == ["type"]:
-        return "documents of this kind"
-    quoted = [f"`{name}`" for name in names]
+    quoted = [f"`{name}`" for name in sorted({one.field for one in obstacles})]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 

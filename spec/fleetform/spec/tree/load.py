@@ -85,10 +85,23 @@ class _Read:
     def obstacles(self) -> tuple[Obstacle, ...]:
         """Why it cannot be carried out although nothing is wrong with it."""
         return tuple(
-            Obstacle(one.code, one.word or ".".join(map(str, one.path)), one.detail)
+            Obstacle(one.code, _field_of(one), one.detail)
             for one in self.problems
             if one.code in _OBSTACLES
         )
+
+
+def _field_of(problem: Problem) -> str:
+    """
+    As people name a field: `env.TOKEN`, `volumes.instance`.
+
+    Positions in lists are left out; two items with the same obstacle are one to wait for. An
+    expression is known by itself, wherever it stands: `secrets.token`.
+    """
+    if "." in problem.word:
+        return problem.word
+    names = [step for step in problem.path if isinstance(step, str)]
+    return ".".join((*names, problem.word) if problem.word else names)
 
 
 _NO_ELEMENTS: frozenset[str] = frozenset()
