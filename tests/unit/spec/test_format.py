@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from fleetform.spec.nodes import plain
 from unit.spec.texts import VALUES, texts
 from unit.spec.trees import ENVIRONMENT, write
 
-DATA = Path(__file__).parents[2] / "data"
-ENVIRONMENTS = Path(__file__).parents[3] / "environments"
+REPOSITORY = Path(__file__).parents[3]
+DATA = REPOSITORY / "tests" / "data"
+ENVIRONMENTS = REPOSITORY / "environments"
 
 CASES = {
     "fields stand in one order": (
@@ -84,6 +86,30 @@ CASES = {
         "--- # one\nname: a1\ntype: task\n\n\n---\nx:   1\n...\n# end\n---\nname: a2\ntype: task\n...\n",
         "--- # one\ntype: task\nname: a1\n\n---\nx:   1\n...\n# end\n---\ntype: task\nname: a2\n...\n",
     ),
+    "a text that says its own indentation": (
+        "type: task\ncommands:\n- |1+ # c\n   a\n  b\n\n- k:  >2-\n      a\n",
+        "type: task\ncommands:\n  - |2+ # c\n      a\n     b\n\n  - k: >2-\n        a\n",
+    ),
+    "a text that ends without a newline goes on doing so": (
+        "type: task\ncommands: [a]\nname: a1\ndescription: |+ # c\n    a\n    b",
+        "type: task\nname: a1\ndescription: |- # c\n  a\n  b\ncommands: [a]\n",
+    ),
+    "a comment stays with what it stands behind, with an anchor too": (
+        "type: task\nx: &a\n    k: 1 # c\ny: &b # d\n- k # e\n- &d # f\n  l: 1 # g\n",
+        "type: task\nx: &a\n  k: 1 # c\ny: &b # d\n  - k # e\n  - &d # f\n    l: 1 # g\n",
+    ),
+    "a comment between an anchor and its value goes above both": (
+        "type: task\nx: &a\n    # c\n    k: 1\ny: !!str # d\n  l\nenv: !!map # e\n  &b\n  # f\n  z: 1\n",
+        "type: task\n# c\nx: &a\n  k: 1\n# d\ny: !!str l\n# e\n# f\nenv: !!map &b\n  z: 1\n",
+    ),
+    "surroundings before what happens there": (
+        "type: task\ncommands: [a]\nfleets: a1\nenv: {A: 1}\npython: 3.12\nnodes: 2\n",
+        "type: task\nnodes: 2\npython: 3.12\nenv: {A: 1}\ncommands: [a]\nfleets: a1\n",
+    ),
+    "a part's own fields before those it shares": (
+        "type: fleet\nssh_config:\n  hosts:\n    - tags: {a: b}\n      hostname: h\n",
+        "type: fleet\nssh_config:\n  hosts:\n    - hostname: h\n      tags: {a: b}\n",
+    ),
     "an environment's document": (
         "uid: 0b2f6a0e-54c5\ntype: environment\nname: a1\n",
         "type: environment\nname: a1\nuid: 0b2f6a0e-54c5\n",
@@ -128,9 +154,8 @@ def test_what_cannot_be_read_is_left_alone_with_the_reason(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "type: task\ndescription:   |1\n  a\n",
         "type:   task\r# a\n",
-        "--- # a\ntype:   task\nenv: !!map # c\n  &b\n  x: 1\n",
+        f"type:   task\n? {'x' * 2000}\n: 1\n",
     ],
 )
 def test_what_is_better_left_alone_says_so(text):
@@ -195,10 +220,29 @@ def test_any_text_is_formatted_or_left_alone(text, has_type):
 @pytest.mark.parametrize(
     "file",
     sorted([*DATA.joinpath("kinds").glob("*.yaml"), *ENVIRONMENTS.rglob("*.yaml")]),
-    ids=lambda path: path.name,
+    ids=lambda path: "/".join(path.parts[-3:]),
 )
-def test_our_own_documents_are_formatted_without_loss(file):
-    """Examples people copy from: meaning and comments are the same, and it rests."""
+def test_our_own_documents_are_in_order(file):
+    """What people copy from is written as they would find theirs written."""
+    text = file.read_text(encoding="utf-8")
+    assert format_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/*.md"))], ids=lambda p: p.name
+)
+def test_documents_in_our_pages_are_in_order(page):
+    """What people copy from there too."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        assert format_text(block) == block
+
+
+@pytest.mark.parametrize(
+    "file", sorted(DATA.joinpath("seeds").glob("*.yaml")), ids=lambda p: p.name
+)
+def test_documents_of_others_are_formatted_without_loss(file):
+    """Written by people who know nothing of us: meaning and comments are the same, and it rests."""
     text = file.read_text(encoding="utf-8")
     formatted = format_text(text)
     assert meaning(formatted) == meaning(text)

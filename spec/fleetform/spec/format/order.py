@@ -1,9 +1,10 @@
 """
 The order of fields, read from the models: a kind that is added brings its own along.
 
-First what every document has, so that each begins alike; then what is the kind's own, because
-it is what a reader looks for; then what kinds share. A key that no model declares stays behind
-the one it stands behind, and in a mapping of the user's own names nothing is moved.
+First what every document has, so that each begins alike; then what the kind says leads to all
+else; then what is the kind's own, because it is what a reader looks for; then what kinds share.
+A key that no model declares stays behind the one it stands behind, and in a mapping of the
+user's own names nothing is moved.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from fleetform.spec.kinds.base import Document
 
 __all__ = ["Arranged", "Hints", "arrange", "hints_of_document", "hints_of_item"]
 
-# Before anything else of a document: which it is, and what people say about it.
-_HEAD = ("type", "name", "description", "tags")
+# Before anything else: which document or part it is.
+_HEAD = ("type", "name")
+# Of a document next: what people say about it.
+_WORDS = ("description", "tags")
 
 
 class _Shape(NamedTuple):
@@ -127,7 +130,8 @@ def _field_order(model: type[BaseModel]) -> list[str]:
     declared = model.model_fields
     ordered = dict.fromkeys(name for name in _HEAD if name in declared)
     if issubclass(model, Document):
-        ordered.update(dict.fromkeys(name for name in Document.model_fields if name in declared))
+        first = (*_WORDS, *Document.model_fields, *model.leading)
+        ordered.update(dict.fromkeys(name for name in first if name in declared))
     for owner in model.__mro__:
         own = inspect.get_annotations(owner)
         ordered.update(dict.fromkeys(name for name in own if name in declared))

@@ -34,6 +34,7 @@ _STEP = "  "
 # Lines for programs: they are read at the top or not at all.
 _MODELINE: Final = re.compile(r"#\s*(?:yaml-language-server\s*:|-\*-|vim?:|!)")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+_COMMENT: Final = re.compile(r"(?<=\s)#[^\n]*")
 _DIGIT: Final = re.compile(r"[1-9]")
 # What double quotes would read differently from single ones.
 _ESCAPES: Final = re.compile(
@@ -235,26 +236,25 @@ class _Writer:
         self._passed = max(self._passed, entry.colon)
         if isinstance(value, Leaf) or value.is_flow:
             # A comment between the two has no place of its own in what is written.
-            above += self._alone(value.start, indent)
+            above += self._alone(value.body, indent)
             lines = self._inline(value, indent, self._layout.column(entry.start))
             lines[0] = f"{head} {lines[0]}" if lines[0] else head
             lines[-1] += self._behind(entry.end)
             return _Chunk(above, lines, is_apart)
         properties = self._properties(value)
         head = f"{head} {properties}" if properties else head
+        # What stands behind an anchor on its key's line is behind both.
+        is_on_line = value.start <= self._layout.line_end(entry.colon)
         head += self._behind(
-            value.body if properties and self._is_on_line(entry, value) else entry.colon
+            self._end_of_properties(value) if properties and is_on_line else entry.colon
         )
+        above += self._alone(value.body, indent) if properties else []
         if isinstance(value, Mapping):
             block = self._mapping(value, indent + _STEP, hints, bound)
         else:
             is_flush = self._layout.column(value.body) <= self._layout.column(entry.start)
             block = self._sequence(value, indent + _STEP, hints, bound, is_flush=is_flush)
         return _Chunk(above, [head, *block.lines()], is_apart)
-
-    def _is_on_line(self, entry: Entry, value: Part) -> bool:
-        """Tell whether an anchor stands on its key's line, and a comment so behind it."""
-        return value.start <= self._layout.line_end(entry.colon)
 
     def _sequence(
         self, part: Sequence, indent: str, hints: Hints, bound: _Bound, *, is_flush: bool = False
@@ -283,14 +283,15 @@ class _Writer:
         value = item.value
         self._passed = max(self._passed, item.start + 1)
         if isinstance(value, Leaf) or value.is_flow:
-            above += self._alone(value.start, indent)
+            above += self._alone(value.body, indent)
             lines = self._inline(value, indent, self._layout.column(item.start))
             lines[0] = f"{indent}- {lines[0]}" if lines[0] else f"{indent}-"
             lines[-1] += self._behind(item.end)
             return _Chunk(above, lines, is_apart)
         properties = self._properties(value)
         if properties:
-            head = f"{indent}- {properties}{self._behind(value.body)}"
+            head = f"{indent}- {properties}{self._behind(self._end_of_properties(value))}"
+            above += self._alone(value.body, indent)
             return _Chunk(
                 above, [head, *self._block(value, indent + _STEP, hints, bound).lines()], is_apart
             )
@@ -312,10 +313,16 @@ class _Writer:
 
     def _properties(self, part: Part) -> str:
         """Return anchor and tag, one blank between them."""
+        return " ".join(self._properties_alone(part).split())
+
+    def _end_of_properties(self, part: Part) -> int:
+        """Return the index behind them; comments may follow before the value begins."""
+        return part.start + len(self._properties_alone(part).rstrip())
+
+    def _properties_alone(self, part: Part) -> str:
+        """Return what stands before the value, blanks in the place of comments."""
         between = self._text[part.start : part.body]
-        if "#" in between:
-            raise EditRefused("a comment stands between an anchor and its value")
-        return " ".join(between.split())
+        return _COMMENT.sub(lambda found: " " * len(found[0]), between) if between else ""
 
     def _key(self, key: Leaf) -> str:
         if "\n" in self._text[key.start : key.end]:
@@ -329,7 +336,7 @@ class _Writer:
         properties = self._properties(part)
         raw = self._text[part.body : part.end].replace("\r\n", "\n")
         if isinstance(part, Leaf):
-            lines = self._leaf_lines(part, raw, indent)
+            lines = self._leaf_lines(part, raw, indent, column)
         elif "\n" in raw:
             lines = _shifted(raw, len(indent) - column)
             while self._upcoming().start < part.end:
@@ -339,9 +346,10 @@ class _Writer:
         self._passed = max(self._passed, part.end)
         return [f"{properties} {lines[0]}".strip() if properties else lines[0], *lines[1:]]
 
-    def _leaf_lines(self, part: Leaf, raw: str, indent: str) -> list[str]:
+    def _leaf_lines(self, part: Leaf, raw: str, indent: str, column: int) -> list[str]:
         if part.style in {"|", ">"}:
-            return _block_scalar(raw, indent + _STEP)
+            is_cut = part.end == len(self._text)
+            return _block_scalar(raw, indent + _STEP, column, is_cut=is_cut)
         if "\n" not in raw:
             return [self._scalar(part)]
         first, *others = raw.split("\n")
@@ -386,16 +394,34 @@ def _shifted(raw: str, delta: int) -> list[str]:
     return [first, *moved]
 
 
-def _block_scalar(raw: str, indent: str) -> list[str]:
-    """Return header and lines of a `|` or `>` scalar, its text indented as given."""
+def _block_scalar(raw: str, indent: str, column: int, *, is_cut: bool) -> list[str]:
+    """
+    Return header and lines of a `|` or `>` scalar.
+
+    Args:
+        raw: As it stands in the text.
+        indent: What its lines are to begin with.
+        column: Of the field or item that it belongs to; a digit in its header counts from there.
+        is_cut: The text ends with it, without a newline: it says none at its end, and goes on
+            saying none when one is written.
+    """
     header, *lines = raw.split("\n")
-    mark = header.partition("#")[0]
+    mark, hash_sign, comment = header.partition("#")
     digit = _DIGIT.search(mark)
-    filled = [line for line in lines if line.strip(" ")]
-    if digit is not None:
-        raise EditRefused("a block of text says its own indentation")
-    if not filled:
-        return [header.rstrip(), *[""] * len(lines)]
-    width = len(filled[0]) - len(filled[0].lstrip(" "))
+    if is_cut:
+        mark = _without_newline(mark)
+    if digit is None:
+        # What has nothing but blanks is as wide as the widest of its lines: all are empty.
+        first = next((line for line in lines if line.strip(" ")), max(lines, default=""))
+        width = len(first) - len(first.lstrip(" "))
+    else:
+        width = column + int(digit[0])
+        mark = mark.replace(digit[0], str(len(_STEP)))
     below = (f"{indent}{line[width:]}" if line[width:] else "" for line in lines)
-    return [header.rstrip(), *below]
+    return [f"{mark}{hash_sign}{comment}".rstrip(), *below]
+
+
+def _without_newline(mark: str) -> str:
+    """Return a header such as `|` or `>2+` that keeps no newline: `|-`, `>2-`."""
+    kept = mark.replace("+", "").replace("-", "").rstrip()
+    return f"{kept}-{mark[len(mark.rstrip()) :]}"

@@ -71,6 +71,7 @@ class Backend(Document):
     """The regions that hosts may be in; all if not said. Example: `[eu-west-1, us-east-1]`."""
 
     left_out: ClassVar[frozenset[str]] = Document.left_out | {"region"}
+    leading: ClassVar[tuple[str, ...]] = ("region", "regions", "creds")
 
     @model_validator(mode="after")
     def _named_by_type(self) -> Self:

@@ -174,6 +174,9 @@ class Document(Model):
 
     left_out: ClassVar[frozenset[str]] = frozenset({"type", "name"})
 
+    leading: ClassVar[tuple[str, ...]] = ()
+    """Fields that are written before the others, which read better once these are known."""
+
     name: Name
     """
     The resource's name: a letter, then letters, digits and `-`, in lower case, 2 to 41 in all.

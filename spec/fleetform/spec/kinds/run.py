@@ -74,7 +74,7 @@ class Run(OfferChoice):
 
     # How many of it there are, after what, and in which surroundings: then what it does there.
     leading: ClassVar[tuple[str, ...]] = (
-        *("nodes", "groups", "array", "matrix", "depends_on"),
+        *("nodes", "groups", "array", "matrix", "key", "concurrency", "depends_on"),
         *("image", "registry_auth", "python", "nvcc", "docker", "repos", "env", "working_dir"),
         "setup",
     )
@@ -331,6 +331,7 @@ class Run(OfferChoice):
                 "`commands` is missing.",
                 "Add `commands:` with a list of shell commands.",
                 at_key=True,
+                for_lack_of=("commands", "image", "groups"),
             )
 
     def beyond(self) -> Iterator[Problem]:
