@@ -45,7 +45,7 @@ def test_obstacles_name_fields_as_people_do(tmp_path):
     loaded = load(
         tmp_path,
         "type: task\nname: train\ncommands: [x]\nenv: [TOKEN, 'A=${{ secrets.token }}']\n"
-        "volumes: [{name: aa, instance: true, path: /a}, {name: bb, instance: true, path: /b}]\n"
+        "volumes: [{name: cache, instance: true, path: /a}]\n"
         "---\ntype: secret\nname: token\nenv: TOKEN\n",
     )
     obstacles = loaded.desired.beyond[run("train")].obstacles
