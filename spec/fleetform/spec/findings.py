@@ -75,6 +75,8 @@ class Problem:
         at_key: The key itself is wrong, not its value.
         word: What below `path` to point at, where a list may be spelled in several ways:
             `("depends_on",)` and `train` find `train` in each of them. Of a text, the part of it.
+        for_lack_of: The document's fields for lack of which it is told. One of them that is
+            there and could not be read is a mistake of its own, and this is none then.
     """
 
     code: str
@@ -84,6 +86,7 @@ class Problem:
     level: Level = Level.ERROR
     at_key: bool = False
     word: str = ""
+    for_lack_of: tuple[str, ...] = ()
 
     def below(self, *path: str | int) -> Problem:
         """The same problem, of a part that stands at `path` in the document."""

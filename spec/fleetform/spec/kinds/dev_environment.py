@@ -57,6 +57,7 @@ class DevEnvironment(Run):
                 "`version` is that of an editor, and `ide` names none.",
                 "Add `ide: vscode`, or remove `version`.",
                 at_key=True,
+                for_lack_of=("ide",),
             )
         if (
             self.ide == "windsurf"

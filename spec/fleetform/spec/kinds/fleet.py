@@ -321,6 +321,7 @@ class Fleet(OfferChoice):
                 ("sharing",),
                 "`sharing: blocks` does not say into how many parts a host is divided.",
                 "Add `blocks:` with their number.",
+                for_lack_of=("blocks",),
             )
         if self.blocks is not None and self.sharing not in {None, "blocks"}:
             yield Problem(

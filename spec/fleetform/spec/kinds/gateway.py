@@ -140,6 +140,7 @@ class Gateway(Document):
                 ("replicas",),
                 f"Nothing stands in front of {self.replicas} replicas to divide requests among them.",
                 "Add `load_balancer: {type: alb}`.",
+                for_lack_of=("load_balancer",),
             )
         if self.certificate is not None:
             yield from self._certificate_problems(self.certificate)

@@ -222,6 +222,7 @@ def scaling_problems(
             (*above, "replicas"),
             "`replicas` is a range, and nothing says when their number changes.",
             "Add `scaling: {metric: rps, target: 10}`, or write one number.",
+            for_lack_of=("scaling",),
         )
     if scaling is not None and replicas is not None and not is_range:
         yield Problem(

@@ -116,6 +116,7 @@ KINDS_WORDS: Mapping[str, Mapping[str, str]] = {
             read_only="readonly ro",
             deletion_policy="reclaim_policy on_delete persistentvolumereclaimpolicy",
             auto_cleanup_duration="ttl expire_after cleanup idle_duration",
+            region="regions location",
             availability_zone="zone availability_zones",
         ),
     },

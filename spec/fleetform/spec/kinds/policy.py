@@ -197,6 +197,7 @@ class Policy(Document):
                 (),
                 "The policy demands nothing.",
                 "Add `deny:`, `warn:`, `approval:`, `windows:` or `limits:`.",
+                for_lack_of=("deny", "warn", "approval", "windows", "limits"),
             )
         if self.deny is not None and self.approval is not None:
             yield Problem(

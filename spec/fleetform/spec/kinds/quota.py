@@ -171,6 +171,7 @@ class Quota(Document):
                 (),
                 "Nothing says whose quota it is.",
                 "Add `project:`, `user:` or `queue:`, or `each: user` for everybody.",
+                for_lack_of=("project", "user", "queue", "each"),
             )
         clashing = self.each if self.each and getattr(self, self.each) is not None else None
         if clashing:
@@ -186,6 +187,7 @@ class Quota(Document):
                 (),
                 "The quota limits nothing.",
                 "Add what it limits, such as `gpus: 8`.",
+                for_lack_of=tuple(_AMOUNTS),
             )
         named = max((count for name, count in (self.gpus or {}).items() if name != ANY), default=0)
         if self.gpus and self.gpus.get(ANY, named) < named:

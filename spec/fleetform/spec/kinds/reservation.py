@@ -138,6 +138,7 @@ class Reservation(Document):
                 (),
                 "Nothing says whom the hosts are kept for.",
                 "Add `users:` or `projects:`, or `maintenance: true` if it is for nobody.",
+                for_lack_of=("users", "projects", "maintenance"),
             )
 
     def _time_problems(self) -> Iterator[Problem]:
@@ -161,6 +162,7 @@ class Reservation(Document):
                 "What never ends cannot come again.",
                 "Add `duration:`.",
                 at_key=True,
+                for_lack_of=("end", "duration"),
             )
         elif self.end_seconds - self.begin > REPEAT_SECONDS[self.repeat]:
             lasting = format_duration(self.end_seconds - self.begin)

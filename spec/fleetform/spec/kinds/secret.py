@@ -166,6 +166,8 @@ class Secret(Document):
                 (),
                 "Nothing says where the secret comes from.",
                 "Add one of " + ", ".join(f"`{name}:`" for name in SOURCES) + ".",
+                # A value in clear is told how it becomes one of these.
+                for_lack_of=(*SOURCES, *self.refused),
             )
         for name in said[1:]:
             yield Problem(

@@ -153,6 +153,7 @@ class Service(Run):
                     ("groups", number),
                     "The group has neither `commands` nor an `image` to run.",
                     "Add `commands:` with a list of shell commands.",
+                    for_lack_of=("image",),
                 )
             yield from self._said_twice(number, group)
 

@@ -164,6 +164,7 @@ class Task(Run):
                     ("groups", number),
                     "The group has no `commands`, and the task no `image` that would have some.",
                     "Add `commands:` with a list of shell commands.",
+                    for_lack_of=("image",),
                 )
 
     def _key_problems(self) -> Iterator[Problem]:

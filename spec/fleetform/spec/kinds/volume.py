@@ -185,10 +185,17 @@ class Volume(Document):
                 (),
                 "Nothing says where the volume lies: neither `fleet` nor `backend` is there.",
                 advice,
+                for_lack_of=("fleet", "backend"),
             )
             return
         if self.path is None:
-            yield Problem("missing-field", (), "`path` is missing.", "Add `path:`.")
+            yield Problem(
+                "missing-field",
+                (),
+                "`path` is missing.",
+                "Add `path:`.",
+                for_lack_of=("path",),
+            )
         for name in disk:
             yield Problem(
                 "contradiction",
@@ -223,6 +230,7 @@ class Volume(Document):
                 (),
                 f"A disk of `{backend}` lies in a region, and `region` is missing.",
                 "Add `region:`.",
+                for_lack_of=("region",),
             )
         yield from self._origin_problems()
 
@@ -237,6 +245,7 @@ class Volume(Document):
                     "Nothing says how large the disk is to be, or which one it is.",
                     "Add `size:` for a new disk, or `volume_id:` for one that exists.",
                     level=Level.WARNING,
+                    for_lack_of=("size", "volume_id", "claim_name"),
                 )
             return
         if self.size is not None and self.volume_id is not None:

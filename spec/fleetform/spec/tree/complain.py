@@ -46,14 +46,32 @@ def complain(error: ValidationError, model: type[Model], type_name: str) -> Iter
     """Each error of a document as a problem, in the order of the document's fields."""
     # A list of a hundred thousand wrong entries is one mistake, and each entry is looked at here.
     errors = error.errors(include_url=False)[:PROBLEMS_MAX]
+    misspelt = set(_misspelt(errors, model, type_name))
     for details in errors:
-        # A list whose entries are wrong is told to be too short as well.
         if details["type"] == WITHIN:
             inner = details["ctx"]
             for problem in complain(inner["error"], inner["model"], inner["type"]):
                 yield problem.below(*details["loc"])
-        elif details["type"] != "too_short" or not _has_error_below(details["loc"], errors):
+        elif not _is_told(details, errors, misspelt):
             yield _problem(details, model, type_name)
+
+
+def _is_told(details: ErrorDetails, errors: Sequence[ErrorDetails], misspelt: set[Path]) -> bool:
+    """Whether another error is the same mistake."""
+    if details["type"] == "missing":
+        return details["loc"] in misspelt
+    # A list whose entries are wrong is told to be too short as well.
+    return details["type"] == "too_short" and _has_error_below(details["loc"], errors)
+
+
+def _misspelt(errors: Sequence[ErrorDetails], model: type[Model], type_name: str) -> Iterator[Path]:
+    """The fields that are meant by those that do not exist."""
+    for details in errors:
+        if details["type"] == "extra_forbidden":
+            *above, last = details["loc"]
+            meant = _close(tuple(above), str(last), model, type_name)
+            if meant:
+                yield (*above, *meant.split("."))
 
 
 def _has_error_below(path: Path, errors: Sequence[ErrorDetails]) -> bool:
@@ -100,7 +118,7 @@ def _bound(kind: str, context: Mapping[str, Any], details: ErrorDetails) -> str:
 def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     *above, last = path
     wrong = str(last)
-    part = ".".join([type_name, *(str(step) for step in above if isinstance(step, str))])
+    part = _part(above, type_name)
     owner = _model_at(model, above)
     refusal = owner.refused.get(wrong.lower())
     if refusal is not None:
@@ -110,7 +128,7 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
     known = list(owner.model_fields)
     names = [step for step in above if isinstance(step, str)]
     where = f"`{names[-1]}`" if names else _noun(type_name)
-    close = _meant(part, wrong) or nearest(wrong, known)
+    close = _close(above, wrong, model, type_name)
     if close:
         advice = f"Did you mean `{close}`?"
     elif len(known) > _LISTED_MAX:
@@ -124,6 +142,22 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
         advice,
         at_key=True,
     )
+
+
+def meant_field(name: str, model: type[Model], type_name: str) -> str | None:
+    """The field of a document that is meant by `name`, which is none; dotted where it is below."""
+    return None if name in model.model_fields else _close((), name, model, type_name)
+
+
+def _close(
+    above: Sequence[str | int], wrong: str, model: type[Model], type_name: str
+) -> str | None:
+    known = list(_model_at(model, above).model_fields)
+    return _meant(_part(above, type_name), wrong) or nearest(wrong, known)
+
+
+def _part(above: Sequence[str | int], type_name: str) -> str:
+    return ".".join([type_name, *(step for step in above if isinstance(step, str))])
 
 
 def _noun(type_name: str) -> str:

@@ -23,7 +23,7 @@ from fleetform.spec.kinds.base import Document
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
-from fleetform.spec.tree.complain import complain
+from fleetform.spec.tree.complain import complain, meant_field
 from fleetform.spec.tree.files import Files
 
 # Any text is valid in these, so they are filled in after validation.
@@ -98,7 +98,7 @@ def _read_plain(
     if model is None:
         return Reading(problems)
     document = model.to_canonical()
-    problems.extend(_own_problems(model, value))
+    problems.extend(_own_problems(model, value, _unread(value, kind, model)))
     return Reading(problems, model, document, [(Element(model.name), {})], [document])
 
 
@@ -126,8 +126,19 @@ def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]
     return {name: item for name, item in value.items() if name not in names}
 
 
-def _own_problems(model: Document, value: Mapping[str, Any]) -> Iterator[Problem]:
-    yield from model.problems()
+def _unread(value: Mapping[str, Any], kind: Kind, model: Document) -> frozenset[str]:
+    """What the document has and the model does not: by the fields' names, where it has others."""
+    left_out = value.keys() - model.model_fields_set
+    meant = (meant_field(name, kind.model, str(value["type"])) for name in left_out)
+    # In small letters too, which is how fields are refused.
+    named = (*left_out, *map(str.lower, left_out))
+    return frozenset(named).union(name.partition(".")[0] for name in meant if name)
+
+
+def _own_problems(
+    model: Document, value: Mapping[str, Any], unread: frozenset[str]
+) -> Iterator[Problem]:
+    yield from (one for one in model.problems() if unread.isdisjoint(one.for_lack_of))
     for name in model.model_fields_set:
         # Some fields give nothing a meaning: `certificate:` of a gateway.
         if value.get(name) is not None or getattr(model, name) is not None:
@@ -182,13 +193,15 @@ class _RunReader:
         if fixed or model is None:
             return Reading(problems)
         assert isinstance(model, Run), model
+        # Before it forgets them: a field that is wrong is not missing as well.
+        unread = _unread(self._value, self._kind, model)
         if problems:
             # What was left out is wrong in each element, and told already.
             kept = {*model.model_fields_set, *self._typed}
             self._value = {name: item for name, item in self._value.items() if name in kept}
         elements, expansion = self._expand(model)
         problems.extend(expansion)
-        problems.extend(_own_problems(model, self._value))
+        problems.extend(_own_problems(model, self._value, unread))
         shared = self._with_files(model, problems)
         texts = {
             name: interpolate.compile_value(shared[name])

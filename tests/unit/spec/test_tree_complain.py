@@ -1,0 +1,59 @@
+"""Errors of validation in our own words: one mistake is one finding."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.spec.trees import load
+
+SERVICE = "type: service\nname: chat\ncommands: [serve]\n"
+TASK = "type: task\nname: train\n"
+DISK = "type: volume\nname: data\nbackend: aws\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # There and wrong is not missing.
+        (SERVICE + "port: 80\nreplicas: 0..4\nscaling: {metric: qps, target: 1}", "bad-value"),
+        (TASK + "commands: {a: 1}", "wrong-type"),
+        (TASK + "image: 5", "wrong-type"),
+        (TASK + "groups: 5", "wrong-type"),
+        (TASK + "groups: [{name: one}]\nimage: 5", "wrong-type"),
+        ("type: secret\nname: token\nvalue: hunter2", "secret-in-clear"),
+        ("type: secret\nname: token\nstringData: {a: b}", "secret-in-clear"),
+        ("type: secret\nname: token\nfile: token", "bad-path"),
+        ("type: volume\nname: data\nfleet: 5\npath: /data", "wrong-type"),
+        ("type: volume\nname: data\nfleet: local\npath: 5", "wrong-type"),
+        (DISK + "region: 5\nsize: 1TB", "wrong-type"),
+        (DISK + "region: eu-west-1\nsize: big", "bad-value"),
+        ("type: quota\nname: all\nuser: Ada\ngpus: 8", "bad-name"),
+        ("type: quota\nname: all\nuser: ada\ngpus: many", "bad-value"),
+        ("type: policy\nname: care\napproval: perhaps", "wrong-type"),
+        ("type: fleet\nname: local\nlocal: true\nsharing: blocks\nblocks: 0", "bad-value"),
+        # Under another name, it is there as well.
+        (TASK + "command: [train]", "unknown-field"),
+        (TASK + "script: train", "unknown-field"),
+        (SERVICE + "ports: [80]", "unknown-field"),
+        ("type: secret\nname: token\nfrom_env: TOKEN", "unknown-field"),
+        (DISK + "location: eu-west-1\nsize: 1TB", "unknown-field"),
+        (TASK + "commands: [a]\ncheckpoint: {signal: USR1, leads: 5m}", "unknown-field"),
+    ],
+)
+def test_one_mistake_is_one_finding(tmp_path, text, code):
+    """A field that is there, and wrong or misspelt, is not told to be missing as well."""
+    world = "---\ntype: fleet\nname: other\nlocal: true\n---\ntype: user\nname: ada\n"
+    found = [one.code for one in load(tmp_path, f"{text}\n{world}").findings]
+    assert [one for one in found if one not in {"unknown-reference", "not-carried-out"}] == [code]
+
+
+def test_mistakes_are_told_together(tmp_path):
+    """A field that is missing is told along with another that is wrong."""
+    found = load(tmp_path, f"{TASK}retry: 5\n").findings
+    assert sorted(one.code for one in found) == ["missing-field", "wrong-type"]
+
+
+def test_what_is_filled_in_later_is_there(tmp_path):
+    """A field whose value depends on the element is not missing before that is known."""
+    text = f"{TASK}matrix: {{image: [one, two]}}\nimage: ${{{{ matrix.image }}}}\n"
+    assert load(tmp_path, text).errors == ()
