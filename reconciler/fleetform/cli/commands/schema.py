@@ -41,7 +41,7 @@ def command(draft: str, write: bool, check: bool, into: str | None) -> int:
     """
     Print the JSON schema of any document, or write or check the files with the schema of each kind.
 
-    Files are written in both drafts; the copy that `init` made for editors is one file in draft 07.
+    Each type has a file in draft 2020-12; editors have one of any document, in draft 07.
     The description of the API is among the files where the extra `server` is installed.
     """
     if write and check:
