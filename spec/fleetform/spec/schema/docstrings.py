@@ -13,9 +13,12 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from fleetform.spec.documents import read_documents
@@ -51,13 +54,19 @@ def documentation(model: type[Model]) -> dict[str, str]:
 
 
 def _docstrings(owner: type[Model]) -> Iterator[tuple[str, str]]:
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-    assert isinstance(tree, ast.ClassDef), owner
-    for statement, following in zip(tree.body, tree.body[1:], strict=False):
+    body = _classes(sys.modules[owner.__module__])[owner.__name__].body
+    for statement, following in itertools.pairwise(body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(following, ast.Expr):
             continue
         if isinstance(statement.target, ast.Name) and isinstance(following.value, ast.Constant):
             yield statement.target.id, inspect.cleandoc(str(following.value.value))
+
+
+# `inspect.getsource` of a class parses the whole module, and a module has ten models.
+@functools.cache
+def _classes(module: ModuleType) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(module))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
 
 
 def words(text: str, choices: Iterable[str] = ()) -> Words:
@@ -109,6 +118,8 @@ def example_document(model: type[Model]) -> Any:
     return _value(textwrap.dedent(text)) if text.strip() else None
 
 
+# A field of all backends is asked for forty times. What is returned is shared: not to be changed.
+@functools.cache
 def _value(text: str) -> Any:
     nodes, findings = read_documents(text.encode(), "example")
     assert len(nodes) == 1, (text, findings)

@@ -4,6 +4,7 @@ Values as YAML in flow style: how an example is shown, and how an editor has to 
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -22,6 +23,7 @@ def flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+@functools.cache
 def _is_plain(text: str) -> bool:
     """Whether the text without quotes is read as itself, wherever it stands."""
     nodes, findings = read_documents(f"[{text}]".encode(), "example")

@@ -4,6 +4,7 @@ The schema files as values: one kind, and any document, in which `type` says whi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from fleetform.spec.schema import docstrings, models, snippets
@@ -19,8 +20,9 @@ def kind_schema(kind: str) -> Schema:
     return _file(annotated(kind, definitions), definitions)
 
 
+@functools.cache
 def any_schema() -> Schema:
-    """The schema of any document."""
+    """The schema of any document. Shared: not to be changed."""
     definitions = Definitions()
     kinds = {kind: annotated(kind, definitions) for kind in sorted(models.MODELS)}
     rules: list[Schema] = [
