@@ -182,6 +182,12 @@ def test_goes_on_without(tmp_path, field):
         "on_silence: wait",
         "on_upstream_change: note",
         "stop_duration: 30s",
+        "privileged: false",
+        "docker: false",
+        "nvcc: false",
+        "dstack: false",
+        "spot_policy: on-demand",
+        "creation_policy: reuse-or-create",
     ],
 )
 def test_what_is_so_anyway_says_nothing(tmp_path, field):
@@ -262,3 +268,18 @@ def test_array_bounds():
     assert parse_array("1-100:2%10").indices[:3] == (1, 3, 5)
     with pytest.raises(ValueError, match="makes 100001"):
         parse_array(f"0-{ELEMENTS_MAX}")
+
+
+@pytest.mark.parametrize(
+    ("rest", "init"),
+    [
+        ("setup: [one]\ninit: [two]", ["one", "two"]),
+        ("setup: one", ["one"]),
+        ("init: [two]", ["two"]),
+    ],
+)
+def test_a_dev_environment_is_set_up_first(tmp_path, rest, init):
+    """What dstack runs ahead of `init` is a part of it, and not left out."""
+    (held,) = load(tmp_path, f"type: dev-environment\nname: dev\n{rest}\n").desired.beyond.values()
+    assert held.declared.document["init"] == init
+    assert "setup" not in held.declared.document

@@ -55,4 +55,4 @@ ROWS: Rows = {
     "runtime": control("agents.host"),
 }
 
-DEFAULTS: Mapping[str, str | int | bool] = {"nodes": 1, "sharing": "exact"}
+DEFAULTS: Mapping[str, str | int | bool] = {"nodes": 1, "placement": "any", "sharing": "exact"}

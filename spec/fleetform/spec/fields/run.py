@@ -53,7 +53,7 @@ ROWS: Rows = {
     "privileged": execution(),
     "entrypoint": execution(),
     "user": execution(),
-    # dstack ignores these two as well.
+    # dstack ignores these two as well; a dev environment's `setup` is part of its `init`.
     "home_dir": control(essential=False),
     "setup": control(essential=False),
     "shell": execution("agents.host"),
@@ -155,6 +155,10 @@ DEFAULTS: Mapping[str, str | int | bool] = {
     "priority": 0,
     "stop_duration": "10s",
     "runtime": "process",
+    "nvcc": False,
+    "docker": False,
+    "privileged": False,
+    "dstack": False,
     "state": "running",
     "on_change": "hold",
     "rerun": 0,

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetform.spec.fields.facts import EVERY_KIND, Rows, control
+from fleetform.spec.fields.facts import EVERY_KIND, RECORDED, Rows, control
 
 ROWS: Rows = {
     **EVERY_KIND,
-    "full_name": control(essential=False),
+    "full_name": RECORDED,
     "emails": control(),
     "logins": control(),
     "role": control(),

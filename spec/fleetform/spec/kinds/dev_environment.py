@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.commands import Commands
@@ -40,6 +40,9 @@ class DevEnvironment(Run):
     init: Commands | None = None
     """Shell commands that run when it starts. Example: `[pip install -e .]`."""
 
+    setup: Commands | None = None
+    """Commands ahead of `init`, as old versions of dstack called them. Example: `[pip install torch]`."""
+
     inactivity_duration: Offable | None = None
     """
     How long nobody may be connected before it is stopped; `off`: for ever. Example: `2h`, `off`.
@@ -47,6 +50,12 @@ class DevEnvironment(Run):
 
     ports: Ports | None = None
     """Ports that programs in it listen on. Example: `[8888, "8080:80"]`."""
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        # dstack still runs these, right before `init`; of tasks and services it ignores them.
+        setup = canonical.pop("setup", ())
+        return {**canonical, "init": [*setup, *canonical.get("init", ())]} if setup else canonical
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

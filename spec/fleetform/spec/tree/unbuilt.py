@@ -2,7 +2,8 @@
 Which parts of a document this version does not carry out: a note for each.
 
 The facts are those of `fields`; here they are matched with what a document sets. A field that
-is set is told once, at its key, and its parts are not told again.
+is set is told once, at its key, and its parts are not told again. One that says what holds
+without it asks for nothing, and is not told.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
     for name in value:
         for path, steps in _paths(type_name).get(name, ()):
             at = _first(value, steps)
-            if at is None:
+            if at is None or _is_so_anyway(value, at, kind.name, path):
                 continue
             detail = why.get(path, "Nothing carries this out yet.")
             if rows[path].essential:
@@ -70,6 +71,15 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
                 )
             else:
                 yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
+
+
+def _is_so_anyway(value: Mapping[str, Any], at: Path, kind: str, path: str) -> bool:
+    """Whether the field says what holds without it: `privileged: false`."""
+    if at != (path,) or path not in fields.DEFAULTS[kind]:
+        return False
+    default = fields.DEFAULTS[kind][path]
+    # By type as well: 1 is `true` to Python.
+    return type(value[path]) is type(default) and value[path] == default
 
 
 @functools.cache
@@ -86,12 +96,13 @@ def _first(value: Any, steps: list[str]) -> Path | None:
     """Where a path of names leads, through lists as well; None: it is not set."""
     if not steps:
         return () if value is not None else None
-    if isinstance(value, Mapping):
+    # A plain value: its mappings are dicts, and asking for those alone is ten times cheaper.
+    if isinstance(value, dict):
         rest = _first(value[steps[0]], steps[1:]) if steps[0] in value else None
         return None if rest is None else (steps[0], *rest)
     if isinstance(value, list):
         for number, item in enumerate(value):
-            rest = _first(item, steps) if isinstance(item, Mapping) else None
+            rest = _first(item, steps) if isinstance(item, dict) else None
             if rest is not None:
                 return (number, *rest)
     return None
