@@ -34,14 +34,45 @@ def test_links_lead_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_documents_of_the_how_to_are_valid():
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *HOW_TO], ids=lambda page: page.stem)
+def test_links_to_headings_lead_somewhere(page):
+    """What stands behind `#` is a heading of the page that is linked to, as GitHub names it."""
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [one for one in links if one[1] not in _anchors(page.parent / one[0])] == []
+
+
+def _anchors(page):
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_the_how_to_pages_are_listed():
+    """Each heading of a page stands in the index."""
+    index = (ROOT / "docs" / "how-to" / "README.md").read_text(encoding="utf-8")
+    for page in HOW_TO:
+        for heading in re.findall(
+            r"^## ([^\[].+)$", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            assert f"[{heading}]({page.name}#" in index
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_documents_of_the_how_to_are_valid(page):
     """What is copied from the page is accepted."""
-    page = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 5
-    for block in blocks:
-        nodes, findings = read_documents(block.encode(), "how-to.md")
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        nodes, findings = read_documents(block.encode(), page.name)
         assert not findings, block
         for node in nodes:
             value = plain(node)
             schema.MODELS[value["type"]].model_validate(value)
+
+
+def test_a_word_of_the_glossary_stands_there_once():
+    """One word for one idea, found by its letters."""
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\*", page, re.MULTILINE)]
+    assert words == sorted(set(words))

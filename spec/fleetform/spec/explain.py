@@ -200,7 +200,9 @@ def _explanation(path: str, schema: Schema, document: Schema) -> Explanation:
 def _description(path: str, schema: Schema, choices: tuple[Choice, ...]) -> str:
     """What it is, without the sentences about choices, which stand in a list of their own."""
     kind, _, field = path.partition(".")
-    unbuilt = wording.unbuilt_sentence(kind, field)
+    unbuilt = (
+        wording.unbuilt_sentence(kind, field) if field else wording.unbuilt_kind_sentence(kind)
+    )
     said = schema.get("description", "").removesuffix(unbuilt)
     lead = words(said, [choice.value for choice in choices if choice.meaning]).lead
     return " ".join(filter(None, (lead, unbuilt)))

@@ -80,6 +80,12 @@ def test_everything_below_a_kind_can_be_explained(kind):
         assert found.change
 
 
+def test_a_kind_that_nothing_carries_out_says_so():
+    """Whoever reads about services learns that a plan holds them, and why."""
+    assert "so a plan holds it. Nothing keeps services yet" in explain("service").description
+    assert "holds it" not in explain("task").description
+
+
 def test_kinds_are_all_that_can_be_declared():
     """Every type of document is listed with a sentence."""
     assert [kind.name for kind in kinds()] == sorted(MODELS)

@@ -32,6 +32,13 @@ _CLOUDS = "Nothing makes hosts in clouds yet, so that no host has one."
 _PARTS = "Nothing measures or divides GPUs by this yet."
 
 WHY: Mapping[str, Mapping[str, str]] = {
+    "fleet": {
+        "env": "Hosts hand no variables of theirs to runs yet; `env:` of a run is there.",
+        "gpu_isolation": "Runs are told which GPUs are theirs, and nothing keeps them to these yet.",
+        "placement": "Hosts of one machine are as close to each other as can be.",
+        "run_as": "Jobs have the account of the agent so far.",
+        "update": "What changes of a local fleet is changed in place.",
+    },
     "run": {
         **dict.fromkeys(
             ("image", "docker", "privileged", "entrypoint", "registry_auth", "user"), _CONTAINERS
@@ -62,6 +69,7 @@ WHY: Mapping[str, Mapping[str, str]] = {
             ),
             _PARTS,
         ),
+        "on_silence.after": "Jobs whose host nobody reaches go on; nothing ends them yet.",
         "begin": "Nothing waits for a time yet.",
         "deadline": "Nothing looks at deadlines yet; `max_duration` holds.",
         "schedule": "Nothing starts runs by the clock yet.",

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from fleetform.spec import fields
 from fleetform.spec.fields import OnChange, Row
+from fleetform.spec.kinds import KINDS
+from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT
 
 CHANGE: Mapping[str, str] = {
     OnChange.RERUN: "runs again; held while it runs",
@@ -32,6 +34,13 @@ def unbuilt_sentence(kind: str, path: str) -> str:
     if row.essential:
         return "Not carried out by this version of fleetform: what sets it is planned and held."
     return "Not carried out by this version of fleetform: it has no effect yet."
+
+
+def unbuilt_kind_sentence(kind: str) -> str:
+    """The same of documents of which nothing is carried out, with the reason."""
+    known = KINDS.get(kind)
+    why = UNBUILT.get(kind) or UNBUILT.get(known.name if known else "")
+    return f"Not carried out by this version of fleetform, so a plan holds it. {why}" if why else ""
 
 
 def default_sentence(default: object) -> str:
