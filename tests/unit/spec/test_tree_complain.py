@@ -57,3 +57,25 @@ def test_what_is_filled_in_later_is_there(tmp_path):
     """A field whose value depends on the element is not missing before that is known."""
     text = f"{TASK}matrix: {{image: [one, two]}}\nimage: ${{{{ matrix.image }}}}\n"
     assert load(tmp_path, text).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("type: job\nname: train", "Did you mean `task`?"),
+        ("type: Deployment\nname: chat", "Did you mean `service`?"),
+        ("type: node-pool\nname: gpus", "Did you mean `fleet`?"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}", "Write a `type: task`"),
+        ("apiVersion: v1\nkind: ConfigMap", "of Kubernetes, and those are not read here"),
+        (TASK + "commands: [a]\nmax_duration: 1-12:00:00", "write `1d12h`"),
+        (TASK + "commands: [a]\nmax_duration: '24:00:00'", "write `1d`"),
+        (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "`{name: A, value: true}` is a"),
+        (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "Write `NAME=VALUE`"),
+        (TASK + "commands: [a]\nresources: {gpu: gpu:a100:4}", "write `a100:4`, without"),
+        (TASK + "commands: {a: [{b: {c: d}}, null]}", "`{a: […, null]}` is a mapping"),
+    ],
+)
+def test_what_was_brought_along_is_known(tmp_path, text, words):
+    """Habits of Slurm and Kubernetes are answered with what to write, and in words of YAML."""
+    (finding,) = load(tmp_path, f"{text}\n").errors
+    assert words in f"{finding.detail} {finding.advice}"

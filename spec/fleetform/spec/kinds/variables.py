@@ -58,7 +58,9 @@ def _value(name: str, item: Any) -> str:
 
 def _assignment(item: Any) -> tuple[str, str | None]:
     if not isinstance(item, str):
-        raise refuse("wrong-type", str(unfit(item, "an assignment, such as `LR=0.1`")))
+        # Kubernetes has lists of these, and compose lists of mappings.
+        advice = "Write `NAME=VALUE`, or the whole of `env` as a mapping, `NAME: VALUE`."
+        raise refuse("wrong-type", str(unfit(item, "an assignment, such as `LR=0.1`")), advice)
     name, equals, text = item.partition("=")
     return (name, text) if equals else (name.strip(), None)
 

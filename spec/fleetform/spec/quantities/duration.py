@@ -21,6 +21,8 @@ _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PARTS = re.compile(r"(?:\d{1,12}\s*[wdhms]\s*)+|\d{1,12}", re.ASCII)
 _PART = re.compile(r"(\d+)\s*([wdhms]?)", re.ASCII)
 _DECIMAL = re.compile(r"(\d{1,9}\.\d{1,3})\s*([wdhms])", re.ASCII)
+# How Slurm writes one. `2:30` is left out: minutes there, and hours to most people.
+_CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):(\d\d):(\d\d)")
 # What people call the units elsewhere; months and years have no fixed length.
 _WORDS = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s",
@@ -91,6 +93,11 @@ def _text_problem(text: str, *, off: bool) -> str:
     if decimal is not None:
         exact = float(decimal[1]) * _SECONDS[decimal[2]]
         return f"{shown(text)} has decimals; write `{format_duration(round(exact))}`."
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        exact = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        return f"{shown(text)} is written as on a clock; write `{format_duration(exact)}`."
     number, word = re.fullmatch(r"(\d*)\s*(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]  # Every text matches.
     if number and word == "M":
         return f"{shown(text)} is unclear; write `{number}m` for minutes, or days for months."

@@ -145,7 +145,10 @@ def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
     if _is_memory(token):
         _once(gpu.memory, "memory", text)
         return replace(gpu, memory=parse_memory_range(token))
-    _once(gpu.names, "name", text, advice="; several names are separated by commas")
+    advice = "; several names are separated by commas"
+    if text.lower().startswith("gpu:"):
+        advice = f"; write {shown(text[4:])}, without the `gpu:` of Slurm"
+    _once(gpu.names, "name", text, advice=advice)
     return replace(gpu, names=_parse_names(token.split(","), text))
 
 

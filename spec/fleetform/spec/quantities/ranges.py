@@ -7,6 +7,7 @@ CPUs and counts have one grammar and the same advice.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -115,12 +116,27 @@ def format_range(range_: Range, format_end: Callable[[int], str] = str) -> str:
 def shown(value: object) -> str:
     """Return a value for a message: in backticks, on one line, and not too long."""
     try:
-        text = f"{value}"[:100]
+        text = _flow(value)[:100]
     except ValueError:  # Python writes no integers of more than 4300 digits.
         text = "…"
     if not text.isprintable():
         text = text.encode("unicode_escape").decode("ascii")
     return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"
+
+
+def _flow(value: object, depth: int = 2) -> str:
+    """As YAML writes it on one line, and not Python; of much, as much as a message can show."""
+    match value:
+        case bool() | None:
+            return "null" if value is None else str(value).lower()
+        case Mapping() | list() | tuple() if not depth:
+            return "…"
+        case Mapping():
+            some = itertools.islice(value.items(), 10)
+            return "{" + ", ".join(f"{key}: {_flow(item, depth - 1)}" for key, item in some) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(_flow(item, depth - 1) for item in value[:10]) + "]"
+    return f"{value}"
 
 
 def unfit(value: object, expected: str) -> ValueError:

@@ -30,6 +30,18 @@ def not_a_document(value: Any) -> Problem:
 
 def type_problem(value: Mapping[str, Any]) -> Problem:
     """Why the document's type is none that can be read."""
+    if "type" not in value and _foreign(value):
+        kind = _foreign(value)
+        close = _CALLED.get(_bare(kind))
+        return Problem(
+            "missing-type",
+            ("kind",),
+            f"The document is a {shown(kind)} of Kubernetes, and those are not read here.",
+            f"Write a `type: {close}`; `fleetform explain {close}` shows its fields."
+            if close
+            else "Keep it with what your cluster is made from, outside of this tree.",
+            at_key=True,
+        )
     if "type" not in value:
         close = nearest("type", value)
         return Problem(
@@ -49,13 +61,41 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
             f"An environment is declared in `{FILE_NAME}` of the tree's own folder, and nowhere else.",
             "Move the document there, or remove it.",
         )
-    close = nearest(named, KINDS) if isinstance(named, str) else None
+    close = None
+    if isinstance(named, str):
+        close = _CALLED.get(_bare(named)) or nearest(named, KINDS)
     return Problem(
         "unknown-type",
         ("type",),
         f"{shown(named)} is no kind of document.",
         f"Did you mean `{close}`?" if close else f"Choose one of {_listed()}.",
     )
+
+
+# What others call the same, in small letters and without marks between words.
+_CALLED: Mapping[str, str] = {
+    **dict.fromkeys(("job", "cronjob", "pod", "batch", "sbatch", "run", "sweep"), "task"),
+    **dict.fromkeys(("devenv", "notebook", "workspace", "interactive"), "dev-environment"),
+    **dict.fromkeys(("deployment", "endpoint", "statefulset", "inference"), "service"),
+    **dict.fromkeys(("cluster", "pool", "nodepool", "nodegroup", "hosts", "instances"), "fleet"),
+    **dict.fromkeys(("disk", "pvc", "persistentvolumeclaim", "storage"), "volume"),
+    **dict.fromkeys(("ingress", "loadbalancer"), "gateway"),
+    **dict.fromkeys(("partition", "localqueue", "clusterqueue"), "queue"),
+    **dict.fromkeys(("qos", "resourcequota", "limits", "budget"), "quota"),
+    **dict.fromkeys(("account", "namespace", "team", "group"), "project"),
+    **dict.fromkeys(("person", "serviceaccount"), "user"),
+    "maintenance": "reservation",
+}
+
+
+def _bare(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
+
+
+def _foreign(value: Mapping[str, Any]) -> str:
+    """The kind that an object of Kubernetes says it is; empty for anything else."""
+    kind = value.get("kind")
+    return kind if isinstance(kind, str) and "apiVersion" in value else ""
 
 
 def _listed() -> str:
