@@ -20,6 +20,8 @@ from fleetform.spec.kinds.unbuilt import KINDS, WHY
 
 Path = tuple[str | int, ...]
 
+_MEANWHILE = "Until then, a plan holds it back."
+
 
 def notes(
     value: Mapping[str, Any], kind: Kind, model: Document, problems: Iterable[Problem] = ()
@@ -34,11 +36,11 @@ def notes(
         problems: What is known of it already. A field that is wrong is not told twice.
     """
     if kind.name in KINDS:
-        yield not_carried_out(("type",), KINDS[kind.name])
+        yield not_carried_out(("type",), KINDS[kind.name], _MEANWHILE)
         return
     type_name = str(value.get("type", ""))
     if type_name in KINDS:
-        yield not_carried_out(("type",), KINDS[type_name])
+        yield not_carried_out(("type",), KINDS[type_name], _MEANWHILE)
         return
     whole = model.whole()
     if whole is not None:
@@ -66,9 +68,7 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
                 continue
             detail = why.get(path, "Nothing carries this out yet.")
             if rows[path].essential:
-                yield not_carried_out(
-                    at, f"`{path}`: {detail}", "Until then, a plan holds it back."
-                )
+                yield not_carried_out(at, f"`{path}`: {detail}", _MEANWHILE)
             else:
                 yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
 
