@@ -7,6 +7,7 @@ program itself (`VmHWM`): what `wait4` reports also has what the parent was when
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -55,7 +56,8 @@ def fleetform(
         [sys.executable, "-c", _MAIN, str(memory_max), str(cpu_seconds_max), str(report),
          *map(str, arguments)],
         env={"PATH": "/usr/bin:/bin", "HOME": str(home), "FLEETFORM_STATE_HOME": str(home),
-             "FLEETFORM_DEBUG": "1", "TMPDIR": str(home), "COLUMNS": "100"},
+             "FLEETFORM_DEBUG": "1", "TMPDIR": str(home), "COLUMNS": "100",
+             "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         cwd="/",
         capture_output=True, check=False, timeout=600,
     )  # fmt: skip

@@ -372,20 +372,24 @@ class Loader:
 
     def _check(self) -> tuple[Catalogue, list[tuple[_Read, Entry]]]:
         entries: list[tuple[_Read, Entry]] = []
+        nameless: dict[str, None] = {}
         for number, read in enumerate(self._reads):
             if read.outcome.is_broken:
                 self._broken.update(read.outcome.keys)
-                if not read.outcome.keys and read.file not in self._unread:
+                if not read.outcome.keys:
                     # Whatever it was called before its name went wrong may not be removed.
-                    self._unread.append(read.file)
+                    nameless[read.file] = None
             if read.outcome.is_read:
                 entries.append((read, _entry(number, read.outcome)))
+        self._unread[:] = dict.fromkeys((*self._unread, *nameless))
         catalogue = Catalogue.of(
             (entry for _, entry in entries), self._broken, has_unread=bool(self._unread)
         )
         for entry, problem in checks.check(catalogue):
             read = self._reads[entry.number]
-            read.others = [*(read.others or ()), problem]
+            if read.others is None:
+                read.others = []
+            read.others.append(problem)
         self._tell_problems()
         self._tell_empty(catalogue)
         return catalogue, entries
