@@ -4,10 +4,13 @@ The bounds that more than one pass holds, apart from the models: those are not a
 
 from __future__ import annotations
 
-__all__ = ["ELEMENTS_MAX"]
+__all__ = ["ELEMENTS_MAX", "PATCHES_MAX"]
 
 ELEMENTS_MAX = 100_000
 """
 Elements of one array or sweep: what one plan can still show and one ledger still take in at once.
 Slurm's own limit is 4 000 001, and its default 1 001.
 """
+
+PATCHES_MAX = 1000
+"""Patches of one environment: each is looked for among all documents."""

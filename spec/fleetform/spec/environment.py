@@ -11,8 +11,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
+from fleetform.spec.bounds import PATCHES_MAX
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
 from fleetform.spec.names import EXPRESSION_MARK, is_uid
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -96,6 +104,29 @@ def _steps(value: Any) -> Any:
     )
 
 
+_STEPS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "op": {
+                "description": "What the step does. `add`: set a field, or insert into a list."
+                " `remove`: take a value away. `replace`: put another in its place. `move`: take it"
+                " from elsewhere. `copy`: take the same as elsewhere. `test`: fail where something"
+                " else stands.",
+                "enum": ["add", "remove", "replace", "move", "copy", "test"],
+            },
+            "path": {"description": "Where: `/commands/0`, `/env/LR`.", "type": "string"},
+            "from": {"description": "From where, of `move` and `copy`.", "type": "string"},
+            "value": {"description": "What, of `add`, `replace` and `test`."},
+        },
+        "required": ["op", "path"],
+        "additionalProperties": False,
+    },
+}
+
+
 class PatchDocument(Model):
     """A change of documents that a base or this tree declares: exactly one way to change them."""
 
@@ -115,7 +146,8 @@ class PatchDocument(Model):
     patch: (
         Annotated[
             tuple[dict[str, Any], ...],
-            BeforeValidator(_steps, json_schema_input_type=list[dict[str, Any]]),
+            BeforeValidator(_steps),
+            WithJsonSchema(_STEPS_SCHEMA),
         ]
         | None
     ) = None
@@ -146,6 +178,16 @@ class PatchDocument(Model):
             f"The entry says {said}, and changes its target in exactly one way.",
             "Write one of `merge`, `patch`, `file`, `delete`; further ones in entries of their own.",
         )
+
+
+def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
+    if len(value) <= PATCHES_MAX:
+        return value
+    raise refuse(
+        "bad-value",
+        f"There are {len(value)} patches, and {PATCHES_MAX} are carried out at most.",
+        "Write what many documents have in common into one patch, or into a profile.",
+    )
 
 
 class RulesDocument(Model):
@@ -210,7 +252,7 @@ class EnvironmentDocument(Model):
     over the base's. Example: `{bucket: s3://lab, epochs: 20}`.
     """
 
-    patches: tuple[PatchDocument, ...] | None = None
+    patches: Annotated[tuple[PatchDocument, ...], AfterValidator(_few)] | None = None
     """
     Changes of the base's documents and of this tree's, in order; one that matches nothing is an
     error. Example: `[{target: run/train, merge: {nodes: 4}}]`.

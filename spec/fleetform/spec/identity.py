@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fleetform.spec.bounds import PATCHES_MAX
 from fleetform.spec.desired import Environment, Rules
 from fleetform.spec.names import EXPRESSION_MARK, is_uid, name_problem
 
@@ -67,8 +68,14 @@ def _inherits_plainly(value: Mapping[str, Any]) -> bool:
         and isinstance(values, dict)
         and all(_VALUE_NAME.fullmatch(name) for name in values)
         and all(map(_is_plain_value, values.values()))
-        and (patches is None or (type(patches) is list and all(map(_is_plain_patch, patches))))
+        and (patches is None or _are_plain_patches(patches))
     )
+
+
+def _are_plain_patches(patches: object) -> bool:
+    if not isinstance(patches, list) or len(patches) > PATCHES_MAX:
+        return False
+    return all(map(_is_plain_patch, patches))
 
 
 def _is_plain_value(item: object) -> bool:

@@ -113,3 +113,11 @@ def test_what_is_odd_and_right_is_left_to_the_models(tmp_path):
     environment, findings = read_environment(tmp_path)
     assert environment == Environment("testing", "0b2f6a0e-54c5", Rules(delete_count=7))
     assert findings == ()
+
+
+def test_more_patches_than_are_carried_out_are_left_to_the_models():
+    """They say that there are too many."""
+    patches = [{"target": "run/train", "delete": True}] * 1001
+    assert plain_environment({**RIGHT, "patches": patches[1:]}) is not None
+    assert plain_environment({**RIGHT, "patches": patches}) is None
+    assert by_the_models({**RIGHT, "patches": patches}) is None

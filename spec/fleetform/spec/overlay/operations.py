@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fleetform.spec.findings import Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, plain
+from fleetform.spec.overlay.measure import DEPTH_MAX, VALUES_MAX, depth_of, size_of
 from fleetform.spec.overlay.pointer import (
     Pointer,
     Refusal,
@@ -23,12 +24,7 @@ from fleetform.spec.overlay.pointer import (
 )
 from fleetform.spec.quantities.ranges import shown
 
-__all__ = ["DEPTH_MAX", "VALUES_MAX", "Operation", "apply", "parse_operations"]
-
-# The same as one file may have (`documents.limits`): each `copy` may double a document, and forty
-# of them would be a terabyte.
-VALUES_MAX = 400_000
-DEPTH_MAX = 64
+__all__ = ["Operation", "apply", "parse_operations"]
 
 
 class Operation(NamedTuple):
@@ -155,7 +151,7 @@ def apply(node: Node, operations: Sequence[Operation]) -> tuple[Node, Problem | 
     The problem's path begins with the step's position in the patch.
     """
     changed = node
-    size = _size(node)
+    size = size_of(node)
     for operation in operations:
         try:
             size = _grown(size, changed, operation)
@@ -324,34 +320,11 @@ def _grown(size: int, node: Node, operation: Operation) -> int:
         value = follow(node, operation.source)
     if value is None or operation.verb == "test":
         return size
-    size += _size(value)
+    size += size_of(value)
     if size > VALUES_MAX:
         raise Refusal(
             f"The document would come to more than {VALUES_MAX} values.", "Copy less of it."
         )
-    if len(operation.path) + _depth(value) > DEPTH_MAX:
+    if len(operation.path) + depth_of(value) > DEPTH_MAX:
         raise Refusal(f"The document would be more than {DEPTH_MAX} levels deep.")
     return size
-
-
-def _size(node: Node) -> int:
-    """How many values a node is, what is repeated counted each time, in time of what there is."""
-    return _measure(node, {}, lambda sizes: 1 + sum(sizes))
-
-
-def _depth(node: Node) -> int:
-    return _measure(node, {}, lambda depths: 1 + max(depths, default=0))
-
-
-def _measure(node: Node, known: dict[int, int], of: Callable[[list[int]], int]) -> int:
-    if isinstance(node, ScalarNode):
-        return 1
-    found = known.get(id(node))
-    if found is None:
-        inner = (
-            node.items
-            if isinstance(node, SequenceNode)
-            else tuple(value for _, value in node.entries)
-        )
-        found = known[id(node)] = of([_measure(one, known, of) for one in inner])
-    return found

@@ -10,13 +10,14 @@ from dataclasses import replace
 from fleetform.spec.findings import Problem
 from fleetform.spec.nodes import MappingNode
 from fleetform.spec.overlay import operations, targets
+from fleetform.spec.overlay.measure import WORK_MAX, size_of
 from fleetform.spec.overlay.merge import merge_document
 from fleetform.spec.overlay.written import Mistake, Patch, Written
 
 __all__ = ["patched"]
 
-# Ten thousand documents with twenty changes each. More is nobody's environment, and time.
-WORK_MAX = 200_000
+# Whoever has mistaken that many targets has mistaken something else.
+_SUGGESTIONS_MAX = 20
 
 
 def patched(
@@ -35,28 +36,32 @@ def patched(
         return list(documents), []
     kept: list[Written | None] = list(documents)
     addresses = [targets.address(one.node) for one in documents]
+    found = targets.Index(addresses)
     mistakes: list[Mistake] = []
     work = 0
     for patch in patches:
-        hit = [
-            number
-            for number, one in enumerate(addresses)
-            if one is not None and targets.matches(patch.target, one)
-        ]
+        hit = [number for number in found.matching(patch.target) if kept[number] is not None]
         if not hit and is_complete:
-            problem = targets.matches_nothing(patch.target, filter(None, addresses))
+            known = addresses if len(mistakes) < _SUGGESTIONS_MAX else ()
+            problem = targets.matches_nothing(patch.target, filter(None, known))
             mistakes.append(_in_entry(patch, problem))
-        work += len(hit) * max(1, len(patch.operations))
+        work += len(hit) * _size(patch)
         if work > WORK_MAX:
             mistakes.append(_in_entry(patch, _too_much()))
             break
         for number in hit:
             before = kept[number]
-            assert before is not None, "what is deleted has no address"
+            assert before is not None, "what is left out is not hit"
             kept[number] = _apply(before, patch, mistakes)
-            if patch.is_deletion:
-                addresses[number] = None
     return [one for one in kept if one is not None], mistakes
+
+
+def _size(patch: Patch) -> int:
+    """At most how many values it puts into a document."""
+    if patch.merge is not None:
+        return size_of(patch.merge)
+    steps = sum(size_of(one.value) if one.value is not None else 1 for one in patch.operations)
+    return max(1, steps)
 
 
 def _apply(document: Written, patch: Patch, mistakes: list[Mistake]) -> Written | None:
@@ -96,6 +101,6 @@ def _too_much() -> Problem:
     return Problem(
         "patch-failed",
         ("target",),
-        f"With this one the patches come to more than {WORK_MAX} changes of documents.",
-        "Name fewer documents, or write what they have in common into a profile.",
+        f"With this one, patches put more than {WORK_MAX} values into documents.",
+        "Name fewer documents, or write less into each.",
     )

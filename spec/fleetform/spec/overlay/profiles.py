@@ -16,6 +16,7 @@ from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import nearest
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
 from fleetform.spec.overlay.foreign import foreign
+from fleetform.spec.overlay.measure import WORK_MAX, size_of
 from fleetform.spec.overlay.merge import merge_document
 from fleetform.spec.overlay.written import Mistake, Written
 from fleetform.spec.quantities.ranges import shown
@@ -34,6 +35,7 @@ class _Profile(NamedTuple):
     fields: MappingNode
     is_default: bool
     is_spoiled: bool
+    size: int
 
 
 def with_profiles(
@@ -50,6 +52,7 @@ def with_profiles(
     mistakes = list(_several_defaults(profiles.values()))
     default = next((one for one in profiles.values() if one.is_default), None)
     done = []
+    work = 0
     for document in documents:
         node = document.node
         if not isinstance(node, MappingNode) or not _is_run(node):
@@ -62,6 +65,10 @@ def with_profiles(
             if is_complete:
                 mistakes.append(Mistake(document.file, node, _unknown(named, profiles)))
         elif profile is not None:
+            work += profile.size
+            if work > WORK_MAX:
+                mistakes.append(Mistake(profile.file, profile.node, _too_much(), is_general=True))
+                break
             done.append(_merged(document, node, profile))
         else:
             done.append(document)
@@ -95,7 +102,10 @@ def _profiles(documents: Iterable[Written]) -> dict[str, _Profile]:
         lent = foreign(MappingNode(fields, node.place), document.file)
         assert isinstance(lent, MappingNode), lent
         is_default = isinstance(default, ScalarNode) and default.value is True
-        found.setdefault(name, _Profile(document.file, node, lent, is_default, document.is_spoiled))
+        found.setdefault(
+            name,
+            _Profile(document.file, node, lent, is_default, document.is_spoiled, size_of(lent)),
+        )
     found.pop("", None)
     return found
 
@@ -129,6 +139,15 @@ def _unknown(named: Node, profiles: dict[str, _Profile]) -> Problem:
         f"No document declares the profile {shown(name)}.",
         (f"Did you mean `{close}`? " if close else "")
         + (f"There is {listed}." if listed else "Declare it: `type: profile`."),
+    )
+
+
+def _too_much() -> Problem:
+    return Problem(
+        "patch-failed",
+        ("name",),
+        f"Profiles put more than {WORK_MAX} values into runs.",
+        "Name it in fewer runs, or write less into it.",
     )
 
 

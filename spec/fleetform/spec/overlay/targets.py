@@ -4,7 +4,7 @@ Which documents a patch means: `run/train`, `fleet/gpu-*`, `task/*`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -14,7 +14,11 @@ from fleetform.spec.names import nearest
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
 from fleetform.spec.quantities.ranges import shown
 
-__all__ = ["Address", "address", "matches", "matches_nothing"]
+__all__ = ["Address", "Index", "address", "matches", "matches_nothing"]
+
+
+# What makes a pattern of a name.
+_PATTERN = frozenset("*?[")
 
 
 class Address(NamedTuple):
@@ -41,6 +45,29 @@ def address(node: Node) -> Address | None:
     return Address(KINDS[type_name].name, type_name, name) if isinstance(name, str) else None
 
 
+class Index:
+    """Addresses of documents, found by target; None for a document that has none."""
+
+    def __init__(self, addresses: Sequence[Address | None]) -> None:
+        self._addresses = addresses
+        self._exact: dict[str, list[int]] = {}
+        for number, one in enumerate(addresses):
+            if one is not None:
+                for kind in {one.kind, one.type}:
+                    self._exact.setdefault(f"{kind}/{one.name}", []).append(number)
+
+    def matching(self, target: str) -> list[int]:
+        """Positions of the documents that a target means, in order."""
+        # Nearly all targets are names, and a thousand of them would be compared ten million times.
+        if not _PATTERN.intersection(target):
+            return self._exact.get(target, [])
+        return [
+            number
+            for number, one in enumerate(self._addresses)
+            if one is not None and matches(target, one)
+        ]
+
+
 def matches(target: str, one: Address) -> bool:
     """Whether a target means a document; kinds are named by kind or by `type:`."""
     kind, _, name = target.partition("/")
@@ -58,7 +85,7 @@ def matches_nothing(target: str, known: Iterable[Address]) -> Problem:
         advice = "There is " + ", ".join(f"`{name}`" for name in names[:10])
         advice += ", …" if len(names) > 10 else "."
     else:
-        advice = "Nothing is declared that could be patched."
+        advice = "Kind and name are those of a document: `run/train`."
     return Problem(
         "patch-matches-nothing",
         ("target",),

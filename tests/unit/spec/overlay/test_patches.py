@@ -162,3 +162,17 @@ def test_a_value_that_nobody_gives_is_told(tmp_path):
     )  # fmt: skip
     assert [one.code for one in loaded.errors] == ["unknown-expression"]
     assert "`bucket`" in loaded.errors[0].advice
+
+
+def test_what_patches_come_to_has_an_end(tmp_path):
+    """A megabyte into each of a thousand documents would be a gigabyte."""
+    runs = "---\n".join(TRAIN.replace("train", f"train-{number}") for number in range(600))
+    tags = "".join(f"        t{number}: x\n" for number in range(2000))
+    loaded = load(
+        tmp_path, base__fleet=FLEET, base__runs=runs,
+        staging__environment=extending(
+            f"patches:\n  - target: run/*\n    merge:\n      tags:\n{tags}"
+        ),
+    )  # fmt: skip
+    assert places(loaded.errors) == [("patch-failed", "environment.yaml:6:13")]
+    assert loaded.desired is None

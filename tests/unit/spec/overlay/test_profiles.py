@@ -97,3 +97,15 @@ def test_dstacks_list_of_profiles_is_read_as_such(tmp_path):
         **{"staging__profiles.yml": "profiles:\n  - {name: short, max_duration: 1h, default: true}\n"},
     )  # fmt: skip
     assert run(desired).document["max_duration"] == 3600
+
+
+def test_what_profiles_come_to_has_an_end(tmp_path):
+    """As for patches: one profile reaches every run."""
+    runs = "---\n".join(TRAIN.replace("train", f"train-{number}") for number in range(600))
+    tags = "".join(f"  t{number}: x\n" for number in range(2000))
+    loaded = load(
+        tmp_path, **OWN, staging__runs=runs,
+        staging__profiles=profile(f"default: true\ntags:\n{tags}"),
+    )  # fmt: skip
+    assert ("patch-failed", "profiles.yaml:2:7") in places(loaded.errors)
+    assert loaded.desired is None
