@@ -88,6 +88,7 @@ def _check(cursor: Cursor, key: ResourceKey, name: str) -> None:
 def _spelled(name: str, found: Found) -> str:
     """The name as it has to be written there: `null` and `true` are no names without quotes."""
     source, extent = found.text.source, found.mention.extent
-    around = source[max(extent.start - 1, 0) : extent.start] + source[extent.end : extent.end + 1]
-    is_quoted = any(quote in around for quote in "'\"")
-    return f'"{name}"' if name in WORDS and not is_quoted else name
+    before, behind = source[: extent.start][-1:], source[extent.end : extent.end + 1]
+    # In `run/train`, `${{ secrets.key }}`, `data:/mnt` and `sweep[lr=1]` it is a part of a text.
+    is_part = before in ("/", ".") or behind in (":", "[") or {before, behind} & {"'", '"'}
+    return f'"{name}"' if name in WORDS and not is_part else name

@@ -7,7 +7,7 @@ open in the editor are left out, since what the editor says of them holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -34,17 +34,20 @@ class Scan(NamedTuple):
     Attributes:
         signatures: Of every file there is now, and is not open.
         read: The files whose signature is another than it was.
+        bases: Folders besides the environment's own that belong to it, relative to its root.
     """
 
     signatures: Mapping[str, Signature]
     read: Mapping[str, FileIndex]
+    bases: Sequence[str] = ()
 
 
 def scan(root: Path, known: Mapping[str, Signature], opened: Collection[str]) -> Scan:
     """Read what changed below `root`, which may be gone, and below the bases it extends."""
     signatures: dict[str, Signature] = {}
     read: dict[str, FileIndex] = {}
-    for file in _files(root):
+    folders = _folders(root) if root.is_dir() else []
+    for file in _files(root, folders):
         signature = None if file in opened else _sign(root / file)
         if signature is None:
             continue
@@ -53,11 +56,11 @@ def scan(root: Path, known: Mapping[str, Signature], opened: Collection[str]) ->
             data = read_file(root, file)
             text = Text("") if isinstance(data, Finding) else Text.of(data)
             read[file] = index_file(text, file)
-    return Scan(signatures, read)
+    return Scan(signatures, read, tuple(folders[1:]))
 
 
-def _files(root: Path) -> Iterator[str]:
-    for folder in _folders(root) if root.is_dir() else ():
+def _files(root: Path, folders: Sequence[str]) -> Iterator[str]:
+    for folder in folders:
         prefix = f"{folder}/" if folder else ""
         yield f"{prefix}{FILE_NAME}"
         yield from (f"{prefix}{file}" for file in walk(root / folder).files)

@@ -140,6 +140,13 @@ def _register_documents(server: Server) -> None:
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
         session.closed(params.text_document.uri)
 
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        for folder in params.event.removed:
+            session.left(folder.uri)
+        for folder in params.event.added:
+            session.entered(folder.uri)
+
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_watched_files(params: types.DidChangeWatchedFilesParams) -> None:
         session.touched(change.uri for change in params.changes)

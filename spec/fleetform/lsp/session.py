@@ -70,7 +70,7 @@ class Session:
         self._publish = publish
         self._documents: dict[Path, Document] = {}
         self._trees: dict[Path, Tree] = {}
-        self._shown: dict[Path, set[str]] = {}
+        self._shown: dict[Path, dict[str, list[types.Diagnostic]]] = {}
         self._validations = Validations(self._check)
         self._readings = Readings()
         self.encoding = Encoding.UTF16
@@ -102,6 +102,9 @@ class Session:
     def touched(self, uris_: Iterable[str]) -> None:
         """Files changed on disk; any of them may have begun or ended an environment."""
         paths = [_path_of(uri) for uri in uris_]
+        for key, tree in list(self._trees.items()):
+            if not tree.lone and root_of(key / "any") != key:
+                self._drop(key)
         for path in [*paths, *self._documents]:
             if path in self._documents or root_of(path) is not None:
                 self._ask(path)
@@ -111,6 +114,14 @@ class Session:
         path = _path_of(folder) / "any"
         if root_of(path) is not None:
             self._ask(path)
+
+    def left(self, folder: str) -> None:
+        """A folder is of the workspace no more; what nothing is open of, nobody asks about."""
+        path = _path_of(folder)
+        wanted = {root_of(document) for document in self._documents}
+        for key in [one for one in self._trees if one.is_relative_to(path)]:
+            if not self._trees[key].lone and key not in wanted:
+                self._drop(key)
 
     # What requests need
 
@@ -199,16 +210,17 @@ class Session:
 
     def _drop(self, key: Path) -> None:
         self._trees.pop(key, None)
-        for uri in self._shown.pop(key, ()):
-            self._publish(uri, None, ())
+        for uri in self._shown.pop(key, {}):
+            self._publish(uri, None, self._told(uri))
 
     def _open_in(self, tree: Tree) -> list[Document]:
-        """The open documents that count in a tree."""
-        return [
-            document
-            for path, document in self._documents.items()
-            if self._tree_of(path) is tree and tree.has(tree.file_of(path))
-        ]
+        """The open documents that count in a tree: its own and its bases'."""
+        found: list[Document] = []
+        for path, document in self._documents.items():
+            own = self._tree_of(path)
+            if (own is tree or own.root in tree.bases) and own.has(own.file_of(path)):
+                found.append(document)
+        return found
 
     async def _index_open(self, tree: Tree) -> None:
         for document in self._open_in(tree):
@@ -229,6 +241,9 @@ class Session:
     def _ask(self, path: Path) -> None:
         tree = self._tree_of(path)
         self._validations.ask(path if tree.lone else tree.root)
+        for key, other in self._trees.items():
+            if tree.root in other.bases:
+                self._validations.ask(key)
 
     async def _check(self, asked: Asked) -> None:
         tree = self._trees.get(asked.subject)
@@ -237,7 +252,8 @@ class Session:
         opened = {tree.file_of(one.path): one.text for one in self._open_in(tree)}
         # Side by side: where the findings stand is only asked for when they are there.
         findings, _ = await asyncio.gather(self._read(tree, opened), self.scanned(tree))
-        if findings is not None and not asked.is_stale():
+        is_wanted = self._trees.get(asked.subject) is tree and not asked.is_stale()
+        if findings is not None and is_wanted:
             self._show(asked.subject, tree, findings)
 
     async def _read(self, tree: Tree, opened: Mapping[str, Text]) -> tuple[Finding, ...] | None:
@@ -257,10 +273,17 @@ class Session:
             ]
         # What is open is told that it has none, so that an editor can say so.
         opened = {document.uri: document.version for document in self._open_in(tree)}
-        before = self._shown.get(key, set())
-        for uri in sorted(before | found.keys() | opened.keys()):
-            self._publish(uri, opened.get(uri), found.get(uri, ()))
-        self._shown[key] = set(found)
+        before = self._shown.get(key, {})
+        self._shown[key] = found
+        for uri in sorted(before.keys() | found.keys() | opened.keys()):
+            self._publish(uri, opened.get(uri), self._told(uri))
+
+    def _told(self, uri: str) -> list[types.Diagnostic]:
+        """What all environments say of a document: a base belongs to several."""
+        told: list[types.Diagnostic] = []
+        for shown in self._shown.values():
+            told += [one for one in shown.get(uri, ()) if one not in told]
+        return told
 
 
 def _path_of(uri: str) -> Path:

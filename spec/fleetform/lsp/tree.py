@@ -37,6 +37,7 @@ class Tree:
     Attributes:
         root: The environment's folder; of a lone file the one it lies in.
         lone: The file's name when it belongs to no environment, else empty.
+        bases: Folders besides its own that it is made of, as of the last scan.
         was_scanned: The index knows what is on disk.
         lock: Held while the disk is read, since reading it twice at once is twice as slow.
     """
@@ -45,6 +46,7 @@ class Tree:
         self.root = root
         self.lone = lone
         self.index = Index()
+        self.bases: frozenset[Path] = frozenset()
         self.was_scanned = bool(lone)
         self.lock = asyncio.Lock()
         self._signatures: Mapping[str, Signature] = {}
@@ -55,11 +57,11 @@ class Tree:
         return self._signatures
 
     def file_of(self, path: Path) -> str:
-        """A path as findings name it: relative to the root, with forward slashes."""
-        return path.relative_to(self.root).as_posix()
+        """A path as findings name it: relative to the root, of a base's file with steps upward."""
+        return Path(os.path.relpath(path, self.root)).as_posix()
 
     def path_of(self, file: str) -> Path:
-        """The other way; a base's file has steps upward in it, which no editor has in its own."""
+        """The other way; the steps upward are taken, since no editor has any in its own paths."""
         return Path(os.path.normpath(self.root / file))
 
     def has(self, file: str) -> bool:
@@ -86,6 +88,7 @@ class Tree:
     def settle(self, found: Scan) -> None:
         """A scan was taken in."""
         self._signatures = found.signatures
+        self.bases = frozenset(self.path_of(folder) for folder in found.bases)
         self.was_scanned = True
 
     def forget(self, file: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 
 import pytest
 from lsprotocol import types
@@ -350,5 +352,142 @@ def test_a_client_that_leaves_without_a_word_ends_the_server(root):
         async with asyncio.timeout(SECONDS_MAX):
             assert await process.wait() == 1
         await editor.stop()
+
+    asyncio.run(session())
+
+
+def test_a_server_that_is_killed_leaves_no_process_behind(root):
+    """The process that validates for it ends with it, without being told."""
+
+    async def session():
+        editor = Editor(root)
+        await editor.start_io(str(FLEETFORM), "lsp", cwd=str(root))
+        await editor.initialize_async(
+            types.InitializeParams(types.ClientCapabilities(), root_uri=root.as_uri())
+        )
+        editor.open("train.yaml")
+        await editor.diagnostics("train.yaml")
+        workers = children(editor._server.pid)
+        assert workers
+        editor._server.kill()
+        assert have_ended(workers)
+        await editor.stop()
+
+    asyncio.run(session())
+
+
+def have_ended(pids):
+    """Wait until none of the processes runs any more; False when that takes too long."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(map(is_alive, pids))
+
+
+def children(pid):
+    """Processes that a process has started and that run."""
+    return [
+        int(one)
+        for task in Path(f"/proc/{pid}/task").glob("*/children")
+        for one in task.read_text().split()
+    ]
+
+
+def is_alive(pid):
+    """Tell whether a process runs; one that nobody has asked how it ended does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_an_environment_that_is_gone_is_not_spoken_of_any_more(root):
+    """What was shown of its files is taken back, and what is open is a file by itself."""
+
+    async def session():
+        async with editing(root) as editor:
+            (root / "shared.yaml").write_text(f"{FLEET}---\n{DATA}nonsense: 1\n")
+            editor.open("train.yaml")
+            assert await editor.diagnostics("shared.yaml", None)
+            (root / "environment.yaml").unlink()
+            editor.workspace_did_change_watched_files(
+                types.DidChangeWatchedFilesParams(
+                    [types.FileEvent(editor.uri("environment.yaml"), types.FileChangeType.Deleted)]
+                )
+            )
+            await editor.until(lambda: said(editor, "shared.yaml") == [])
+
+    asyncio.run(session())
+
+
+def said(editor, file):
+    """What was published of a file last; None before anything was."""
+    mine = [one for one in editor.published if one.uri == editor.uri(file)]
+    return list(mine[-1].diagnostics) if mine else None
+
+
+def test_a_folder_may_join_the_workspace_and_leave_it(root, tmp_path_factory):
+    """What is wrong there is shown when it comes, and taken back when it goes."""
+
+    async def session():
+        other = tmp_path_factory.mktemp("other")
+        (other / "environment.yaml").write_text(f"type: environment\nname: b1\nuid: {UID}\n")
+        (other / "wrong.yaml").write_text("type: taks\n")
+        folder = types.WorkspaceFolder(other.as_uri(), "other")
+        async with editing(root) as editor:
+            for event, is_shown in (
+                (types.WorkspaceFoldersChangeEvent(added=[folder], removed=[]), True),
+                (types.WorkspaceFoldersChangeEvent(added=[], removed=[folder]), False),
+            ):
+                editor.workspace_did_change_workspace_folders(
+                    types.DidChangeWorkspaceFoldersParams(event)
+                )
+                await editor.until(
+                    lambda is_shown=is_shown: (
+                        said(editor, str(other / "wrong.yaml")) is not None
+                        and bool(said(editor, str(other / "wrong.yaml"))) is is_shown
+                    )
+                )
+
+    asyncio.run(session())
+
+
+def test_a_base_counts_as_the_editor_shows_it(tmp_path):
+    """A rename from an environment changes its base where that stands open and is not saved."""
+
+    async def session():
+        (tmp_path / "base").mkdir()
+        (tmp_path / "lab").mkdir()
+        (tmp_path / "base/environment.yaml").write_text(
+            "type: environment\nname: base\nabstract: true\n"
+        )
+        (tmp_path / "base/shared.yaml").write_text(FLEET)
+        (tmp_path / "lab/environment.yaml").write_text(
+            f"type: environment\nname: lab\nuid: {UID}\nextends: ../base\n"
+        )
+        text = "type: volume\nname: data\nfleet: local\npath: data\n"
+        (tmp_path / "lab/data.yaml").write_text(text)
+        async with editing(tmp_path) as editor:
+            editor.open("lab/data.yaml")
+            assert await editor.diagnostics("lab/data.yaml") == []
+            editor.open("base/shared.yaml", f"# An emoji \U0001f642\r\n{FLEET}")
+            found = await editor.text_document_rename_async(
+                types.RenameParams(
+                    editor.identify("lab/data.yaml"), place(text, "local", 1), "null"
+                )
+            )
+            edits = {
+                one.text_document.uri: [(spot(edit.range), edit.new_text) for edit in one.edits]
+                for one in found.document_changes
+            }
+            assert edits == {
+                editor.uri("base/shared.yaml"): [((2, 6, 11), '"null"')],
+                editor.uri("lab/data.yaml"): [((2, 7, 12), '"null"')],
+            }
+            # A mistake in the base is told where it matters, and before it is saved.
+            editor.edit("base/shared.yaml", "type: fleet\nname: other\nlocal: true\n")
+            await editor.until(
+                lambda: [one.code for one in said(editor, "lab/data.yaml")] == ["unknown-reference"]
+            )
 
     asyncio.run(session())

@@ -24,7 +24,7 @@ def test_only_what_changed_is_read_again(tmp_path):
 def test_an_open_file_is_left_to_the_editor(tmp_path):
     """It is neither read nor known."""
     (tmp_path / "one.yaml").write_text(TASK)
-    assert scan(tmp_path, {}, {"one.yaml"}) == ({}, {})
+    assert scan(tmp_path, {}, {"one.yaml"}) == ({}, {}, ())
 
 
 def test_what_is_no_file_and_what_is_no_text_is_survived(tmp_path):
@@ -33,7 +33,7 @@ def test_what_is_no_file_and_what_is_no_text_is_survived(tmp_path):
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     found = scan(tmp_path, {}, ())
     assert all(read.declarations == () for read in found.read.values())
-    assert scan(tmp_path / "gone", {}, ()) == ({}, {})
+    assert scan(tmp_path / "gone", {}, ()) == ({}, {}, ())
 
 
 def test_what_an_environment_extends_is_read_with_it(tmp_path):
