@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.spec.findings import Finding, Level, Place
-
-SUMMARIES = {
-    "converted-otherwise": "Something is written in another way",
-    "not-converted": "Something could not be taken over",
-    "secret-left-out": "A secret was left out",
-}
-"""By code: the constant sentence of a finding about a conversion."""
+from fleetform.spec.kinds.codes import SUMMARIES
 
 
 class Written(NamedTuple):

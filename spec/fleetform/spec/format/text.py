@@ -17,6 +17,7 @@ from fleetform.spec.edit.refused import EditRefused
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.format.order import Hints, hints_of_document
 from fleetform.spec.format.pages import page_lines
+from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, plain
 
 __all__ = ["Formatted", "format_bytes", "format_read", "format_text"]
@@ -170,7 +171,7 @@ def _left_alone(refused: EditRefused, file: str) -> Finding:
     return Finding(
         Level.WARNING,
         "not-formatted",
-        "The file is left as it is",
+        SUMMARIES["not-formatted"],
         Place(file),
         f"{refused.message[:1].upper()}{refused.message[1:]}.",
         f"{refused.advice[:1].upper()}{refused.advice[1:]}." if refused.advice else "",
