@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,8 @@ def load_tree(
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return Loader(Path(root), cache, buffers).load()
+        with closing(Loader(Path(root), cache, buffers)) as loader:
+            return loader.load()
     finally:
         if was_enabled:
             gc.enable()
@@ -77,7 +79,8 @@ def load_file(
     """
     from fleetform.spec.tree.load import Loader
 
-    return Loader(Path(root), cache, buffers).load_file(file)
+    with closing(Loader(Path(root), cache, buffers)) as loader:
+        return loader.load_file(file)
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:
@@ -87,7 +90,8 @@ def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...
         return environment, ()
     from fleetform.spec.tree.load import Loader
 
-    return Loader(Path(root), None).read_environment()
+    with closing(Loader(Path(root), None)) as loader:
+        return loader.read_environment()
 
 
 def _read_plainly(root: Path) -> Environment | None:

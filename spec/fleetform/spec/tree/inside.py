@@ -11,10 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-__all__ = ["LeadsOutError", "is_file", "is_folder", "open_below"]
+__all__ = ["Inside", "LeadsOutError", "is_file", "is_folder", "open_below"]
+
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC
 
 
 class LeadsOutError(Exception):
@@ -50,17 +53,69 @@ def open_below(root: Path, path: str) -> int:
 def _open_plainly(root: Path, path: str) -> int:
     """Open step by step without following a link, so that nothing can be swapped on the way."""
     *folders, name = path.split("/")
-    flags = os.O_RDONLY | os.O_CLOEXEC
-    descriptor = os.open(root, flags | os.O_DIRECTORY)
+    descriptor = _open_folder(root, folders)
     try:
-        for folder in folders:
-            above = descriptor
-            descriptor = os.open(folder, flags | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
-            os.close(above)
-        # Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
-        return os.open(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=descriptor)
+        return _open_in(descriptor, name)
     finally:
         os.close(descriptor)
+
+
+def _open_folder(root: Path, folders: Sequence[str]) -> int:
+    descriptor = os.open(root, _FLAGS | os.O_DIRECTORY)
+    for folder in folders:
+        above = descriptor
+        try:
+            descriptor = os.open(folder, _FLAGS | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
+
+
+def _open_in(descriptor: int, name: str) -> int:
+    # Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
+    return os.open(name, _FLAGS | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=descriptor)
+
+
+class Inside:
+    """
+    Opens files of one tree that lie beside each other, one after the other.
+
+    The way to their folder is gone once for all of them: a descriptor of a folder means that
+    folder, whatever its name leads to later.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder: str | None = None
+        self._descriptor = -1
+
+    def open(self, path: str) -> int:
+        """
+        Open the file at `path`; as `open_below`.
+
+        Raises:
+            LeadsOutError: A link on the way leads out of the tree.
+            OSError: It cannot be opened.
+        """
+        folder, _, name = path.rpartition("/")
+        if ".." in path.split("/"):
+            return open_below(self._root, path)
+        if folder != self._folder:
+            self.close()
+        try:
+            if self._folder is None:
+                self._descriptor = _open_folder(self._root, folder.split("/") if folder else [])
+                self._folder = folder
+            return _open_in(self._descriptor, name)
+        except OSError:
+            # A link, most likely. Where it leads is looked at step by step.
+            return open_below(self._root, path)
+
+    def close(self) -> None:
+        """Give the folder back."""
+        if self._folder is not None:
+            os.close(self._descriptor)
+            self._folder = None
 
 
 def is_file(path: Path) -> bool:

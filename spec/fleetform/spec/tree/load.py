@@ -178,6 +178,10 @@ class Loader:
         """What the tree is made of; known after `load`."""
         return self._environments
 
+    def close(self) -> None:
+        """Give back what was opened for reading."""
+        self._sources.close()
+
     def load_file(self, file: str) -> Loaded:
         """
         Read one file below the root by itself, as if there were nothing else.

@@ -5,6 +5,7 @@ The documents that a tree comes to, before they are read as their kinds: for who
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,13 +49,15 @@ def load_resulting(root: Path) -> Resulting:
     """Read the environment in the folder `root`, or the base that it is."""
     from fleetform.spec.tree.load import Loader
 
-    loader = Loader(Path(root), None)
-    loaded = loader.load()
-    documents = []
-    for file, node in loader.written():
-        found = address(node)
-        if found is not None and found.kind != PROFILE:
-            documents.append(ResultingDocument(found, file, node))
-    environments = loader.environments
-    patches = {patch.content_file for folder in environments.folders for patch in folder.patches}
-    return Resulting(loaded, tuple(documents), environments.values, frozenset(patches))
+    with closing(Loader(Path(root), None)) as loader:
+        loaded = loader.load()
+        documents = []
+        for file, node in loader.written():
+            found = address(node)
+            if found is not None and found.kind != PROFILE:
+                documents.append(ResultingDocument(found, file, node))
+        environments = loader.environments
+        patches = {
+            patch.content_file for folder in environments.folders for patch in folder.patches
+        }
+        return Resulting(loaded, tuple(documents), environments.values, frozenset(patches))

@@ -21,6 +21,7 @@ from fleetform.spec.nodes import MappingNode, Node, ScalarNode, Span
 from fleetform.spec.overlay import Written
 from fleetform.spec.tree.cache import Header, KeptFile, ReadingCache
 from fleetform.spec.tree.implied import implied
+from fleetform.spec.tree.inside import Inside
 from fleetform.spec.tree.types import any_kind
 from fleetform.spec.tree.walk import finding, read_file
 
@@ -72,6 +73,7 @@ class Sources:
         tell: Callable[[Finding], None],
     ) -> None:
         self._root = root
+        self._inside = Inside(root)
         self._buffers = buffers
         self._cache = cache
         self._tell = tell
@@ -86,6 +88,10 @@ class Sources:
         self.kept_files: list[KeptFile] = []
         self.counts: dict[str, int] = {}
         self.parsed: dict[str, tuple[str, str]] = {}
+
+    def close(self) -> None:
+        """Every file that is to be read has been."""
+        self._inside.close()
 
     def has_marks(self, file: str) -> bool:
         """Whether an expression stands anywhere in a file that was read."""
@@ -202,7 +208,8 @@ class Sources:
 
     def _read(self, file: str, base: str) -> bytes | None:
         unsaved = self._buffers.get(file)
-        data = read_file(self._root, file, base=base) if unsaved is None else unsaved
+        inside = None if base else self._inside
+        data = read_file(self._root, file, base=base, inside=inside) if unsaved is None else unsaved
         if isinstance(data, Finding):
             self._tell(data)
             self.unread.append(file)

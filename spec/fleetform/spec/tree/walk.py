@@ -18,7 +18,7 @@ from pathlib import Path
 from fleetform.spec.documents import DEFAULT, Limits
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.tree.inside import LeadsOutError, open_below
+from fleetform.spec.tree.inside import Inside, LeadsOutError, open_below
 
 # Ten times the largest tree anybody has shown; a home folder given by mistake ends here.
 FILES_MAX = 100_000
@@ -213,17 +213,26 @@ def _cannot_read(path: str, exc: OSError, found: Walk) -> None:
 
 
 def read_file(
-    root: Path, path: str, limits: Limits = DEFAULT, *, base: str = ""
+    root: Path,
+    path: str,
+    limits: Limits = DEFAULT,
+    *,
+    base: str = "",
+    inside: Inside | None = None,
 ) -> bytes | Finding:
     """
     The bytes of a file of the tree, one more than allowed at most, or why there are none.
 
     What was a file of the tree when the tree was walked may be a link out of it by now, and so
     may any folder above it: the way is gone anew, and no step of it may leave the tree. With
-    `base`, a folder that `path` begins with, the tree is that of this base.
+    `base`, a folder that `path` begins with, the tree is that of this base. Whoever reads many
+    files in order of path lends an `inside` of that tree.
     """
     try:
-        descriptor = open_below(root / base, path.removeprefix(f"{base}/"))
+        if inside is not None:
+            descriptor = inside.open(path)
+        else:
+            descriptor = open_below(root / base, path.removeprefix(f"{base}/"))
     except FileNotFoundError:
         return _changed(path, "The file was there a moment ago and is gone.")
     except LeadsOutError:
