@@ -129,7 +129,9 @@ def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]
 def _unread(value: Mapping[str, Any], kind: Kind, model: Document) -> frozenset[str]:
     """What the document has and the model does not: by the fields' names, where it has others."""
     left_out = value.keys() - model.model_fields_set
-    meant = (meant_field(name, kind.model, str(value["type"])) for name in left_out)
+    # Of thousands, no more is told than of the first.
+    looked_at = sorted(left_out)[:PROBLEMS_MAX]
+    meant = (meant_field(name, kind.model, str(value["type"])) for name in looked_at)
     # In small letters too, which is how fields are refused.
     named = (*left_out, *map(str.lower, left_out))
     return frozenset(named).union(name.partition(".")[0] for name in meant if name)
