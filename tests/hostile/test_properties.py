@@ -149,6 +149,8 @@ def fields(node: yaml.MappingNode) -> Iterator[tuple[yaml.ScalarNode, Any]]:
         raise Different("names of fields are text")
     if len({key.value for key, _ in node.value}) < len(node.value):
         raise Different("a field stands once")
+    for key, _ in node.value:
+        scalar(key)  # A name is text, and its tag has to fit all the same.
     own = {key.value for key, _ in node.value if not is_merge(key)}
     for key, value in node.value:
         if not is_merge(key):
