@@ -63,7 +63,7 @@ class ForeignSpan(Span):
         made.file = file
         return made
 
-    def in_file(self, file: str) -> Place:  # noqa: ARG002  # The document's, which it is not in.
+    def in_file(self, file: str) -> Place:
         """The place in the node's own file."""
         return Place(self.file, self.line, self.column, self.length)
 

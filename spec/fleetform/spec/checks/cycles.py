@@ -8,7 +8,6 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.names import split_element
 from fleetform.spec.references import Catalogue, Entry
 
-
 # A way is looked for from each run, and costs as much as all runs of its cycle.
 _WAYS_MAX = 100
 # As many names as fit on two lines.
