@@ -91,6 +91,8 @@ def _as_part(file: Path) -> _Checked | None:
 
 
 def _by_itself(file: Path) -> _Checked:
+    # Whoever names a link means what it leads to; the loader itself follows none out of a tree.
+    file = file.resolve()
     # What it names may lie anywhere in its repository, and nowhere else.
     root = working_tree(file.parent) or file.parent
     name = file.relative_to(root).as_posix()
