@@ -170,9 +170,11 @@ def _candidates(wrong: str, right: Collection[str]) -> str:
     if not right:
         return ""
     close = nearest(wrong, right)
+    if close:
+        return f"Did you mean `{close}`?"
     listed = ", ".join(f"`{name}`" for name in sorted(right)[:_LISTED_MAX])
     others = " and others" if len(right) > _LISTED_MAX else ""
-    return (f"Did you mean `{close}`? " if close else "") + f"There is {listed}{others}."
+    return f"There is {listed}{others}."
 
 
 def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
