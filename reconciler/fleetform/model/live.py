@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleetform.model.instance import Instance
+from fleetform.model.override import Override
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -96,3 +97,5 @@ class Live:
     """The highest that the ledger has given out; a host that knows a higher one knows more."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""
+    overrides: tuple[Override, ...] = ()
+    """Those that were neither lifted nor out of date when it was read, by number."""

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetform.model.override import Override
 from fleetform.spec.desired import ResourceKey, Rules
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Action(enum.StrEnum):
@@ -42,6 +43,11 @@ class Reason(enum.StrEnum):
     REMOVED_FINISHED = "removed-finished"
     RESUMED = "resumed"
     STATE_WANTED = "state-wanted"
+    MOVED = "moved"
+    FOUND = "found"
+    LET_GO = "let-go"
+    REPLACE_ASKED = "replace-asked"
+    DRIFTED = "drifted"
 
 
 class HeldBy(enum.StrEnum):
@@ -53,6 +59,9 @@ class HeldBy(enum.StrEnum):
     RECOVERING = "recovering"
     DEPENDENCY = "dependency"
     NOT_CARRIED_OUT = "not-carried-out"
+    WINDOW = "window"
+    OVERRIDE = "override"
+    OWNER = "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,10 @@ class FieldChange:
     """
     One field, before → after, canonical values; `path` is dotted with `[n]` for items.
 
-    `absent` stands for a side where the field is not set. `forces` says that this field is
-    why the action is a replacement.
+    `before_set` and `after_set` tell a side where the field is not set from one where it is null.
+    `forces` says that this field is why the action is a replacement. `sensitive`: the values are
+    versions of what must not be shown, and never the thing itself. `unknown`: what it becomes is
+    known only when it has been done.
     """
 
     path: str
@@ -71,6 +82,8 @@ class FieldChange:
     after_set: bool = True
     forces: bool = False
     field_class: str = "execution"
+    sensitive: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +92,10 @@ class Step:
     One thing that apply does, whole.
 
     `verb` is one of `apply.verbs`: `fleet.make`, `fleet.update`, `fleet.remove`,
-    `volume.make`, `volume.update`, `volume.forget`, `volume.remove`, `run.submit`, `run.update`,
-    `run.stop`, `run.archive`, `run.restore`, `rules.set`. `needs` are keys of earlier steps.
+    `volume.make`, `volume.adopt`, `volume.update`, `volume.snapshot`, `volume.forget`,
+    `volume.remove`, `run.submit`, `run.update`, `run.stop`, `run.archive`, `run.restore`,
+    `run.forget`, `fleet.adopt`, `fleet.forget`, `resource.move`, `rules.set`. `needs` are keys of
+    earlier steps.
     `arguments` are JSON values.
     """
 
@@ -89,6 +104,19 @@ class Step:
     resource: ResourceKey
     needs: tuple[str, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """
+    Running work that a change would end: how much of it, and no time, which goes into the annex.
+
+    `runs` are the names of the runs that are at work, sorted.
+    """
+
+    runs: tuple[str, ...]
+    jobs: int = 0
+    gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +143,12 @@ class Change:
     replaces: str = ""
     destructive: bool = False
     at_stake: str = ""
+    moved_from: str = ""
+    """The name it had: the resource is the same, whatever it is called."""
+    cost_before: int | None = None
+    """Micro-dollars an hour as it is; None where nobody knows a price."""
+    cost_after: int | None = None
+    stake: Stake | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +159,14 @@ class Held:
     by: HeldBy
     detail: str
     cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A change that nobody asked for this time: left by a target or an exclusion."""
+
+    change: Change
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +203,24 @@ class Permissions:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """
+    What a plan is made of, and what is done although nothing differs.
+
+    All are addresses, `run/train`, with globs: `run/sweep[*]`, `volume/*`. Empty targets mean
+    everything.
+    """
+
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.targets and not self.excludes
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """
     Ordered changes, what is held and why, and the predicates.
@@ -187,6 +247,11 @@ class Plan:
     annex: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """Sentences about the plan as a whole, e.g. that nothing is declared."""
+    deferred: tuple[Deferred, ...] = ()
+    """By key: what differs and is left for another plan."""
+    scope: Scope = Scope()
+    overrides: tuple[Override, ...] = ()
+    """What people have put above the tree for a while, and which is shown in every plan."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -15,17 +15,21 @@ from dataclasses import asdict, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import (
     FORMAT_VERSION,
     Action,
     Change,
+    Deferred,
     FieldChange,
     Held,
     HeldBy,
     Plan,
     Predicate,
     Reason,
+    Scope,
     Settled,
+    Stake,
     Step,
 )
 from fleetform.spec.desired import ResourceKey, Rules
@@ -105,6 +109,9 @@ def _body(plan: Plan) -> dict[str, Any]:
         "progressing": plan.progressing,
         "predicates": plan.predicates,
         "warnings": plan.warnings,
+        "deferred": plan.deferred,
+        "scope": plan.scope,
+        "overrides": plan.overrides,
     }
 
 
@@ -123,6 +130,10 @@ def _field_body(one: FieldChange) -> dict[str, Any]:
         body["before"] = one.before
     if one.after_set:
         body["after"] = one.after
+    if one.sensitive:
+        body["sensitive"] = True
+    if one.unknown:
+        body["unknown"] = True
     return body
 
 
@@ -131,7 +142,10 @@ def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
     return names, attrgetter(*names)
 
 
-_READERS = {kind: _reader(kind) for kind in (Change, Held, Predicate, Settled, Step)}
+_READERS = {
+    kind: _reader(kind)
+    for kind in (Change, Deferred, Held, Override, Predicate, Scope, Settled, Stake, Step)
+}
 
 # Plans are made of frozen values, which have no cycles to look for.
 _ENCODER = json.JSONEncoder(
@@ -177,6 +191,12 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         format_version=_whole(whole["format_version"]),
         annex=dict(whole["annex"]),
         warnings=_many(_text, whole["warnings"]),
+        deferred=_many(
+            lambda one: Deferred(_change(one["change"]), _text(one["why"])),
+            whole.get("deferred", []),
+        ),
+        scope=_scope(whole.get("scope", _NO_SCOPE)),
+        overrides=_many(_override, whole.get("overrides", [])),
     )
 
 
@@ -195,6 +215,38 @@ def _change(body: Mapping[str, Any]) -> Change:
         replaces=_text(body["replaces"]),
         destructive=bool(body["destructive"]),
         at_stake=_text(body["at_stake"]),
+        # Format 1 had none of these; an apply that was interrupted before an upgrade is gone on with.
+        moved_from=_text(body.get("moved_from", "")),
+        cost_before=_perhaps_whole(body.get("cost_before")),
+        cost_after=_perhaps_whole(body.get("cost_after")),
+        stake=None if body.get("stake") is None else _stake(body["stake"]),
+    )
+
+
+_NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces": []}
+
+
+def _stake(body: Mapping[str, Any]) -> Stake:
+    return Stake(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
+
+
+def _scope(body: Mapping[str, Any]) -> Scope:
+    return Scope(
+        _many(_text, body["targets"]),
+        _many(_text, body["excludes"]),
+        _many(_text, body["replaces"]),
+    )
+
+
+def _override(body: Mapping[str, Any]) -> Override:
+    return Override(
+        number=_whole(body["number"]),
+        kind=OverrideKind(body["kind"]),
+        target=_text(body["target"]),
+        reason=_text(body["reason"]),
+        who=_text(body["who"]),
+        since_ms=_whole(body["since_ms"]),
+        until_ms=_perhaps_whole(body["until_ms"]),
     )
 
 
@@ -207,6 +259,8 @@ def _field(body: Mapping[str, Any]) -> FieldChange:
         after_set="after" in body,
         forces=bool(body["forces"]),
         field_class=_text(body["class"]),
+        sensitive=bool(body.get("sensitive", False)),
+        unknown=bool(body.get("unknown", False)),
     )
 
 
@@ -254,3 +308,7 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"a whole number was expected, and there is {value!r:.40}")
     return value
+
+
+def _perhaps_whole(value: Any) -> int | None:
+    return None if value is None else _whole(value)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["APPLICATION_ID", "VERSION", "create_schema", "read_version", "upgrade_schema"]
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest migration's; a test compares it with the folder."""
 
 APPLICATION_ID = 0x464C5446

@@ -46,7 +46,7 @@ CREATE TABLE attempts (
     started_at_ms INTEGER,
     finished_at_ms INTEGER,
     cause TEXT DEFAULT '' NOT NULL,
-    message TEXT DEFAULT '' NOT NULL,
+    message TEXT DEFAULT '' NOT NULL, upstream TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, number),
     FOREIGN KEY(run_uid) REFERENCES runs (uid)
 ) WITHOUT ROWID;
@@ -84,7 +84,7 @@ CREATE TABLE instances (
     log_number INTEGER DEFAULT 0 NOT NULL,
     declared TEXT DEFAULT '' NOT NULL,
     parts INTEGER DEFAULT 1 NOT NULL,
-    message TEXT DEFAULT '' NOT NULL,
+    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -119,6 +119,14 @@ CREATE TABLE jobs (
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 ) WITHOUT ROWID;
 
+CREATE TABLE leases (
+    name TEXT NOT NULL,
+    holder TEXT DEFAULT '' NOT NULL,
+    fence INTEGER DEFAULT 0 NOT NULL,
+    until_ms INTEGER DEFAULT 0 NOT NULL,
+    PRIMARY KEY (name)
+);
+
 CREATE TABLE meta (
     id INTEGER NOT NULL,
     environment_uid TEXT DEFAULT '' NOT NULL,
@@ -143,15 +151,28 @@ CREATE TABLE operations (
     resource_kind TEXT DEFAULT '' NOT NULL,
     resource_name TEXT DEFAULT '' NOT NULL,
     state TEXT DEFAULT '' NOT NULL,
-    error TEXT DEFAULT '' NOT NULL,
+    error TEXT DEFAULT '' NOT NULL, finished_at_ms INTEGER,
     PRIMARY KEY (apply_uid, "key"),
     FOREIGN KEY(apply_uid) REFERENCES applies (uid)
 ) WITHOUT ROWID;
 
+CREATE TABLE overrides (
+    number INTEGER NOT NULL,
+    kind TEXT DEFAULT '' NOT NULL,
+    target TEXT DEFAULT '' NOT NULL,
+    reason TEXT DEFAULT '' NOT NULL,
+    who TEXT DEFAULT '' NOT NULL,
+    since_ms INTEGER DEFAULT 0 NOT NULL,
+    until_ms INTEGER,
+    lifted_at_ms INTEGER,
+    lifted_by TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (number)
+);
+
 CREATE TABLE plans (
     digest TEXT NOT NULL,
     created_at_ms INTEGER DEFAULT 0 NOT NULL,
-    body BLOB NOT NULL,
+    body BLOB NOT NULL, who TEXT DEFAULT '' NOT NULL, tree_commit TEXT DEFAULT '' NOT NULL, summary TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (digest)
 );
 
@@ -172,7 +193,7 @@ CREATE TABLE resources (
     operation TEXT DEFAULT '' NOT NULL,
     rerun_mark INTEGER DEFAULT 0 NOT NULL,
     outputs TEXT DEFAULT '' NOT NULL,
-    document TEXT DEFAULT '' NOT NULL,
+    document TEXT DEFAULT '' NOT NULL, observed TEXT DEFAULT '' NOT NULL, observed_at_ms INTEGER,
     PRIMARY KEY (kind, name)
 );
 
@@ -250,6 +271,10 @@ CREATE INDEX jobs_placed ON jobs (instance_uid) WHERE instance_uid <> '' AND sta
 
 CREATE INDEX operations_open ON operations (resource_kind, resource_name) WHERE state IN ('planned', 'intended');
 
+CREATE INDEX operations_resource ON operations (resource_kind, resource_name);
+
+CREATE INDEX plans_made ON plans (created_at_ms);
+
 CREATE INDEX resources_parent ON resources (parent) WHERE parent <> '';
 
 CREATE INDEX runs_listed ON runs (number) WHERE listed = 1;
@@ -262,4 +287,4 @@ CREATE INDEX units_job ON units (job_uid);
 
 CREATE UNIQUE INDEX usage_attempt ON usage (run_uid, attempt);
 
-INSERT INTO alembic_version VALUES ('0001');
+INSERT INTO alembic_version VALUES ('0002');

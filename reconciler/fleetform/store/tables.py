@@ -77,6 +77,9 @@ resources = Table(
     _text("operation"),
     _number("rerun_mark"),
     _text("outputs"),
+    # What the world was last seen to be, as JSON, and when.
+    _text("observed"),
+    _perhaps("observed_at_ms"),
     # Last, so that reading the rest of a row does not walk through it.
     _text("document"),
 )
@@ -106,6 +109,10 @@ instances = Table(
     _text("declared"),
     _number("parts", 1),
     _text("message"),
+    # Why it gets no more work, as the tree says; empty when it does.
+    _text("drained"),
+    # Of the template it was made from: another one is not yet what the fleet declares.
+    _text("template_digest"),
 )
 # A fleet's place is taken once; who left it stays in the history.
 Index(
@@ -172,6 +179,8 @@ attempts = Table(
     _perhaps("finished_at_ms"),
     _text("cause"),
     _text("message"),
+    # Which attempts of other runs it was made from, as JSON: [[run uid, attempt], …].
+    _text("upstream"),
     sqlite_with_rowid=False,
 )
 
@@ -265,8 +274,13 @@ plans = Table(
     metadata,
     Column("digest", Text, primary_key=True),
     _number("created_at_ms"),
+    # Who made it, from which commit, and what it came to in one line.
+    _text("who"),
+    _text("tree_commit"),
+    _text("summary"),
     Column("body", LargeBinary, nullable=False),
 )
+Index("plans_made", plans.c.created_at_ms)
 
 applies = Table(
     "applies",
@@ -303,8 +317,10 @@ operations = Table(
     _text("resource_name"),
     _text("state"),
     _text("error"),
+    _perhaps("finished_at_ms"),
     sqlite_with_rowid=False,
 )
+Index("operations_resource", operations.c.resource_kind, operations.c.resource_name)
 Index(
     "operations_open",
     operations.c.resource_kind,
@@ -330,3 +346,27 @@ usage = Table(
 )
 # Written once an attempt, whatever is repeated.
 Index("usage_attempt", usage.c.run_uid, usage.c.attempt, unique=True)
+
+overrides = Table(
+    "overrides",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    _text("kind"),
+    _text("target"),
+    _text("reason"),
+    _text("who"),
+    _number("since_ms"),
+    _perhaps("until_ms"),
+    _perhaps("lifted_at_ms"),
+    _text("lifted_by"),
+)
+
+# One row a name. SQLite has the kernel's file lock instead and leaves it empty.
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _text("holder"),
+    _number("fence"),
+    _number("until_ms"),
+)

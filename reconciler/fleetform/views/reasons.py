@@ -26,6 +26,11 @@ REASONS: Mapping[Reason, str] = {
     Reason.REMOVED_FINISHED: "it is over and declared no more; its result is kept",
     Reason.RESUMED: "it was stopped before its end and is wanted again",
     Reason.STATE_WANTED: "`state: stopped` asks for its end",
+    Reason.MOVED: "`moved` gives it another name; it is the same",
+    Reason.FOUND: "it exists already and is taken over as it is",
+    Reason.LET_GO: "`removed` lets it go: it stays, and nothing here knows of it any more",
+    Reason.REPLACE_ASKED: "`--replace` asks for another one",
+    Reason.DRIFTED: "it is not as it was made",
 }
 
 HELD_BY: Mapping[HeldBy, str] = {
@@ -37,6 +42,9 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.RECOVERING: "recovering",
     HeldBy.DEPENDENCY: "dependency",
     HeldBy.NOT_CARRIED_OUT: "not carried out yet",
+    HeldBy.WINDOW: "freeze window",
+    HeldBy.OVERRIDE: "emergency",
+    HeldBy.OWNER: "another environment's",
 }
 
 

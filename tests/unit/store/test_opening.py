@@ -10,7 +10,7 @@ import pytest
 
 from contract.ledgers import ENVIRONMENT, CountingIds, StillClock, carry_out, submit_step
 from fleetform.model.ports import LedgerUnavailable
-from fleetform.store import filesystem, opening
+from fleetform.store import filesystem, opening, schema
 from fleetform.store.errors import (
     DamagedLedgerError,
     ForeignLedgerError,
@@ -199,14 +199,14 @@ def test_older_ledger_is_upgraded_with_a_copy(path: Path, monkeypatch: pytest.Mo
     """A reader waits for the upgrade; a writer keeps a copy, then runs the migrations."""
     reopen(path).close()
     upgraded: list[str] = []
-    monkeypatch.setattr(opening, "VERSION", "0002")
-    monkeypatch.setattr("fleetform.store.soundness.VERSION", "0002")
+    monkeypatch.setattr(opening, "VERSION", "9999")
+    monkeypatch.setattr("fleetform.store.soundness.VERSION", "9999")
     monkeypatch.setattr(opening, "upgrade_schema", lambda _: upgraded.append("yes"))
     with pytest.raises(OlderLedgerError):
         open_snapshot(path, ENVIRONMENT)
     reopen(path).close()
     assert upgraded == ["yes"]
-    copy = sqlite3.connect(path.with_name("ledger.db.0001"))
+    copy = sqlite3.connect(path.with_name(f"ledger.db.{schema.VERSION}"))
     assert copy.execute("SELECT environment_uid FROM meta").fetchone() == (ENVIRONMENT,)
     copy.close()
 

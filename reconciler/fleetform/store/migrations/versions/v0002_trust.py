@@ -1,0 +1,60 @@
+"""
+What a plan that can be trusted needs: who made it, what people put above the tree, what was seen.
+
+Revises: 0001
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def _text(name: str) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), server_default=sa.text("''"), nullable=False)
+
+
+def _number(name: str, default: int = 0) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer(), server_default=sa.text(str(default)), nullable=False)
+
+
+def _perhaps(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer(), nullable=True)
+
+
+def upgrade() -> None:
+    op.add_column("resources", _text("observed"))
+    op.add_column("resources", _perhaps("observed_at_ms"))
+    op.add_column("instances", _text("drained"))
+    op.add_column("instances", _text("template_digest"))
+    op.add_column("attempts", _text("upstream"))
+    op.add_column("plans", _text("who"))
+    op.add_column("plans", _text("tree_commit"))
+    op.add_column("plans", _text("summary"))
+    op.create_index("plans_made", "plans", ["created_at_ms"])
+    op.add_column("operations", _perhaps("finished_at_ms"))
+    op.create_index("operations_resource", "operations", ["resource_kind", "resource_name"])
+    op.create_table(
+        "overrides",
+        sa.Column("number", sa.Integer(), nullable=False),
+        _text("kind"),
+        _text("target"),
+        _text("reason"),
+        _text("who"),
+        _number("since_ms"),
+        _perhaps("until_ms"),
+        _perhaps("lifted_at_ms"),
+        _text("lifted_by"),
+        sa.PrimaryKeyConstraint("number"),
+    )
+    op.create_table(
+        "leases",
+        sa.Column("name", sa.Text(), nullable=False),
+        _text("holder"),
+        _number("fence"),
+        _number("until_ms"),
+        sa.PrimaryKeyConstraint("name"),
+    )
