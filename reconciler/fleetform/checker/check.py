@@ -8,7 +8,7 @@ from fleetform.checker import destruction, execution, references, rows, scope, s
 from fleetform.checker.invariant import Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.live import Live
-from fleetform.model.plan import Permissions, Plan
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.spec.desired import Desired
 
 CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
@@ -38,7 +38,11 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
 
 
 def check(
-    plan: Plan, desired: Desired, live: Live, permissions: Permissions
+    plan: Plan,
+    desired: Desired,
+    live: Live,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
 ) -> tuple[Violation, ...]:
     """
     Read a plan against what it was made from.
@@ -47,5 +51,5 @@ def check(
         Everything that is wrong with it, in the order of the checks; empty for a plan that
         may be carried out. A plan that breaks one rule often breaks several.
     """
-    reading = Reading(plan, desired, live, permissions)
+    reading = Reading(plan, desired, live, permissions, scope)
     return tuple(violation for one in CHECKS for violation in one(reading))

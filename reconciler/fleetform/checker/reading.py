@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Change, Permissions, Plan, Step
+from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 
@@ -25,6 +25,7 @@ class Reading:
     desired: Desired
     live: Live
     permissions: Permissions
+    scope: Scope = WHOLE
 
     @cached_property
     def rules(self) -> Rules:

@@ -220,6 +220,10 @@ class Scope:
         return not self.targets and not self.excludes
 
 
+WHOLE = Scope()
+"""Everything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
@@ -249,7 +253,7 @@ class Plan:
     """Sentences about the plan as a whole, e.g. that nothing is declared."""
     deferred: tuple[Deferred, ...] = ()
     """By key: what differs and is left for another plan."""
-    scope: Scope = Scope()
+    scope: Scope = WHOLE
     overrides: tuple[Override, ...] = ()
     """What people have put above the tree for a while, and which is shown in every plan."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetform.model.live import Live
-from fleetform.model.plan import Permissions, Plan
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.plan.annex import annex_of
 from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.file import sealed
@@ -33,7 +33,14 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
 )
 
 
-def plan(desired: Desired, live: Live, *, permissions: Permissions, now_ms: int) -> Plan:
+def plan(
+    desired: Desired,
+    live: Live,
+    *,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
+    now_ms: int,
+) -> Plan:
     """
     Choose what moves `live` towards `desired`, and say what is held back and why.
 
@@ -41,6 +48,7 @@ def plan(desired: Desired, live: Live, *, permissions: Permissions, now_ms: int)
         desired: The tree. Resources of broken documents may be in it or not: they are left alone.
         live: One reading of the ledger.
         permissions: What is allowed beyond the rules last applied.
+        scope: What the plan is made of, and what is done although nothing differs.
         now_ms: Unix milliseconds. For the annex, used for nothing else.
 
     Returns:
@@ -48,7 +56,7 @@ def plan(desired: Desired, live: Live, *, permissions: Permissions, now_ms: int)
         what is held. The digest covers all but the annex.
     """
     assert live.environment_uid in {"", desired.environment.uid}, "another environment's ledger"
-    sheet = _open_sheet(desired, live, permissions)
+    sheet = _open_sheet(desired, live, permissions, scope)
     for change_pass in _CHAIN:
         change_pass(sheet)
     return sealed(
@@ -67,12 +75,14 @@ def plan(desired: Desired, live: Live, *, permissions: Permissions, now_ms: int)
             tree_digest=desired.digest,
             annex=annex_of(sheet, now_ms),
             warnings=_warnings(sheet),
+            deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
+            scope=scope,
         )
     )
 
 
-def _open_sheet(desired: Desired, live: Live, permissions: Permissions) -> Sheet:
-    sheet = Sheet(desired, live, permissions, live.rules or Rules())
+def _open_sheet(desired: Desired, live: Live, permissions: Permissions, scope: Scope) -> Sheet:
+    sheet = Sheet(desired, live, permissions, live.rules or Rules(), scope)
     sheet.present = {
         key: row for key, row in live.resources.items() if not row.archived and key.kind in KINDS
     }

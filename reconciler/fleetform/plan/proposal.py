@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Change, Held, HeldBy, Permissions
+from fleetform.model.plan import WHOLE, Change, Deferred, Held, HeldBy, Permissions, Scope
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
 
@@ -37,9 +37,11 @@ class Sheet:
 
     Attributes:
         rules: Those last applied: a change is never judged by the rules it brings along.
+        scope: What the plan is made of, and what is done although nothing differs.
         left_alone: What the tree names and a plan does not touch; see `spec.desired.left_alone`.
         wanted: What is declared, less what is left alone; empty when everything is to be removed.
         present: Live rows that are not tombstones, of the kinds that a plan handles.
+        deferred: Changes that the scope leaves for another plan.
         not_started: Rows whose change holds only while their run has not started.
     """
 
@@ -47,11 +49,13 @@ class Sheet:
     live: Live
     permissions: Permissions
     rules: Rules
+    scope: Scope = WHOLE
     wanted: dict[ResourceKey, Declared] = field(default_factory=dict)
     present: dict[ResourceKey, LiveResource] = field(default_factory=dict)
     left_alone: frozenset[ResourceKey] = frozenset()
     changes: dict[ResourceKey, Change] = field(default_factory=dict)
     held: dict[ResourceKey, Held] = field(default_factory=dict)
+    deferred: dict[ResourceKey, Deferred] = field(default_factory=dict)
     not_started: set[ResourceKey] = field(default_factory=set)
 
     def add(self, proposal: Proposal) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
-from fleetform.model.plan import Permissions, Plan
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.plan.planner import plan
 from fleetform.wiring.problems import PlanProblem
 
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def make_plan(
-    workspace: Workspace, loaded: Loaded, permissions: Permissions, *, now_ms: int
+    workspace: Workspace,
+    loaded: Loaded,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
+    *,
+    now_ms: int,
 ) -> Plan:
     """
     Compare the tree with the ledger.
@@ -29,12 +34,19 @@ def make_plan(
     assert loaded.desired is not None, "the caller has refused a tree without an environment"
     reader = workspace.reader()
     live = reader.read_live() if reader is not None else _without_ledger(workspace, loaded.desired)
-    return checked_plan(loaded.desired, live, permissions, now_ms=now_ms)
+    return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
 
 
-def checked_plan(desired: Desired, live: Live, permissions: Permissions, *, now_ms: int) -> Plan:
-    made = plan(desired, live, permissions=permissions, now_ms=now_ms)
-    if violations := check(made, desired, live, permissions):
+def checked_plan(
+    desired: Desired,
+    live: Live,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
+    *,
+    now_ms: int,
+) -> Plan:
+    made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)
+    if violations := check(made, desired, live, permissions, scope):
         raise PlanProblem(
             "this plan breaks a rule that no plan may break: "
             + "; ".join(violation.sentence for violation in violations),

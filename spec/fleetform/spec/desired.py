@@ -126,7 +126,10 @@ class Desired:
     `run/sweep`, and stands for all its elements. `unread` are files that do not say what they
     declare, since they cannot be read or parsed: while there are any, nothing may be deleted for
     being absent. `beyond` has what is declared rightly and cannot be carried out: it is not in
-    `resources`, and is neither changed nor deleted.
+    `resources`, and is neither changed nor deleted. `moved` pairs each earlier name with the
+    last of its chain, both without elements unless one element is meant; `removed` is forgotten
+    and not deleted where it is still known; `imports` are taken in as they are found. Entries
+    that were carried out before stay in the tree and mean nothing any more.
     """
 
     environment: Environment
@@ -137,6 +140,9 @@ class Desired:
     broken: frozenset[ResourceKey] = frozenset()
     unread: tuple[str, ...] = ()
     beyond: Mapping[ResourceKey, Beyond] = field(default_factory=dict)
+    moved: tuple[tuple[ResourceKey, ResourceKey], ...] = ()
+    removed: tuple[ResourceKey, ...] = ()
+    imports: tuple[ResourceKey, ...] = ()
 
 
 def left_alone(desired: Desired) -> frozenset[ResourceKey]:
