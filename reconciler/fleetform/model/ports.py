@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
     from fleetform.model.event import LoggedEvent
+    from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan, Step
     from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
     from fleetform.providers.contract.observed import HostSeen
+    from fleetform.spec.desired import ResourceKey
 
 __all__ = [
     "Accepted", "ApplyRecord", "Begun", "BlobStore", "Book", "Clock", "FenceLost", "Gate", "Ids",
@@ -164,7 +166,24 @@ class Reader(Protocol):
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]: ...
+    def read_resource_events(
+        self, key: ResourceKey, *, limit: int = 1000
+    ) -> tuple[LoggedEvent, ...]:
+        """Read the latest events of one resource, oldest first; a sweep's with its elements'."""
+
     def read_plan(self, digest: str) -> bytes | None: ...
+    def find_digests(self, prefix: str) -> tuple[str, ...]:
+        """Name the plans whose digest begins so, the latest first: two at most."""
+
+    def read_history(
+        self, *, limit: int = 50, applies_only: bool = False
+    ) -> tuple[HistoryEntry, ...]:
+        """Read what was planned and applied, newest first."""
+
+    def read_operations(self, apply_uid: str) -> tuple[OperationRecord, ...]: ...
+    def read_touches(self, key: ResourceKey, *, limit: int = 100) -> tuple[Touch, ...]:
+        """Read the applies that did something to the resource of this name, newest first."""
+
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]: ...
     def serial(self) -> int:
         """
@@ -195,6 +214,15 @@ class Ledger(Reader, Protocol):
 
         Raises:
             StalePlan: A predicate fails; nothing has been written.
+        """
+
+    def keep_plan(
+        self, digest: str, body: bytes, *, who: str, commit: str, summary: str, now_ms: int
+    ) -> None:
+        """
+        Keep a plan that somebody made, for those who ask afterwards; the same is kept once.
+
+        `body` is as `plan.file` wrote it, `summary` its last line.
         """
 
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:

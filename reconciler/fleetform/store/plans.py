@@ -14,6 +14,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step
 from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.desired import ResourceKey
+from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
 
 __all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]
@@ -48,8 +49,9 @@ def _enter(
     transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, uid: str
 ) -> Accepted:
     transaction.execute(
-        "INSERT INTO plans (digest, created_at_ms, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        (plan.digest, now_ms, body),
+        "INSERT INTO plans (digest, created_at_ms, who, tree_commit, body)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        (plan.digest, now_ms, who, plan.commit, pack(body)),
     )
     transaction.execute(
         "INSERT INTO applies (uid, plan_digest, state, who, tree_commit, started_at_ms)"
@@ -114,7 +116,7 @@ def unfinished_apply(connection: sqlite3.Connection) -> tuple[Accepted, bytes] |
     if row is None:
         return None
     uid, body = row
-    return Accepted(uid, "resumed", done_keys(connection, uid)), bytes(body)
+    return Accepted(uid, "resumed", done_keys(connection, uid)), unpack(body)
 
 
 def finish_apply(

@@ -5,22 +5,20 @@ Each call is one state of the ledger, whatever is committed meanwhile. Documents
 runs that are asked for and never for a plan, which compares digests.
 """
 
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Database
 
 if TYPE_CHECKING:
     from fleetform.model.event import LoggedEvent
+    from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.live import Live
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
+    from fleetform.spec.desired import ResourceKey
 
 __all__ = ["Reads"]
 
@@ -72,40 +70,29 @@ class Reads:
         self, *, run: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]:
         """Read events with a number above `after`, oldest first; a sweep's with its elements'."""
-        from fleetform.model.event import LoggedEvent
+        from fleetform.store.events import read_events
 
-        condition, values = "number > ?", [after]
-        if run is not None:
-            # `[` and the character after it: the names of all elements lie between.
-            condition += (
-                " AND resource_kind = 'run'"
-                " AND (resource_name = ? OR resource_name >= ? AND resource_name < ?)"
-            )
         with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT kind, at_ms, message, resource_kind, resource_name, attempt, rank, data,"
-                f" number FROM events WHERE {condition} ORDER BY number LIMIT ?",
-                (*values, *((run, f"{run}[", f"{run}\\") if run is not None else ()), limit),
-            ).fetchall()
-        return tuple(
-            LoggedEvent(
-                kind,
-                at_ms,
-                message,
-                ResourceKey(resource_kind, name) if resource_kind else None,
-                attempt,
-                rank,
-                json.loads(data) if data else {},
-                number,
-            )
-            for kind, at_ms, message, resource_kind, name, attempt, rank, data, number in rows
-        )
+            return read_events(connection, run=run, after=after, limit=limit)
+
+    def read_resource_events(
+        self, key: ResourceKey, *, limit: int = 1000
+    ) -> tuple[LoggedEvent, ...]:
+        """Read the latest events of one resource, oldest first."""
+        from fleetform.store.events import read_resource_events
+
+        with self._database.read() as connection:
+            return read_resource_events(connection, key, limit=limit)
 
     def read_plan(self, digest: str) -> bytes | None:
         with self._database.read() as connection:
             row = connection.execute("SELECT body FROM plans WHERE digest = ?", (digest,))
             found = row.fetchone()
-        return None if found is None else bytes(found[0])
+        if found is None:
+            return None
+        from fleetform.store.bodies import unpack
+
+        return unpack(found[0])
 
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]:
         """Read the newest applies, newest first."""
@@ -118,6 +105,36 @@ class Reads:
                 (limit,),
             ).fetchall()
         return tuple(ApplyRecord(*row) for row in rows)
+
+    def read_history(
+        self, *, limit: int = 50, applies_only: bool = False
+    ) -> tuple[HistoryEntry, ...]:
+        """Read what was planned and applied, newest first."""
+        from fleetform.store.history import read_history
+
+        with self._database.read() as connection:
+            return read_history(connection, limit=limit, applies_only=applies_only)
+
+    def find_digests(self, prefix: str) -> tuple[str, ...]:
+        """Name up to two plans whose digest begins so."""
+        from fleetform.store.history import find_digests
+
+        with self._database.read() as connection:
+            return find_digests(connection, prefix)
+
+    def read_operations(self, apply_uid: str) -> tuple[OperationRecord, ...]:
+        """Read the steps of an apply, by key."""
+        from fleetform.store.history import read_operations
+
+        with self._database.read() as connection:
+            return read_operations(connection, apply_uid)
+
+    def read_touches(self, key: ResourceKey, *, limit: int = 100) -> tuple[Touch, ...]:
+        """Read the applies that did something to a resource, newest first, with their plans."""
+        from fleetform.store.history import read_touches
+
+        with self._database.read() as connection:
+            return read_touches(connection, key, limit=limit)
 
     def close(self) -> None:
         self._database.close()

@@ -102,9 +102,10 @@ def finish_steps(
         if known[step.key][1] != "done":
             pairs.append((step, outcome))
     transaction.many(
-        "UPDATE operations SET state = ?, error = ? WHERE apply_uid = ? AND key = ?",
+        "UPDATE operations SET state = ?, error = ?, finished_at_ms = ?"
+        " WHERE apply_uid = ? AND key = ?",
         (
-            ("failed" if outcome.error else "done", outcome.error, apply_uid, step.key)
+            ("failed" if outcome.error else "done", outcome.error, now_ms, apply_uid, step.key)
             for step, outcome in pairs
         ),
     )

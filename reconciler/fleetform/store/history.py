@@ -1,0 +1,126 @@
+"""
+Who planned and applied what, when, from which commit, and what came of it.
+
+A plan is kept under its digest, so that planning the same again and again keeps one row. Those
+that were applied stay for ever; those that never were go after `PLANS_KEPT_MS`.
+"""
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from fleetform.model.history import HistoryEntry, OperationRecord, Touch
+from fleetform.spec.desired import ResourceKey
+from fleetform.store.bodies import pack, unpack
+from fleetform.store.database import Transaction
+
+__all__ = [
+    "PLANS_KEPT_MS",
+    "find_digests",
+    "keep_plan",
+    "read_history",
+    "read_operations",
+    "read_touches",
+]
+
+PLANS_KEPT_MS = 90 * 24 * 3600 * 1000
+"""Ninety days: as long as people ask what a pull request's plan said, as CI systems keep logs."""
+
+_APPLY = (
+    "SELECT 'apply', a.plan_digest, a.state, a.who, a.tree_commit, a.started_at_ms,"
+    " a.finished_at_ms, a.uid, a.summary"
+)
+_PLAN = (
+    "SELECT 'plan', p.digest, 'made', p.who, p.tree_commit, p.created_at_ms, NULL, '', p.summary"
+)
+
+
+def keep_plan(
+    transaction: Transaction,
+    digest: str,
+    body: bytes,
+    *,
+    who: str,
+    commit: str,
+    summary: str,
+    now_ms: int,
+) -> None:
+    """Write a plan down that somebody made; one that is known already stays as it is."""
+    added = transaction.execute(
+        "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        (digest, now_ms, who, commit, summary, pack(body)),
+    )
+    if added.rowcount > 0:
+        transaction.execute(
+            "DELETE FROM plans WHERE created_at_ms < ?"
+            " AND NOT EXISTS (SELECT 1 FROM applies a WHERE a.plan_digest = plans.digest)",
+            (now_ms - PLANS_KEPT_MS,),
+        )
+
+
+def read_history(
+    connection: sqlite3.Connection, *, limit: int, applies_only: bool = False
+) -> tuple[HistoryEntry, ...]:
+    """
+    Read the newest first.
+
+    A plan that an `apply` made and entered at once is one entry, its apply.
+    """
+    applies = connection.execute(
+        f"{_APPLY} FROM applies a ORDER BY a.number DESC LIMIT ?", (limit,)
+    ).fetchall()
+    plans: Iterable[tuple[Any, ...]] = ()
+    if not applies_only:
+        plans = connection.execute(
+            f"{_PLAN} FROM plans p WHERE NOT EXISTS (SELECT 1 FROM applies a"
+            " WHERE a.plan_digest = p.digest AND a.started_at_ms = p.created_at_ms)"
+            " ORDER BY p.created_at_ms DESC LIMIT ?",
+            (limit,),
+        ).fetchall()
+    entries = [HistoryEntry(*row) for row in (*applies, *plans)]
+    # Applies of one millisecond stay in their order: the sort is stable.
+    entries.sort(key=lambda entry: entry.at_ms, reverse=True)
+    return tuple(entries[:limit])
+
+
+def find_digests(connection: sqlite3.Connection, prefix: str) -> tuple[str, ...]:
+    """Name the plans whose digest begins so, the latest first; two are enough to see that."""
+    # Between the prefix and the prefix with a letter behind all hexadecimal digits.
+    rows = connection.execute(
+        "SELECT digest FROM plans WHERE digest >= ? AND digest < ?"
+        " ORDER BY created_at_ms DESC LIMIT 2",
+        (prefix, f"{prefix}g"),
+    )
+    return tuple(digest for (digest,) in rows)
+
+
+def read_operations(connection: sqlite3.Connection, apply_uid: str) -> tuple[OperationRecord, ...]:
+    """Read the steps of an apply, by key."""
+    rows = connection.execute(
+        "SELECT key, verb, resource_kind, resource_name, state, error, finished_at_ms"
+        " FROM operations WHERE apply_uid = ? ORDER BY key",
+        (apply_uid,),
+    )
+    return tuple(
+        OperationRecord(key, verb, ResourceKey(kind, name), state, error, finished)
+        for key, verb, kind, name, state, error, finished in rows
+    )
+
+
+def read_touches(
+    connection: sqlite3.Connection, key: ResourceKey, *, limit: int
+) -> tuple[Touch, ...]:
+    """Read the applies that did something to a resource under this name, newest first."""
+    rows = connection.execute(
+        f"{_APPLY}, p.body FROM applies a JOIN plans p ON p.digest = a.plan_digest"
+        " WHERE a.uid IN (SELECT o.apply_uid FROM operations o"
+        "  WHERE o.resource_kind = ? AND o.resource_name = ? AND o.state = 'done')"
+        " ORDER BY a.number DESC LIMIT ?",
+        (*key, limit),
+    )
+    return tuple(Touch(HistoryEntry(*row[:-1]), unpack(row[-1])) for row in rows)
