@@ -12,34 +12,32 @@ import json
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
-__all__ = ["FileLock", "Holder", "try_lock", "who_holds"]
+from fleetform.model.tenure import Holder
 
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """
-    Who holds a lock. `command` is `apply` or `serve`; `since_ms` Unix milliseconds.
-
-    `pid` is 0 for somebody who has not written it down yet.
-    """
-
-    pid: int
-    who: str
-    command: str
-    since_ms: int
-    host: str
+__all__ = ["FileLock", "try_lock", "who_holds"]
 
 
 class FileLock:
-    """A lock that is held until `release` or the end of the process."""
+    """
+    A lock that is held until `release` or the end of the process.
+
+    Implements `model.tenure.Tenure`.
+    """
 
     def __init__(self, descriptor: int, holder: Holder) -> None:
         self._descriptor: int | None = descriptor
         self.holder = holder
+
+    def require(self) -> None:
+        """Do nothing: the kernel takes it from nobody."""
+        assert self._descriptor is not None, "the lock was released"
+
+    def renew(self) -> None:
+        """Do nothing: it does not end by itself."""
 
     def release(self) -> None:
         """Give it up; a second time does nothing. The file stays: removing it would race."""

@@ -21,10 +21,10 @@ from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
-from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.driving import build_manager
+from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import (
     host_provider,
     open_for_writing,
@@ -159,12 +159,7 @@ class _Apply:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[bool]:
-        lock = try_lock(
-            self._workspace.paths.manager_lock,
-            who=self._who,
-            command="apply",
-            now_ms=SystemClock().now_ms(),
-        )
+        lock = try_manage(self._workspace, who=self._who, command="apply")
         try:
             yield lock is not None
         finally:

@@ -20,9 +20,9 @@ from fleetform.model.recovery import Evidence, Recovered
 from fleetform.plan.kinds.fleet import propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.store.lock import try_lock
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
 from fleetform.wiring.problems import Problem, RecoveringProblem
 from fleetform.wiring.serving import locked
@@ -70,13 +70,7 @@ async def rebuild(
     """
     lock = None
     if not trial:
-        workspace.paths.environment.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = try_lock(
-            workspace.paths.manager_lock,
-            who=who,
-            command="state rebuild",
-            now_ms=SystemClock().now_ms(),
-        )
+        lock = try_manage(workspace, who=who, command="state rebuild")
         if lock is None:
             raise locked(workspace)
     with contextlib.ExitStack() as stack:

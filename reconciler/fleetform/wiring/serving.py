@@ -18,10 +18,10 @@ from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
-from fleetform.store.lock import try_lock
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.driving import build_manager
+from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import (
     host_provider,
     open_for_writing,
@@ -57,9 +57,7 @@ async def serve(
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
-        lock = try_lock(
-            workspace.paths.manager_lock, who=WHO, command="serve", now_ms=SystemClock().now_ms()
-        )
+        lock = try_manage(workspace, who=WHO, command="serve")
         if lock is None:
             raise locked(workspace)
         with lock, contextlib.closing(WriterGate()) as gate:

@@ -16,8 +16,8 @@ from fleetform.wiring.trees import TreeLoader
 
 if TYPE_CHECKING:
     from fleetform.model.ports import LogStore, Reader
+    from fleetform.model.tenure import Holder
     from fleetform.spec.desired import Environment, Loaded
-    from fleetform.store.lock import Holder
 
 ENVIRONMENT_FILE = "environment.yaml"
 
@@ -103,6 +103,6 @@ class Workspace:
 
     def manager(self) -> Holder | None:
         """Say who manages the environment now, if anybody does."""
-        from fleetform.store.lock import who_holds
+        from fleetform.wiring.managing import holder
 
-        return who_holds(self.paths.manager_lock)
+        return holder(self)
