@@ -35,6 +35,7 @@ from fleetform.spec.fields import (
     volume,
 )
 from fleetform.spec.fields.facts import FieldClass, OnChange, Row, Rows
+from fleetform.spec.fields.secrecy import names_secret
 
 __all__ = [
     "DEFAULTS",
@@ -45,6 +46,7 @@ __all__ = [
     "Row",
     "carried_out_by",
     "field_class",
+    "is_sensitive",
     "on_change",
     "row",
     "unbuilt",
@@ -155,6 +157,20 @@ def _unbuilt(kind: str) -> Mapping[str, Row]:
 def carried_out_by(kind: str, path: str) -> str:
     """The room that acts on the field; empty for a field that this version does not know."""
     return row(kind, path).carried_out_by
+
+
+@functools.lru_cache(maxsize=4096)
+def is_sensitive(kind: str, path: str) -> bool:
+    """
+    Tell whether the value at `path` is shown to nobody.
+
+    A variable of `env` is when its name says so. A password within an address is the value's to
+    tell, not the field's.
+    """
+    top, _, inside = path.partition(".")
+    if top == "env" and inside:
+        return names_secret(inside)
+    return row(kind, path).sensitive
 
 
 EXECUTION_FIELDS: Mapping[str, frozenset[str]] = {

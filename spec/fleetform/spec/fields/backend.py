@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetform.spec.fields.facts import EVERY_KIND, Rows, control
+from fleetform.spec.fields.facts import EVERY_KIND, Rows, control, secret
 
 TYPES: tuple[str, ...] = (
     "amddevcloud",
@@ -40,16 +40,31 @@ ROWS: Rows = {
     **EVERY_KIND,
     "bare_metal": control(),
     "clusters": control(),
+    "clusters.private_key.content": secret(control()),
     "community_cloud": control(),
     "compartment_id": control(),
     "contexts": control(),
     "creds": control(),
+    **{
+        f"creds.{name}": secret(control())
+        for name in (
+            "api_key",
+            "api_token",
+            "client_secret",
+            "data",
+            "key_content",
+            "pass_phrase",
+            "private_key_content",
+            "secret_key",
+        )
+    },
     "default_vpcs": control(),
     "experimental_instance_types": control(),
     "extra_vpcs": control(),
     "fabrics": control(),
     "iam_instance_profile": control(),
     "kubeconfig": control(),
+    "kubeconfig.data": secret(control()),
     "namespace": control(),
     "nat_check": control(),
     "os_images": control(),

@@ -44,6 +44,7 @@ class Row(NamedTuple):
         unit: That of the canonical integer; empty where the value is not a quantity.
         essential: Says what happens while nobody carries the field out. True: the resource would
             be something else without it, so a plan holds it back. False: it goes on without.
+        sensitive: What it says is shown to nobody: a plan has a version of it in its stead.
     """
 
     field_class: FieldClass
@@ -51,6 +52,7 @@ class Row(NamedTuple):
     carried_out_by: str
     unit: str = ""
     essential: bool = True
+    sensitive: bool = False
 
 
 Rows: TypeAlias = Mapping[str, Row]
@@ -70,6 +72,11 @@ def control(carried_out_by: str = "", unit: str = "", *, essential: bool = True)
 def replaced(carried_out_by: str = "", unit: str = "", *, essential: bool = True) -> Row:
     """A field of an object that has to be made anew for another value."""
     return Row(FieldClass.EXECUTION, OnChange.REPLACE, carried_out_by, unit, essential)
+
+
+def secret(facts: Row) -> Row:
+    """The same field, with a value that nobody is shown."""
+    return facts._replace(sensitive=True)
 
 
 def identity(carried_out_by: str = "plan") -> Row:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetform.spec.fields.facts import EVERY_KIND, Rows, control
+from fleetform.spec.fields.facts import EVERY_KIND, Rows, control, secret
 
 ROWS: Rows = {
     **EVERY_KIND,
@@ -17,6 +17,10 @@ ROWS: Rows = {
     "local.disk": control("providers.local", "bytes"),
     "local.gpu.memory": control("providers.local", "bytes"),
     "ssh_config": control(),
+    "ssh_config.ssh_key.private": secret(control()),
+    "ssh_config.proxy_jump.ssh_key.private": secret(control()),
+    "ssh_config.hosts.ssh_key.private": secret(control()),
+    "ssh_config.hosts.proxy_jump.ssh_key.private": secret(control()),
     "ssh_config.hosts.capacity.cpu": control(unit="millicores"),
     "ssh_config.hosts.capacity.memory": control(unit="bytes"),
     "ssh_config.hosts.capacity.disk": control(unit="bytes"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetform.spec.fields.facts import EVERY_KIND, Rows, control, execution, identity
+from fleetform.spec.fields.facts import EVERY_KIND, Rows, control, execution, identity, secret
 
 _RESOURCES: Rows = {
     "resources": execution("schedule"),
@@ -47,6 +47,7 @@ ROWS: Rows = {
     "runtime": execution("agents.host"),
     "image": execution(),
     "registry_auth": execution(),
+    "registry_auth.password": secret(execution()),
     "python": execution(),
     "nvcc": execution(),
     "docker": execution(),

@@ -23,7 +23,7 @@ from fleetform.spec.kinds.offers import OfferChoice
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
 from fleetform.spec.kinds.runtime import Runtime
-from fleetform.spec.kinds.variables import Variables
+from fleetform.spec.kinds.variables import Variables, warn_of_secrets
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import unfit
 
@@ -272,6 +272,7 @@ class Fleet(OfferChoice):
         yield from super().problems()
         yield from self._source_problems()
         yield from self._sharing_problems()
+        yield from warn_of_secrets(self.env)
         if self.ssh_config is not None:
             for problem in self.ssh_config.problems():
                 yield problem.below("ssh_config")

@@ -40,7 +40,7 @@ from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.schedules import Schedule
 from fleetform.spec.kinds.silence import SilenceSpec
 from fleetform.spec.kinds.utilization import UtilizationPolicy
-from fleetform.spec.kinds.variables import Variables
+from fleetform.spec.kinds.variables import Variables, warn_of_secrets
 from fleetform.spec.kinds.windows import Moment
 from fleetform.spec.quantities import OFF
 from fleetform.spec.quantities.ranges import shown
@@ -296,6 +296,7 @@ class Run(OfferChoice):
             [(("registry_auth",), self.registry_auth)],
             "Declare a secret, and write `${{ secrets.NAME }}`.",
         )
+        yield from warn_of_secrets(self.env)
         if self.checkpoint and self.max_duration and self.checkpoint.lead >= self.max_duration:
             yield Problem(
                 "contradiction",

@@ -8,11 +8,13 @@ None here, and nothing takes it over yet.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from fleetform.spec.fields.secrecy import names_secret
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import refuse, text_of
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -84,3 +86,23 @@ Variables = Annotated[
         }
     ),
 ]
+
+
+def warn_of_secrets(variables: Values | None) -> Iterator[Problem]:
+    """
+    A warning for each variable whose name says that it holds a secret, and that has one.
+
+    Its value reaches the job all the same: what is in `env` is its author's to say.
+    """
+    for name, text in (variables or {}).items():
+        if text and names_secret(name) and "${{" not in text:
+            yield Problem(
+                "secret-in-clear",
+                ("env",),
+                f"`{name}` stands here in clear, for all who can read this tree, its history or"
+                " the ledger.",
+                "Let the commands read it from a file that only the job's account can read, and"
+                " change it if it was committed.",
+                level=Level.WARNING,
+                at_key=True,
+            )
