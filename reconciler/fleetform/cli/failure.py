@@ -108,6 +108,8 @@ def _explain_ledger(error: BaseException) -> Failure | None:
             "nothing was changed; plan again and apply that",
             Exit.STALE,
         )
+    if isinstance(error, refusals.PolicyRefused):
+        return Failure(str(error), error.advice, Exit.POLICY)
     if isinstance(error, refusals.FenceLost):
         return Failure(
             "another fleetform has taken over this environment",

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.model.instance import Allocation, Instance
+from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import FINAL, Attempt, Job, Run, RunState, RunUid
 
@@ -32,6 +33,7 @@ class Mirror:
     allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    overrides: tuple[Override, ...] = ()
 
     @property
     def lingering(self) -> tuple[Job, ...]:
@@ -51,6 +53,7 @@ class Mirror:
             allocations=self.allocations,
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            overrides=self.overrides,
         )
 
     def replace(self, book: Book) -> None:
@@ -76,6 +79,7 @@ class Mirror:
         self.attempts.update(book.attempts)
         self.outcomes.update(book.outcomes)
         self.instances = book.instances
+        self.overrides = book.overrides
         for run_uid, jobs in _grouped(book.lingering, lambda job: job.key.run_uid).items():
             self.lingering_by_run[run_uid] = tuple(jobs)
         for run_uid, held in _grouped(book.allocations, lambda one: one.run_uid).items():

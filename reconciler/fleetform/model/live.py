@@ -11,6 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fleetform.model.drift import Drift
 from fleetform.model.instance import Instance
 from fleetform.model.override import Override
 from fleetform.model.run_state import RunState
@@ -98,4 +99,8 @@ class Live:
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""
     overrides: tuple[Override, ...] = ()
-    """Those that were neither lifted nor out of date when it was read, by number."""
+    """Those that nobody had lifted when it was read, by number; some may be out of date."""
+    drift: tuple[Drift, ...] = ()
+    """What the world has become beside the ledger; empty where nobody has asked it."""
+    observed_at_ms: int | None = None
+    """When the world was asked, Unix milliseconds; None: this is the ledger's word alone."""

@@ -8,33 +8,44 @@ lifts it. It is a row of the ledger, never a document.
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
-__all__ = ["Override", "OverrideKind"]
+__all__ = ["EMERGENCY", "Override", "OverrideKind", "PastOverride", "PutInForce", "holding",
+           "is_emergency_end", "matches"]  # fmt: skip
+
+EMERGENCY = "emergency"
+"""The cause of a run that an override of kind STOP has ended."""
+
+_STOP_SENTENCE = "emergency stop"
 
 
 class OverrideKind(enum.StrEnum):
     """
     STOP: these runs end and do not start again. DRAIN: these fleets or hosts get nothing more.
-    PAUSE: nothing starts. FREEZE: no plan is applied. TAKEOVER: `serve` rests while somebody
-    works by hand.
+    PAUSE: nothing starts. FREEZE: no plan is applied. THAW: freeze windows hold nothing.
+    TAKEOVER: `serve` rests while somebody works by hand.
     """
 
     STOP = "stop"
     DRAIN = "drain"
     PAUSE = "pause"
     FREEZE = "freeze"
+    THAW = "thaw"
     TAKEOVER = "takeover"
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
     """
-    One override that is in force.
+    One override that nobody has lifted.
 
     Attributes:
         number: Of its row; what `lift` names.
-        target: An address or glob that it is about, `run/train`, `fleet/gpu`; empty for all.
+        target: An address or glob that it is about, `run/train`, `fleet/gpu`, `host/gpu-0`; empty
+            for all. A sweep's name stands for all its elements.
         since_ms: Unix milliseconds, as is `until_ms`; None for one that holds until it is lifted.
     """
 
@@ -48,3 +59,70 @@ class Override:
 
     def holds_at(self, now_ms: int) -> bool:
         return self.until_ms is None or now_ms < self.until_ms
+
+    def stops(self, name: str, parent: str = "") -> bool:
+        """Tell whether it ends this run and keeps it from starting."""
+        return self.kind is OverrideKind.STOP and (
+            matches(self.target, f"run/{name}")
+            or (parent != "" and matches(self.target, f"run/{parent}"))
+        )
+
+    def drains(self, fleet: str, host: str) -> bool:
+        """Tell whether it keeps work off this host of this fleet."""
+        return self.kind is OverrideKind.DRAIN and (
+            matches(self.target, f"fleet/{fleet}") or matches(self.target, f"host/{host}")
+        )
+
+    @property
+    def title(self) -> str:
+        """Name it in a few words: `emergency stop of run/train by ada@node1`."""
+        of = f" of {self.target}" if self.target else ""
+        return f"emergency {self.kind}{of} by {self.who}"
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.title}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class PastOverride:
+    """One override of the history; `lifted_at_ms` None for one that ran out, or still holds."""
+
+    override: Override
+    lifted_at_ms: int | None = None
+    lifted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PutInForce:
+    """What was put in force at once, and the runs whose end was asked for with it, by number."""
+
+    overrides: tuple[Override, ...]
+    ending: tuple[str, ...] = ()
+
+
+def holding(overrides: Iterable[Override], now_ms: int) -> tuple[Override, ...]:
+    """Return those that are in force at `now_ms`, in their order."""
+    return tuple(one for one in overrides if one.holds_at(now_ms))
+
+
+def is_emergency_end(stop_requested: str) -> bool:
+    """Tell from what asked for a run's end whether an override did."""
+    return stop_requested.startswith(_STOP_SENTENCE)
+
+
+def matches(pattern: str, address: str) -> bool:
+    """
+    Tell whether an address is one that the pattern means.
+
+    `*` is any text and `?` any one character; brackets stand for themselves, since names of
+    elements have them: `run/sweep[lr=*]`.
+    """
+    return _regex(pattern).fullmatch(address) is not None
+
+
+# A pattern is asked once for each run that waits, and there are few of them.
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> re.Pattern[str]:
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(one) or re.escape(one) for one in pattern), re.DOTALL)

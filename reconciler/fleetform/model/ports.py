@@ -7,7 +7,7 @@ run behind one asynchronous gate: on the writer's thread in production, inline i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,10 +17,12 @@ from fleetform.model.refusals import FenceLost, LedgerOutgrown, LedgerUnavailabl
 if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
+    from fleetform.model.drift import Noted
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
     from fleetform.model.live import Live
+    from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.plan import Plan, Step
     from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
     from fleetform.providers.contract.observed import HostSeen
@@ -75,6 +77,8 @@ class Book:
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
         outcomes: Every run of the tree by name, final ones too.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
+        overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
+            of date.
     """
 
     serial: int
@@ -85,6 +89,7 @@ class Book:
     allocations: tuple[Allocation, ...]
     outcomes: Mapping[str, Outcome]
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    overrides: tuple[Override, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,24 @@ class Reader(Protocol):
         """Read the applies that did something to the resource of this name, newest first."""
 
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]: ...
+    def read_apply(self, uid: str) -> ApplyRecord | None:
+        """Read one apply by its uid; None where the ledger has none."""
+
+    def read_noted(self) -> Mapping[ResourceKey, Mapping[str, Noted]]:
+        """Read what was right when the world was looked at last, by resource and path."""
+
+    def read_last_changes(self) -> Mapping[ResourceKey, Noted]:
+        """Read who has last changed each fleet and volume through us, and when."""
+
+    def read_known_runs(self, uids: Iterable[str]) -> frozenset[str]:
+        """Tell which of these are uids of runs of this ledger."""
+
+    def read_overrides(self) -> tuple[Override, ...]:
+        """Read those that nobody has lifted, by number; some may be out of date."""
+
+    def read_past_overrides(self, *, limit: int = 50) -> tuple[PastOverride, ...]:
+        """Read the newest, newest first, also those that were lifted or ran out."""
+
     def serial(self) -> int:
         """
         A number that changes when another connection commits, and not by our own commits.
@@ -214,6 +237,7 @@ class Ledger(Reader, Protocol):
 
         Raises:
             StalePlan: A predicate fails; nothing has been written.
+            PolicyRefused: An override or a freeze window forbids it at `now_ms`.
         """
 
     def keep_plan(
@@ -329,6 +353,34 @@ class Ledger(Reader, Protocol):
 
     def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
         """Make finished runs run again, as new runs of the same document."""
+
+    def put_overrides(
+        self,
+        kind: OverrideKind,
+        targets: Sequence[str],
+        *,
+        reason: str,
+        who: str,
+        now_ms: int,
+        until_ms: int | None,
+    ) -> PutInForce:
+        """
+        Put overrides above the tree, one a target; none means one for all.
+
+        One of kind STOP asks in the same transaction for the end of the runs that it is about and
+        that are at work. What waits for a place keeps waiting. No placement is committed from then
+        on that an override forbids.
+        """
+
+    def lift_overrides(
+        self, numbers: Sequence[int] | None, *, who: str, now_ms: int
+    ) -> tuple[Override, ...]:
+        """Lift overrides that are in force, or with None all of them; returns those it lifted."""
+
+    def note_observations(
+        self, right: Mapping[ResourceKey, Mapping[str, str]], *, at_ms: int
+    ) -> None:
+        """Keep what was found right in the world, and when; what is not named stays as noted."""
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None: ...
     def close(self) -> None: ...

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "LedgerUnusable", "StalePlan"]
+__all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "LedgerUnusable", "PolicyRefused",
+           "StalePlan"]  # fmt: skip
 
 
 class StalePlan(Exception):
@@ -18,6 +19,18 @@ class StalePlan(Exception):
     def __init__(self, failures: Sequence[str]) -> None:
         super().__init__("; ".join(failures))
         self.failures = tuple(failures)
+
+
+class PolicyRefused(Exception):
+    """
+    A rule that was applied last, or an override, forbids it; nothing was written.
+
+    `advice` is the next thing to do.
+    """
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 class LedgerUnavailable(Exception):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import Attempt, Job, Run, RunUid
 from fleetform.store.live import RUN_STATES, read_instances
+from fleetform.store.overrides import read_overrides
 from fleetform.store.rows import (
     ALLOCATION,
     ATTEMPT,
@@ -75,6 +76,7 @@ def read_book(connection: sqlite3.Connection, only: Sequence[RunUid] | None) -> 
         ),
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
+        overrides=read_overrides(connection),
     )
 
 

@@ -11,18 +11,22 @@ from collections.abc import Mapping, Sequence
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
 from fleetform.model.event import LoggedEvent
+from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome
 from fleetform.model.recovery import Evidence, Recovered
 from fleetform.model.run import RunUid
 from fleetform.providers.contract.observed import HostSeen
+from fleetform.spec.desired import ResourceKey
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_world
 from fleetform.store.context import Context
 from fleetform.store.database import Database, to_json
 from fleetform.store.fleets import retire
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
+from fleetform.store.observations import note_observations
 from fleetform.store.outgrown import outgrown_by
+from fleetform.store.overrides import lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
@@ -157,6 +161,33 @@ class SqliteLedger(Reads):
     def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
         with self._database.write() as transaction:
             return request_rerun(transaction, names, who=who, now_ms=now_ms, ids=self._ids)
+
+    def put_overrides(
+        self,
+        kind: OverrideKind,
+        targets: Sequence[str],
+        *,
+        reason: str,
+        who: str,
+        now_ms: int,
+        until_ms: int | None,
+    ) -> PutInForce:
+        with self._database.write() as transaction:
+            return put_overrides(
+                transaction, kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms
+            )
+
+    def lift_overrides(
+        self, numbers: Sequence[int] | None, *, who: str, now_ms: int
+    ) -> tuple[Override, ...]:
+        with self._database.write() as transaction:
+            return lift_overrides(transaction, numbers, who=who, now_ms=now_ms)
+
+    def note_observations(
+        self, right: Mapping[ResourceKey, Mapping[str, str]], *, at_ms: int
+    ) -> None:
+        with self._database.write() as transaction:
+            note_observations(transaction, right, at_ms=at_ms)
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None:
         with self._database.write() as transaction:

@@ -19,6 +19,7 @@ from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.overrides import read_overrides
 
 __all__ = ["RUN_STATES", "read_instances", "read_live"]
 
@@ -65,9 +66,10 @@ def read_live(connection: sqlite3.Connection) -> Live:
         serial=serial,
         resources=_resources(connection, gpus),
         instances=instances,
-        rules=Rules(**json.loads(rules)) if rules else None,
+        rules=Rules.of(json.loads(rules)) if rules else None,
         fence=fence,
         notes=_notes(note, instances),
+        overrides=read_overrides(connection),
     )
 
 

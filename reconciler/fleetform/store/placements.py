@@ -15,7 +15,9 @@ from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
+from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.store.database import Transaction
+from fleetform.store.overrides import read_overrides
 from fleetform.store.rows import gpus_text
 
 __all__ = ["commit_placements"]
@@ -30,9 +32,47 @@ def commit_placements(
         # The world may remember starts that this ledger does not.
         return tuple(False for _ in placements)
     round_ = _Round(transaction, now_ms)
-    held = tuple(round_.place(placement) for placement in placements)
+    keeper = _Keeper.of(transaction, now_ms)
+    held = tuple(
+        (keeper is None or keeper.allows(placement)) and round_.place(placement)
+        for placement in placements
+    )
     round_.write()
     return held
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeper:
+    """
+    What people have put above the tree, as it is now.
+
+    Whoever decided on a placement may have done so before they did.
+    """
+
+    transaction: Transaction
+    overrides: tuple[Override, ...]
+
+    @classmethod
+    def of(cls, transaction: Transaction, now_ms: int) -> _Keeper | None:
+        """None where nothing is in force, which is nearly always."""
+        overrides = holding(read_overrides(transaction), now_ms)
+        return cls(transaction, overrides) if overrides else None
+
+    def allows(self, placement: Placement) -> bool:
+        if any(one.kind is OverrideKind.PAUSE for one in self.overrides):
+            return False
+        run = self.transaction.one(
+            "SELECT name, parent FROM runs WHERE uid = ?", (placement.run_uid,)
+        )
+        if run is not None and any(one.stops(*run) for one in self.overrides):
+            return False
+        return not any(self._is_drained(share.instance_uid) for share in placement.shares)
+
+    def _is_drained(self, instance_uid: str) -> bool:
+        row = self.transaction.one(
+            "SELECT fleet, name FROM instances WHERE uid = ?", (instance_uid,)
+        )
+        return row is not None and any(one.drains(*row) for one in self.overrides)
 
 
 @dataclass(slots=True)

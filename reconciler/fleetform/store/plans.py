@@ -16,6 +16,7 @@ from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
+from fleetform.store.permits import require_permitted
 
 __all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]
 
@@ -35,6 +36,7 @@ def accept(
         if _failures(transaction, plan, frozenset()):
             return Accepted(known[0], "already-applied", done_keys(transaction, known[0]))
         known = None
+    require_permitted(transaction, plan, now_ms)
     if known is not None:
         done = done_keys(transaction, known[0])
         if done:

@@ -7,15 +7,17 @@ runs that are asked for and never for a plan, which compares digests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.store.database import Database
 
 if TYPE_CHECKING:
+    from fleetform.model.drift import Noted
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.live import Live
+    from fleetform.model.override import Override, PastOverride
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
     from fleetform.spec.desired import ResourceKey
@@ -105,6 +107,53 @@ class Reads:
                 (limit,),
             ).fetchall()
         return tuple(ApplyRecord(*row) for row in rows)
+
+    def read_overrides(self) -> tuple[Override, ...]:
+        """Read those that nobody has lifted, by number."""
+        from fleetform.store.overrides import read_overrides
+
+        with self._database.read() as connection:
+            return read_overrides(connection)
+
+    def read_past_overrides(self, *, limit: int = 50) -> tuple[PastOverride, ...]:
+        """Read the newest, newest first, whatever became of them."""
+        from fleetform.store.overrides import read_past_overrides
+
+        with self._database.read() as connection:
+            return read_past_overrides(connection, limit=limit)
+
+    def read_noted(self) -> Mapping[ResourceKey, Mapping[str, Noted]]:
+        """Read what was right when the world was looked at last."""
+        from fleetform.store.observations import read_observations
+
+        with self._database.read() as connection:
+            return read_observations(connection)
+
+    def read_last_changes(self) -> Mapping[ResourceKey, Noted]:
+        """Read who has last changed each fleet and volume through us."""
+        from fleetform.store.observations import last_changes
+
+        with self._database.read() as connection:
+            return last_changes(connection)
+
+    def read_known_runs(self, uids: Iterable[str]) -> frozenset[str]:
+        """Tell which of these runs the ledger knows."""
+        from fleetform.store.observations import read_known_runs
+
+        with self._database.read() as connection:
+            return read_known_runs(connection, uids)
+
+    def read_apply(self, uid: str) -> ApplyRecord | None:
+        """Read one apply by its uid."""
+        from fleetform.model.ports import ApplyRecord
+
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms,"
+                " summary FROM applies WHERE uid = ?",
+                (uid,),
+            ).fetchone()
+        return None if row is None else ApplyRecord(*row)
 
     def read_history(
         self, *, limit: int = 50, applies_only: bool = False

@@ -85,6 +85,28 @@ class Beyond:
 
 
 @dataclass(frozen=True, slots=True)
+class FreezeWindow:
+    """
+    A time in which plans are held back.
+
+    Either `begin` and `end`, seconds since 1970 in UTC, or `cron` with `duration` in seconds and
+    the time zone that the expression is of.
+
+    Attributes:
+        reason: Why, as people are told.
+        only: `all`, or `destructive`: changes that destroy nothing go on.
+    """
+
+    reason: str
+    begin: int | None = None
+    end: int | None = None
+    cron: str = ""
+    duration: int = 0
+    timezone: str = "UTC"
+    only: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """
     What the environment allows without asking twice, from `environment.yaml`.
@@ -93,11 +115,19 @@ class Rules:
         allow_destroy: Deletions and ending running work need no flag.
         delete_percent: Largest share of a kind's resources that one plan may delete, percent.
         delete_count: The same as a number; the larger of the two holds.
+        freeze: When plans are held back.
     """
 
     allow_destroy: bool = False
     delete_percent: int = 10
     delete_count: int = 5
+    freeze: tuple[FreezeWindow, ...] = ()
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Rules:
+        """Make rules of JSON values: what a document says of them, or what was stored."""
+        freeze = tuple(FreezeWindow(**window) for window in said.get("freeze") or ())
+        return cls(**{**said, "freeze": freeze})
 
 
 @dataclass(frozen=True, slots=True)

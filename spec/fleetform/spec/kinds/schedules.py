@@ -28,7 +28,8 @@ _NAMED = {
 }
 
 
-def _cron(value: str) -> str:
+def cron_expression(value: str) -> str:
+    """An expression of cron in its one spelling."""
     expression = " ".join(value.split())
     parts = expression.split(" ")
     if expression.lower() in _NAMED:
@@ -65,11 +66,31 @@ def _problem(expression: str) -> str:
     return ""
 
 
+def never_ends(cron: str, seconds: int, timezone: str) -> bool:
+    """Tell whether what begins by `cron` and lasts so long has begun again whenever it ends."""
+    from zoneinfo import ZoneInfo
+
+    from cronsim import CronSim
+
+    # As many as an expression of minutes has in two hours; a gap of a day is found at once.
+    times = CronSim(cron, dt.datetime(2026, 1, 1, tzinfo=ZoneInfo(timezone)))
+    before = next(times)
+    for _ in range(_STARTS_LOOKED_AT):
+        after = next(times)
+        if after.timestamp() - before.timestamp() > seconds:
+            return False
+        before = after
+    return True
+
+
+_STARTS_LOOKED_AT = 120
+
+
 class Schedule(Model):
     """When a run starts anew."""
 
     cron: Annotated[
-        tuple[Annotated[str, AfterValidator(_cron)], ...],
+        tuple[Annotated[str, AfterValidator(cron_expression)], ...],
         Field(min_length=1),
         BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
     ]

@@ -1,0 +1,122 @@
+"""
+Overrides: what people put above the tree, in force from the moment it is committed.
+
+The end of runs that are at work is asked for in the same transaction, so that nothing starts
+between the two. An override that runs out stays as a row: its time is compared by whoever reads.
+"""
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
+from fleetform.store.database import Transaction
+
+__all__ = ["lift_overrides", "put_overrides", "read_overrides", "read_past_overrides"]
+
+# In the order in which `_override` takes them.
+_COLUMNS = "number, kind, target, reason, who, since_ms, until_ms"
+
+
+def put_overrides(
+    transaction: Transaction,
+    kind: OverrideKind,
+    targets: Sequence[str],
+    *,
+    reason: str,
+    who: str,
+    now_ms: int,
+    until_ms: int | None,
+) -> PutInForce:
+    """See `model.ports.Ledger.put_overrides`."""
+    put = []
+    for target in targets or ("",):
+        row = transaction.one(
+            "INSERT INTO overrides (kind, target, reason, who, since_ms, until_ms)"
+            f" VALUES (?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
+            (kind.value, target, reason, who, now_ms, until_ms),
+        )
+        assert row is not None
+        override = _override(row)
+        put.append(override)
+        transaction.log("override.put", now_ms, override.sentence)
+    ending = _end_runs(transaction, put, now_ms) if kind is OverrideKind.STOP else ()
+    return PutInForce(tuple(put), ending)
+
+
+def _end_runs(
+    transaction: Transaction, overrides: Sequence[Override], now_ms: int
+) -> tuple[str, ...]:
+    """
+    Ask for the end of what is at work; what waits for a place keeps waiting.
+
+    A run that has not begun loses nothing by waiting, and goes on by itself afterwards.
+    """
+    rows = transaction.execute(
+        "SELECT r.uid, r.name, r.parent, r.stop_requested FROM runs r"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE r.final = 0 AND a.state <> 'waiting' ORDER BY r.number"
+    ).fetchall()
+    ending: dict[str, None] = {}
+    for uid, name, parent, asked in rows:
+        override = next((one for one in overrides if one.stops(name, parent)), None)
+        if override is None:
+            continue
+        ending[name] = None
+        if asked:
+            continue
+        transaction.execute(
+            "UPDATE runs SET stop_requested = ?, generation = generation + 1 WHERE uid = ?",
+            (override.sentence, uid),
+        )
+        transaction.log(
+            "run.stop-requested",
+            now_ms,
+            f"run {name} is to end ({override.sentence})",
+            ("run", name),
+        )
+    return tuple(ending)
+
+
+def lift_overrides(
+    transaction: Transaction, numbers: Sequence[int] | None, *, who: str, now_ms: int
+) -> tuple[Override, ...]:
+    """See `model.ports.Ledger.lift_overrides`."""
+    lifted = tuple(
+        one
+        for one in read_overrides(transaction)
+        if one.holds_at(now_ms) and (numbers is None or one.number in numbers)
+    )
+    for one in lifted:
+        transaction.execute(
+            "UPDATE overrides SET lifted_at_ms = ?, lifted_by = ? WHERE number = ?",
+            (now_ms, who, one.number),
+        )
+        transaction.log("override.lifted", now_ms, f"{who} lifted the {one.title}")
+    return lifted
+
+
+def read_overrides(connection: Transaction | sqlite3.Connection) -> tuple[Override, ...]:
+    """Read what nobody has lifted, by number; whether its time is up is the reader's to ask."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM overrides WHERE lifted_at_ms IS NULL ORDER BY number"
+    )
+    return tuple(_override(row) for row in rows)
+
+
+def read_past_overrides(connection: sqlite3.Connection, *, limit: int) -> tuple[PastOverride, ...]:
+    """Read the newest, newest first, whatever became of them."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, lifted_at_ms, lifted_by FROM overrides ORDER BY number DESC LIMIT ?",
+        (limit,),
+    )
+    return tuple(PastOverride(_override(row[:7]), row[7], row[8]) for row in rows)
+
+
+def _override(row: Sequence[Any]) -> Override:
+    number, kind, *rest = row
+    return Override(number, OverrideKind(kind), *rest)

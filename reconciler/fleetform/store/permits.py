@@ -1,0 +1,53 @@
+"""
+Whether a plan may be entered at this moment: overrides, and freeze windows last applied.
+
+Plans hold back what may not happen when they are made. This is for those that were made before,
+or elsewhere, and is asked in the transaction that would enter them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+from fleetform.model.override import OverrideKind, holding
+from fleetform.model.plan import Plan
+from fleetform.model.refusals import PolicyRefused
+from fleetform.model.windows import is_held, open_spell
+from fleetform.spec.desired import Rules
+from fleetform.store.database import Transaction
+from fleetform.store.overrides import read_overrides
+
+__all__ = ["require_permitted"]
+
+
+def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None:
+    """
+    Return when nothing keeps the plan from being entered now.
+
+    Raises:
+        PolicyRefused: An override or a window does; says who, why and until when.
+    """
+    if not plan.changes:
+        return
+    overrides = holding(read_overrides(transaction), now_ms)
+    for one in overrides:
+        if one.kind is OverrideKind.FREEZE:
+            raise PolicyRefused(
+                f"{one.sentence}; it holds {_until(one.until_ms)}",
+                advice=f"wait, or end it with `fleetform emergency lift {one.number}`",
+            )
+    row = transaction.one("SELECT rules FROM meta")
+    rules = Rules.of(json.loads(row[0])) if row is not None and row[0] else Rules()
+    spell = open_spell(rules, overrides, now_ms)
+    if spell is not None and any(is_held(spell, change, rules) for change in plan.changes):
+        raise PolicyRefused(
+            f"freeze window: {spell.window.reason}; it is open {_until(spell.end_ms)}",
+            advice="wait, or open it for a while with `fleetform emergency thaw --reason …`",
+        )
+
+
+def _until(until_ms: int | None) -> str:
+    if until_ms is None:
+        return "until it is lifted"
+    return f"until {dt.datetime.fromtimestamp(until_ms / 1000, dt.UTC):%Y-%m-%d %H:%M} UTC"
