@@ -13,7 +13,7 @@ import pytest
 from fleetform.spec import fields, schema
 from fleetform.spec.documents import read_documents
 from fleetform.spec.fields import backend
-from fleetform.spec.kinds.base import Model
+from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
 
 ROOT = Path(__file__).parents[2]
@@ -88,12 +88,12 @@ def test_example_has_every_field(kind):
 def test_fields_have_rows(kind):
     """Every field of a model has a row that says what a change of it does, and no row is left over."""
     name = fields._KIND_OF_TYPE.get(kind, kind)
-    top = set(schema.MODELS[kind].model_fields)
+    top = set(written_fields(schema.MODELS[kind]))
     rows = {path for path in fields.ROWS[name] if "." not in path}
     assert top <= rows
     # Types of one kind have some fields each, and all of them together.
     same = [one for one in KINDS if fields._KIND_OF_TYPE.get(one, one) == name]
-    all_tops = {field for one in same for field in schema.MODELS[one].model_fields}
+    all_tops = {field for one in same for field in written_fields(schema.MODELS[one])}
     # Of the canonical form of an element; nobody writes it.
     assert rows - all_tops == ({"index"} if name == "run" else set())
 
@@ -105,7 +105,7 @@ def test_fields_have_documentation(kind):
         if model.__name__ == "Nodes":
             continue  # A value of its own spelling, which no document writes as a model.
         texts = schema.documentation(model)
-        assert set(texts) == set(model.model_fields), model.__name__
+        assert set(texts) == set(written_fields(model)), model.__name__
         for name, text in texts.items():
             is_fixed = name == "type"
             assert is_fixed or schema.examples(text), f"{model.__name__}.{name}"

@@ -14,7 +14,7 @@ from typing import Any
 from fleetform.spec import fields
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.base import Model
+from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.schema.docstrings import documentation, words
 from fleetform.spec.schema.wording import change_sentence, unbuilt_sentence
 
@@ -34,11 +34,10 @@ def field_doc(type_name: str, path: Sequence[str | int]) -> str:
         return ""
     candidates: list[type[Model]] = [model]
     for name in names[:-1]:
-        annotations = [
-            one.model_fields[name].annotation for one in candidates if name in one.model_fields
-        ]
+        fields_of = [written_fields(one) for one in candidates]
+        annotations = [one[name].annotation for one in fields_of if name in one]
         candidates = [found for one in annotations for found in _models(one)]
-    owner = next((one for one in candidates if names[-1] in one.model_fields), None)
+    owner = next((one for one in candidates if names[-1] in written_fields(one)), None)
     text = documentation(owner).get(names[-1], "") if owner else ""
     if not text:
         return ""

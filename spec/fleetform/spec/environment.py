@@ -19,10 +19,14 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from fleetform.spec.bounds import PATCHES_MAX
+from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
-from fleetform.spec.names import EXPRESSION_MARK, is_uid
+from fleetform.spec.kinds.schedules import cron_expression, never_ends
+from fleetform.spec.kinds.windows import Moment
+from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Scalar = str | int | float | bool
@@ -127,6 +131,27 @@ _STEPS_SCHEMA: dict[str, Any] = {
 }
 
 
+WINDOWS_MAX = 100
+"""Each is looked at for each plan; a calendar of a year's holidays has some thirty."""
+
+WINDOW_SECONDS_MAX = 366 * 86_400
+
+
+def _timezone(value: str) -> str:
+    # Few trees have windows, and each start would pay for the import.
+    import zoneinfo
+
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is no time zone that is known here.",
+            "Write one as the IANA's list has it: `Europe/Berlin`, `UTC`.",
+        ) from None
+    return value
+
+
 class PatchDocument(Model):
     """A change of documents that a base or this tree declares: exactly one way to change them."""
 
@@ -180,6 +205,95 @@ class PatchDocument(Model):
         )
 
 
+# What has a row in the ledger, and so a life beside its document.
+_LIVING = ("fleet", "run", "volume")
+
+
+def _resource(value: Any) -> Any:
+    """The address of one resource in its one spelling: `run/sweep[batch=8,lr=0.1]`."""
+    if not isinstance(value, str):
+        raise refuse("wrong-type", str(unfit(value, "an address, such as `run/train`")))
+    try:
+        address = parse_address(value)
+    except ValueError as exc:
+        raise refuse("bad-value", str(exc), "Write kind and name: `run/train`.") from exc
+    if address.kind not in _LIVING:
+        raise _bad_kind(value, address)
+    if address.is_element and address.kind != "run":
+        raise refuse("bad-value", f"{shown(value)}: only runs have elements.")
+    if any(low != high for low, high in address.indices) or len(address.indices) > 1:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} means several elements, and one is meant here.",
+            f"Name one, or `run/{address.name}` for all of them.",
+        )
+    return str(address)
+
+
+def _bad_kind(value: str, address: Address) -> PydanticCustomError:
+    if not address.kind:
+        return refuse(
+            "bad-value",
+            f"{shown(value)} does not say of what kind it is.",
+            f"Write for example `run/{address.name}`.",
+        )
+    if address.kind in {"task", "service", "dev-environment"}:
+        return refuse(
+            "bad-value",
+            f"{shown(value)}: tasks, services and dev environments share one space of names.",
+            f"Write `run/{str(address).partition('/')[2]}`.",
+        )
+    return refuse(
+        "bad-value",
+        f"{shown(value)}: only fleets, volumes and runs are kept in the ledger.",
+        "For everything else a change of the document is all there is to do.",
+    )
+
+
+def _imported(value: str) -> str:
+    if value.startswith("run/"):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)}: a run cannot be imported, since what ran elsewhere was not this"
+            " document.",
+            "Import volumes and fleets; a run that the ledger knows by another name is `moved:`.",
+        )
+    return value
+
+
+_Resource = Annotated[
+    str,
+    BeforeValidator(_resource),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^(fleet|run|volume)/[a-z][a-z0-9-]{1,40}(\[.+\])?$"}
+    ),
+]
+
+
+class MovedDocument(Model):
+    """Another name of the same resource."""
+
+    from_: Annotated[_Resource, Field(alias="from")]
+    """
+    The name it had; a sweep's means all its elements. Example: `run/train`, `run/sweep[lr=0.1]`.
+    """
+
+    to: _Resource
+    """The name it has now. Example: `run/pretrain`."""
+
+    @model_validator(mode="after")
+    def _check_ends(self) -> Self:
+        if self.from_ == self.to:
+            raise refuse("contradiction", f"{shown(self.to)} is its own name.", "Remove the entry.")
+        if self.from_.partition("/")[0] != self.to.partition("/")[0]:
+            raise refuse(
+                "contradiction",
+                f"{shown(self.from_)} cannot become {shown(self.to)}: that is of another kind.",
+                "Remove the entry; the one is removed, and the other made.",
+            )
+        return self
+
+
 def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
     if len(value) <= PATCHES_MAX:
         return value
@@ -188,6 +302,69 @@ def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
         f"There are {len(value)} patches, and {PATCHES_MAX} are carried out at most.",
         "Write what many documents have in common into one patch, or into a profile.",
     )
+
+
+class FreezeDocument(Model):
+    """A time in which plans are held back."""
+
+    begin: Annotated[Moment | None, Field(alias="from")] = None
+    """When it begins, once, with the time zone. Example: `2026-12-20T00:00Z`."""
+
+    end: Annotated[Moment | None, Field(alias="to")] = None
+    """When it ends, with the time zone. Example: `2027-01-02T00:00Z`."""
+
+    cron: Annotated[str, AfterValidator(cron_expression)] | None = None
+    """
+    When it begins, again and again: minute, hour, day of the month, month and weekday. Example:
+    `0 18 * * fri`.
+    """
+
+    duration: Annotated[Duration | None, Field(ge=1, le=WINDOW_SECONDS_MAX, alias="for")] = None
+    """How long it lasts each time. Example: `60h`."""
+
+    timezone: Annotated[str, AfterValidator(_timezone)] | None = None
+    """The zone that `cron` is of; UTC if not said. Example: `Europe/Berlin`."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=200)]
+    """Why; whoever is held back is told. Example: `nobody is in`."""
+
+    only: Literal["all", "destructive"] | None = None
+    """
+    What is held. `all`: every change, which holds if not said. `destructive`: what deletes, or
+    ends running work. Example: `destructive`.
+    """
+
+    @model_validator(mode="after")
+    def _check_times(self) -> Self:
+        once = self.begin is not None and self.end is not None
+        again = self.cron is not None and self.duration is not None
+        parts = (self.begin, self.end, self.cron, self.duration)
+        if once == again or sum(part is not None for part in parts) != 2:
+            raise refuse(
+                "contradiction",
+                "A window has `from` and `to`, or `cron` and `for`, and nothing of the other two.",
+                "Write `{from: 2026-12-20T00:00Z, to: 2027-01-02T00:00Z, reason: holidays}`, or"
+                ' `{cron: "0 18 * * fri", for: 60h, reason: weekend}`.',
+            )
+        if once and (self.begin or 0) >= (self.end or 0):
+            raise refuse("contradiction", "It ends before it begins.", "Swap the two.")
+        if once and self.timezone is not None:
+            raise refuse(
+                "contradiction", "`from` and `to` say their time zone themselves.", "Remove it."
+            )
+        if again and never_ends(self.cron or "", self.duration or 0, self.timezone or "UTC"):
+            raise refuse(
+                "contradiction",
+                "It begins again before it has ended, and so never ends.",
+                "Make it shorter, or let it begin less often.",
+            )
+        return self
+
+
+def _few_windows(value: tuple[FreezeDocument, ...]) -> tuple[FreezeDocument, ...]:
+    if len(value) <= WINDOWS_MAX:
+        return value
+    raise refuse("bad-value", f"There are {len(value)} windows, and {WINDOWS_MAX} are read at most.")
 
 
 class RulesDocument(Model):
@@ -201,6 +378,13 @@ class RulesDocument(Model):
 
     delete_count: Annotated[Whole, Field(ge=0)] | None = None
     """The same as a number; the larger of the two holds. Example: `5`."""
+
+    freeze: Annotated[tuple[FreezeDocument, ...], AfterValidator(_few_windows)] | None = None
+    """
+    Times in which plans are held back; runs that were accepted go on. A plan is judged by the
+    windows last applied. Example:
+    `[{cron: "0 18 * * fri", for: 60h, timezone: Europe/Berlin, reason: nobody is in}]`.
+    """
 
 
 class EnvironmentDocument(Model):
@@ -252,8 +436,48 @@ class EnvironmentDocument(Model):
     over the base's. Example: `{bucket: s3://lab, epochs: 20}`.
     """
 
+    moved: tuple[MovedDocument, ...] | None = None
+    """
+    Resources that have another name now: they are neither made anew nor run again. An entry may
+    stay when it has been carried out. A base's are its own. Example:
+    `[{from: run/train, to: run/pretrain}]`.
+    """
+
+    removed: tuple[_Resource, ...] | None = None
+    """
+    Resources that are no longer declared and are to be forgotten, with all that is there left as
+    it is. A base's are its own. Example: `[fleet/old, volume/scratch]`.
+    """
+
+    imports: Annotated[
+        tuple[Annotated[_Resource, AfterValidator(_imported)], ...] | None, Field(alias="import")
+    ] = None
+    """
+    Declared volumes and fleets that may be taken in as they are found, where else they would have
+    to be new. A base's are its own. Example: `[volume/data]`.
+    """
+
     patches: Annotated[tuple[PatchDocument, ...], AfterValidator(_few)] | None = None
     """
     Changes of the base's documents and of this tree's, in order; one that matches nothing is an
     error. Example: `[{target: run/train, merge: {nodes: 4}}]`.
     """
+
+    @model_validator(mode="after")
+    def _check_abstract(self) -> Self:
+        said = [
+            word
+            for word, value in (
+                ("moved", self.moved),
+                ("removed", self.removed),
+                ("import", self.imports),
+            )
+            if value is not None
+        ]
+        if self.abstract and said:
+            raise refuse(
+                "contradiction",
+                f"An abstract environment has no `{said[0]}`: nothing of it is ever there.",
+                "Write it into the environments that extend this one.",
+            )
+        return self

@@ -15,13 +15,17 @@ from typing import Any
 
 from fleetform.spec.bounds import PATCHES_MAX
 from fleetform.spec.desired import Environment, Rules
-from fleetform.spec.names import EXPRESSION_MARK, is_uid, name_problem
+from fleetform.spec.names import EXPRESSION_MARK, NAME, is_uid, name_problem
 
 __all__ = ["FILE_NAME", "plain_environment"]
 
 FILE_NAME = "environment.yaml"
 
-_FIELDS = frozenset({"type", "name", "uid", "rules", "extends", "values", "patches"})
+_FIELDS = frozenset(
+    {"type", "name", "uid", "rules", "extends", "values", "patches", "moved", "removed", "import"}
+)
+# An element's address has spellings, which the models know.
+_ADDRESS = re.compile(rf"(?P<kind>fleet|run|volume)/{NAME.pattern}")
 _VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _RULES: Mapping[str, Callable[[Any], bool]] = {
     # By type: a truth value is an int to isinstance, and no count.
@@ -55,6 +59,8 @@ def plain_environment(value: object) -> Environment | None:
         return None
     if name_problem(name) is not None or not is_uid(uid) or not _inherits_plainly(value):
         return None
+    if not _names_plainly(value):
+        return None
     rules = _plain_rules(value.get("rules", {}))
     return None if rules is None else Environment(name, uid, rules)
 
@@ -70,6 +76,35 @@ def _inherits_plainly(value: Mapping[str, Any]) -> bool:
         and all(map(_is_plain_value, values.values()))
         and (patches is None or _are_plain_patches(patches))
     )
+
+
+def _names_plainly(value: Mapping[str, Any]) -> bool:
+    """Whether what it says of single resources is right by itself beyond doubt."""
+    moved, removed, imports = (value.get(name) for name in ("moved", "removed", "import"))
+    return (
+        (moved is None or (type(moved) is list and all(map(_is_plain_move, moved))))
+        and (removed is None or (type(removed) is list and all(map(_plain_kind, removed))))
+        and (
+            imports is None
+            or (
+                type(imports) is list
+                and all(_plain_kind(one) in {"fleet", "volume"} for one in imports)
+            )
+        )
+    )
+
+
+def _is_plain_move(entry: object) -> bool:
+    if not isinstance(entry, dict) or entry.keys() != {"from", "to"}:
+        return False
+    before, after = entry["from"], entry["to"]
+    return before != after and _plain_kind(before) == _plain_kind(after) != ""
+
+
+def _plain_kind(address: object) -> str:
+    """The kind of a plain address; empty for whatever else."""
+    match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    return match["kind"] if match else ""
 
 
 def _are_plain_patches(patches: object) -> bool:
@@ -100,4 +135,4 @@ def _plain_rules(value: object) -> Rules | None:
         is_right = _RULES.get(rule)
         if is_right is None or not is_right(said):
             return None
-    return Rules(**value)
+    return Rules.of(value)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from fleetform.spec.desired import Environment, Rules
 from fleetform.spec.environment import EnvironmentDocument, RulesDocument
 from fleetform.spec.identity import plain_environment
+from fleetform.spec.kinds.base import written_fields
 from fleetform.spec.tree import read_environment
 from unit.spec.trees import ENVIRONMENT
 
@@ -38,6 +39,13 @@ patches = st.fixed_dictionaries(
         "delete": odd,
     },
 )
+addresses = (
+    st.sampled_from(
+        ["run/train", "run/train\n", "fleet/local", "volume/data", "task/train", "run/a"]
+    )
+    | odd
+)
+moves = st.fixed_dictionaries({"from": addresses, "to": addresses}, optional={"and": odd})
 documents = st.fixed_dictionaries(
     {"type": st.just("environment") | odd, "name": names, "uid": uids},
     optional={
@@ -50,6 +58,9 @@ documents = st.fixed_dictionaries(
         )
         | odd,
         "patches": st.lists(patches | odd, max_size=2) | odd,
+        "moved": st.lists(moves | odd, max_size=2) | odd,
+        "removed": st.lists(addresses, max_size=2) | odd,
+        "import": st.lists(addresses, max_size=2) | odd,
     },
 )
 
@@ -87,6 +98,8 @@ def test_what_it_reads_the_models_read_too(value):
         {"patches": [{"target": "fleet/gpu-*", "patch": [{"op": "remove", "path": "/blocks"}]}]},
         {"patches": [{"target": "run/train", "file": "patches/train.yaml"}]},
         {"patches": [{"target": "run/train", "delete": True}]},
+        {"moved": [{"from": "run/train", "to": "run/pretrain"}]},
+        {"removed": ["fleet/old", "volume/scratch"], "import": ["volume/data"]},
     ],
 )
 def test_what_people_write_is_read_without_the_models(said):
@@ -102,7 +115,9 @@ def test_a_field_of_the_models_is_not_forgotten():
     assert set(every) == set(RulesDocument.model_fields)
     # What is abstract has no uid, and nothing to show.
     inherited = {"extends", "values", "patches"}
-    assert set(EnvironmentDocument.model_fields) == {*RIGHT, "rules", "abstract", *inherited}
+    said = {"moved", "removed", "import"}
+    known = set(written_fields(EnvironmentDocument))
+    assert known == {*RIGHT, "rules", "abstract", *inherited, *said}
     assert plain_environment({**RIGHT, "rules": every}) is not None
 
 

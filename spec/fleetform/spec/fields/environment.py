@@ -16,8 +16,12 @@ ROWS: Rows = {
     "extends": control("spec.overlay"),
     "values": control("spec.overlay"),
     "patches": control("spec.overlay"),
+    "moved": control("plan"),
+    "removed": control("plan"),
+    "import": control("plan"),
     "rules": control("plan"),
     "rules.delete_percent": control("plan", "percent"),
+    "rules.freeze": control("plan"),
 }
 
 DEFAULTS: Mapping[str, str | int | bool] = {

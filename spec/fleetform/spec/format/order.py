@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, PlainValidator
 
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.base import Document
+from fleetform.spec.kinds.base import Document, written_fields
 
 __all__ = ["Arranged", "Hints", "arrange", "hints_of_document", "hints_of_item"]
 
@@ -127,14 +127,15 @@ def _shape(model: type) -> _Shape:
 
 
 def _field_order(model: type[BaseModel]) -> list[str]:
-    declared = model.model_fields
+    declared = written_fields(model)
+    written = {name: field.alias or name for name, field in model.model_fields.items()}
     ordered = dict.fromkeys(name for name in _HEAD if name in declared)
     if issubclass(model, Document):
         first = (*_WORDS, *Document.model_fields, *model.leading)
         ordered.update(dict.fromkeys(name for name in first if name in declared))
     for owner in model.__mro__:
         own = inspect.get_annotations(owner)
-        ordered.update(dict.fromkeys(name for name in own if name in declared))
+        ordered.update(dict.fromkeys(written[name] for name in own if name in written))
     ordered.update(dict.fromkeys(declared))
     return list(ordered)
 
@@ -143,7 +144,7 @@ def _field_order(model: type[BaseModel]) -> list[str]:
 def _field_hints(model: type, name: str) -> Hints:
     if not issubclass(model, BaseModel):
         return ()
-    field = model.model_fields[name]
+    field = written_fields(model)[name]
     found = [*_hints(field.annotation), *_hints_of_validators(field.metadata)]
     return tuple(dict.fromkeys(found))
 

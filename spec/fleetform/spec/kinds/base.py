@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
@@ -25,6 +25,9 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 
 def refuse(code: str, detail: str, advice: str = "") -> PydanticCustomError:
@@ -85,6 +88,11 @@ class Model(BaseModel):
             if value is not None and name in said and name not in self.left_out:
                 canonical[name] = value if type(value) in _SCALARS else canonical_value(value)
         return canonical
+
+
+def written_fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """A model's fields by the names that documents give them; `from` is a word of Python's."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def canonical_value(value: Any) -> Any:

@@ -45,12 +45,16 @@ class Words(NamedTuple):
 
 @functools.cache
 def documentation(model: type[Model]) -> dict[str, str]:
-    """The docstring under each field, those of the bases included, in the order of the model."""
+    """The docstring under each field by its written name, in the order of the model."""
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, Model) and owner is not Model:
             texts.update(_docstrings(owner))
-    return {name: texts[name] for name in model.model_fields if name in texts}
+    return {
+        field.alias or name: texts[name]
+        for name, field in model.model_fields.items()
+        if name in texts
+    }
 
 
 def _docstrings(owner: type[Model]) -> Iterator[tuple[str, str]]:

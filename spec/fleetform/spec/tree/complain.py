@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import WITHIN, Model
+from fleetform.spec.kinds.base import WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.kinds.meant_values import meant_value
@@ -125,7 +125,7 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
         code, detail, advice = refusal
         # Not at the field: a finding quotes its line, and that may be what nobody should see.
         return Problem(code, tuple(above), f"{shown(wrong)}: {detail}", advice, at_key=True)
-    known = list(owner.model_fields)
+    known = list(written_fields(owner))
     names = [step for step in above if isinstance(step, str)]
     where = f"`{names[-1]}`" if names else _noun(type_name)
     close = _close(above, wrong, model, type_name)
@@ -146,13 +146,13 @@ def _unknown_field(path: Path, model: type[Model], type_name: str) -> Problem:
 
 def meant_field(name: str, model: type[Model], type_name: str) -> str | None:
     """The field of a document that is meant by `name`, which is none; dotted where it is below."""
-    return None if name in model.model_fields else _close((), name, model, type_name)
+    return None if name in written_fields(model) else _close((), name, model, type_name)
 
 
 def _close(
     above: Sequence[str | int], wrong: str, model: type[Model], type_name: str
 ) -> str | None:
-    known = list(_model_at(model, above).model_fields)
+    known = list(written_fields(_model_at(model, above)))
     return _meant(_part(above, type_name), wrong) or nearest(wrong, known)
 
 
@@ -256,7 +256,7 @@ def _annotation_at(model: type[Model], path: Sequence[str | int]) -> Any:
             ),
             None,
         )
-        field = inner.model_fields.get(step) if inner else None
+        field = written_fields(inner).get(str(step)) if inner else None
         if field is None:
             return None
         annotation = field.annotation

@@ -15,6 +15,9 @@ from fleetform.spec.desired import Environment, Rules
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.identity import FILE_NAME, plain_environment
 from fleetform.spec.nodes import Node, plain
+from fleetform.spec.tree.addresses import NO_ADDRESSES
+from fleetform.spec.tree.addresses import check as check_addresses
+from fleetform.spec.tree.addresses import read as read_addresses
 from fleetform.spec.tree.bases import Bases, Folder, ReadNodes
 from fleetform.spec.tree.inside import is_file
 from fleetform.spec.tree.place import place
@@ -22,6 +25,7 @@ from fleetform.spec.tree.walk import finding
 
 if TYPE_CHECKING:
     from fleetform.spec.environment import EnvironmentDocument
+    from fleetform.spec.references import Catalogue
 
 __all__ = ["Environments"]
 
@@ -42,6 +46,8 @@ class Environments:
     Attributes:
         folders: The environment's own, its base, and so on; known after `read`.
         values: What `${{ values.x }}` stands for.
+        addresses: What it says of single resources, known after `read`; right only if
+            `check_addresses` says so.
     """
 
     def __init__(
@@ -57,6 +63,8 @@ class Environments:
         self._tell = tell
         self.folders = [Folder("")]
         self.values: Mapping[str, Any] = {}
+        self.addresses = NO_ADDRESSES
+        self._own: Node | None = None
 
     def read(self) -> Environment | None:
         """The environment with what its bases add; None where it cannot be used."""
@@ -68,6 +76,8 @@ class Environments:
         if parsed is None:
             return environment
         node, document = parsed
+        self._own = node
+        self.addresses = read_addresses(document)
         bases = Bases(self._root, self._parse, self._read_nodes)
         bases.read(node, document)
         self.folders, self.values = bases.folders, bases.values
@@ -75,6 +85,14 @@ class Environments:
             self._tell(place(mistake.problem, mistake.node, mistake.file, ADDRESS))
         is_usable = bases.is_whole and not bases.mistakes and not self._is_abstract(node, document)
         return _environment(document, bases.rules) if is_usable else None
+
+    def check_addresses(self, catalogue: Catalogue) -> bool:
+        """Tell what is wrong with them; False if anything is."""
+        problems = list(check_addresses(self.addresses, catalogue))
+        for problem in problems:
+            assert self._own is not None, "what it says was read from it"
+            self._tell(place(problem, self._own, FILE_NAME, ADDRESS))
+        return not problems
 
     def read_alone(self) -> Environment | None:
         """
@@ -158,4 +176,4 @@ def _standing_alone(value: Any) -> Environment | None:
 
 def _environment(document: EnvironmentDocument, rules: Mapping[str, Any]) -> Environment:
     assert document.uid is not None, "it is not abstract"
-    return Environment(document.name, document.uid, Rules(**rules))
+    return Environment(document.name, document.uid, Rules.of(rules))

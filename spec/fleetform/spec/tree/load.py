@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
+from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
@@ -148,18 +149,23 @@ class Loader:
             environment = None
         self._drop_payload()
         catalogue, entries = self._check()
+        are_right = self._environments.check_addresses(catalogue)
         desired = None
-        if environment is not None:
+        if environment is not None and are_right:
+            addresses = self._environments.addresses
             resources, beyond = self._declare(catalogue, entries)
             desired = Desired(
                 environment,
                 resources,
                 self._files.contents,
                 commit.read(),
-                _tree_digest({**resources, **_declared(beyond)}, environment.rules),
+                _tree_digest({**resources, **_declared(beyond)}, environment.rules, addresses),
                 frozenset(self._broken),
                 tuple(sorted(self._unread)),
                 beyond,
+                addresses.resolved,
+                addresses.removed,
+                addresses.imports,
             )
         else:
             commit.read()
@@ -595,14 +601,27 @@ def _declared(beyond: Mapping[ResourceKey, Beyond]) -> dict[ResourceKey, Declare
     return {key: one.declared for key, one in beyond.items()}
 
 
-def _tree_digest(resources: Mapping[ResourceKey, Declared], rules: Rules) -> str:
+def _tree_digest(
+    resources: Mapping[ResourceKey, Declared], rules: Rules, addresses: Addresses
+) -> str:
+    said = {
+        name: [[str(key) for key in one] for one in keys]
+        for name, keys in (
+            ("moved", addresses.moved),
+            ("removed", [(key,) for key in addresses.removed]),
+            ("import", [(key,) for key in addresses.imports]),
+        )
+        if keys
+    }
     return digest(
         {
+            **said,
             "resources": {str(key): one.digest for key, one in resources.items()},
             "rules": {
                 "allow_destroy": rules.allow_destroy,
                 "delete_percent": rules.delete_percent,
                 "delete_count": rules.delete_count,
+                **({"freeze": [asdict(one) for one in rules.freeze]} if rules.freeze else {}),
             },
         }
     )
