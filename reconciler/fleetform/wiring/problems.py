@@ -4,12 +4,18 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     Problem (1)
     ├── WorkspaceProblem (1)   no environment here, or it cannot be read
     ├── LedgerProblem (1)      the ledger cannot be opened or written
+    ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
     ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
     ├── RecoveringProblem (3)  the world remembers another ledger
     └── Locked (6)             somebody else manages the environment
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fleetform.spec.findings import Finding
 
 
 class Problem(Exception):
@@ -29,6 +35,16 @@ class WorkspaceProblem(Problem):
 
 class LedgerProblem(Problem):
     pass
+
+
+class EditProblem(Problem):
+    """`findings` are what the tree would say of it, to be shown with their places."""
+
+    def __init__(
+        self, message: str, advice: str = "", *, findings: tuple[Finding, ...] = ()
+    ) -> None:
+        super().__init__(message, advice)
+        self.findings = findings
 
 
 class PlanProblem(Problem):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,25 @@ class TreeLoader:
             return load_tree(self._root)
         try:
             return self._load(self._folder)
+        finally:
+            self._lock.release()
+
+    def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
+        """
+        Read the tree as it would be with other contents of some files, by path in the tree.
+
+        Nothing of this is kept: the contents may never be written.
+        """
+        from fleetform.spec.tree import load_tree
+
+        if self._folder is None or not self._lock.acquire(blocking=False):
+            return load_tree(self._root, buffers=buffers)
+        try:
+            from fleetform.spec.tree.cache_file import open_cache
+
+            # A cache of its own: what is read of buffers must not count as read of files.
+            cache = open_cache(self._folder / "readings", self._root)
+            return load_tree(self._root, cache=cache, buffers=buffers)
         finally:
             self._lock.release()
 

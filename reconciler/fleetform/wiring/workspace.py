@@ -7,6 +7,7 @@ show. Heavy drivers are imported by the call that needs them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,10 @@ class Workspace:
     def load_once(self) -> Loaded:
         """The same, for a command that ends soon after."""
         return self._trees.load_once()
+
+    def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
+        """Read the tree as it would be with other contents of some files, by path in the tree."""
+        return self._trees.load_with(buffers)
 
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""

@@ -21,7 +21,7 @@ from fleetform.spec.edit.change import (
 from fleetform.spec.edit.layout import Layout, read_layout
 from fleetform.spec.edit.refused import EditRefused
 from fleetform.spec.edit.same import same_values
-from fleetform.spec.edit.write import FileChanged, replace_file
+from fleetform.spec.edit.write import FileChanged, create_file, remove_file, replace_file
 
 __all__ = [
     "EditRefused",
@@ -29,9 +29,11 @@ __all__ = [
     "Layout",
     "add_item",
     "append_document",
+    "create_file",
     "read_layout",
     "remove",
     "remove_document",
+    "remove_file",
     "rename_key",
     "replace_file",
     "same_values",

@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["FileChanged", "replace_file"]
+__all__ = ["FileChanged", "create_file", "remove_file", "replace_file"]
 
 
 class FileChanged(Exception):
@@ -57,6 +57,50 @@ def replace_file(path: Path, before: bytes, after: bytes) -> None:
             os.unlink(name)  # noqa: PTH108 -- see above
         raise
     _sync_folder(target.parent)
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """
+    Make a file with this content, and the folders above it.
+
+    Raises:
+        FileExistsError: There is something of that name; it was left alone.
+        OSError: The system refused.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            # What any editor would give it; a temporary file is its owner's alone.
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fsync(file.fileno())
+        # A link fails where a rename would replace what somebody else has just made.
+        os.link(name, path)
+    finally:
+        os.unlink(name)  # noqa: PTH108 -- a name, as above
+    _sync_folder(path.parent)
+
+
+def remove_file(path: Path, before: bytes) -> None:
+    """
+    Remove a file that contains `before`.
+
+    Raises:
+        FileChanged: It contains something else.
+        OSError: The system refused.
+    """
+    _check_unchanged(path, path, before)
+    path.unlink()
+    _sync_folder(path.parent)
+
+
+def _umask() -> int:
+    # Only setting it tells it.
+    now = os.umask(0o077)
+    os.umask(now)
+    return now
 
 
 def _check_unchanged(path: Path, target: Path, before: bytes) -> None:

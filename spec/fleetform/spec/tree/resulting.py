@@ -45,11 +45,15 @@ class Resulting:
     patch_files: frozenset[str]
 
 
-def load_resulting(root: Path) -> Resulting:
-    """Read the environment in the folder `root`, or the base that it is."""
+def load_resulting(root: Path, *, buffers: Mapping[str, bytes] | None = None) -> Resulting:
+    """
+    Read the environment in the folder `root`, or the base that it is.
+
+    `buffers` are as for `load_tree`: what stands for a file's content.
+    """
     from fleetform.spec.tree.load import Loader
 
-    with closing(Loader(Path(root), None)) as loader:
+    with closing(Loader(Path(root), None, buffers)) as loader:
         loaded = loader.load()
         documents = []
         for file, node in loader.written():

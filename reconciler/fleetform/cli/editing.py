@@ -1,0 +1,233 @@
+"""
+What all commands have in common that edit the tree: options, the diff, and what comes next.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+
+if TYPE_CHECKING:
+    from fleetform.wiring.committing import Committed
+    from fleetform.wiring.editing import Editor, Edits
+    from fleetform.wiring.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class EditOptions:
+    """What `edit_options` took. `message` is empty where none was given."""
+
+    path: str | None
+    apply: bool
+    yes: bool
+    commit: bool
+    message: str
+    branch: str
+    push: bool
+    remote: str
+    as_json: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> EditOptions:
+        """
+        Raises:
+            Refused: Two of them exclude each other.
+        """
+        branch, message, remote = (options[name] or "" for name in ("branch", "message", "remote"))
+        found = cls(
+            path=options["path"],
+            apply=options["apply"],
+            yes=options["yes"],
+            commit=bool(options["commit"] or message or branch or options["push"] or remote),
+            message=message,
+            branch=branch,
+            push=bool(options["push"] or remote),
+            remote=remote,
+            as_json=options["as_json"],
+        )
+        if found.branch and found.apply:
+            raise Refused(
+                "--branch proposes the change for later, and --apply makes it now",
+                advice="pass one of the two",
+            )
+        if found.yes and not found.apply:
+            raise Refused("-y answers what --apply asks", advice="pass both, or none")
+        if found.as_json and found.apply:
+            raise Refused(
+                "--json prints the edit, and --apply goes on from there",
+                advice="edit with --json, then `fleetform apply`",
+            )
+        return found
+
+
+def edit_options(function: Function) -> Function:
+    """Take the options of all commands that edit the tree; `EditOptions.of` collects them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return json_option(tree_option(function))
+
+
+_OPTIONS = (
+    click.option("--apply", is_flag=True, help="Plan and apply just that at once."),
+    click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
+    click.option("--commit", is_flag=True, help="Commit the change, and nothing else."),
+    click.option("-m", "--message", metavar="TEXT", help="What the commit says."),
+    click.option(
+        "--branch",
+        metavar="NAME",
+        help="Commit it on a new branch, and leave the files here as they are.",
+    ),
+    click.option("--push", is_flag=True, help="Push the branch of the commit."),
+    click.option("--remote", metavar="NAME", help="Where to push.  [default: as git has it]"),
+)
+
+
+def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
+    """Open the environment and read its tree."""
+    from fleetform.cli.tree import open_workspace
+    from fleetform.wiring.editing import Editor
+
+    workspace = open_workspace(options.path)
+    return workspace, Editor(workspace)
+
+
+def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, message: str) -> int:
+    """
+    Show the diff, write or commit it, and plan and apply it where that was asked for.
+
+    Args:
+        workspace: Of the tree.
+        editor: With all that was asked for.
+        options: As typed.
+        message: What a commit says where nobody said it.
+    """
+    edits = finished(editor)
+    if options.as_json:
+        return _finish_as_json(workspace, edits, options, message)
+    if not edits.files:
+        screen().line("the tree says so already: nothing to write", "dim")
+    else:
+        show_diff(workspace, edits)
+        made = write(workspace, edits, options, message)
+        _say_written(workspace, edits, made, options)
+    return apply_touched(workspace, edits, options) if options.apply else Exit.OK
+
+
+def finished(editor: Editor) -> Edits:
+    """Finish the edits; what the tree would say against them is shown with its places."""
+    from fleetform.wiring.problems import EditProblem
+
+    try:
+        return editor.finish()
+    except EditProblem as problem:
+        if problem.findings:
+            from fleetform.cli.tree import print_findings
+
+            print_findings(problem.findings)
+        raise
+
+
+def show_diff(workspace: Workspace, edits: Edits) -> None:
+    """Print what changes, as a unified diff."""
+    from fleetform.views.text_diff import text_diff
+
+    out = screen()
+    for edit in edits.files:
+        before, after = (
+            None if data is None else data.decode() for data in (edit.before, edit.after)
+        )
+        for line in text_diff(shown(workspace.root / edit.path), before, after):
+            out.line("".join(out.toned(span.text, span.tone) for span in line.spans))
+
+
+def write(
+    workspace: Workspace, edits: Edits, options: EditOptions, message: str
+) -> Committed | None:
+    """Write the edits, or commit them; returns the commit where there is one."""
+    from fleetform.wiring import committing
+    from fleetform.wiring.editing import write_edits
+
+    if not options.commit:
+        write_edits(workspace.root, edits)
+        return None
+    text = options.message or message
+    if options.branch:
+        made = committing.propose_edits(workspace, edits, text, options.branch)
+    else:
+        made = committing.commit_edits(workspace, edits, text)
+    if options.push:
+        remote = committing.push_branch(workspace, made.branch, options.remote)
+        error_screen().line(f"pushed {made.branch} to {remote}", "dim")
+    return made
+
+
+def apply_touched(workspace: Workspace, edits: Edits, options: EditOptions) -> int:
+    """Plan and apply the resources that the edits are about, and nothing else."""
+    from fleetform.cli.carry_out import Watching
+    from fleetform.cli.scoped import apply_scoped
+    from fleetform.model.plan import Scope
+
+    targets = tuple(
+        target
+        for key in edits.touched
+        for target in (str(key), *((f"{key}[[]*",) if key.kind == "run" else ()))
+    )
+    return apply_scoped(workspace, Scope(targets=targets), yes=options.yes, watching=Watching())
+
+
+def _say_written(
+    workspace: Workspace, edits: Edits, made: Committed | None, options: EditOptions
+) -> None:
+    say = error_screen()
+    if made is None:
+        names = ", ".join(shown(workspace.root / edit.path) for edit in edits.files)
+        say.line(f"\nwrote {names}", "good")
+        if not options.apply:
+            say.labelled(
+                "help", "`fleetform plan` shows what it comes to, `fleetform apply` does it"
+            )
+        return
+    where = f" on {made.branch}" if made.branch else ""
+    say.line(f"\ncommitted {made.commit[:12]}{where}", "good")
+    if options.branch and not options.push:
+        say.labelled("help", f"`git push -u origin {made.branch}` proposes it")
+    elif not options.apply and not options.branch:
+        say.labelled("help", "`fleetform plan` shows what it comes to, `fleetform apply` does it")
+
+
+def _finish_as_json(workspace: Workspace, edits: Edits, options: EditOptions, message: str) -> int:
+    made = write(workspace, edits, options, message) if edits.files else None
+    screen().json(
+        {
+            "resources": [str(key) for key in edits.touched],
+            "files": [
+                {
+                    "path": edit.path,
+                    "before": None if edit.before is None else edit.before.decode(),
+                    "after": None if edit.after is None else edit.after.decode(),
+                }
+                for edit in edits.files
+            ],
+            "commit": made.commit if made else "",
+            "branch": made.branch if made else "",
+        }
+    )
+    return Exit.OK
+
+
+def shown(path: Path) -> str:
+    """Return a path as people would type it from here."""
+    near = os.path.relpath(path)
+    return str(path) if near.startswith("../../..") else near

@@ -1,0 +1,86 @@
+"""
+Commits edits of a tree, beside writing them or in the place of it.
+
+On the branch that is checked out the files are written and committed. On a new branch only the
+commit is made: whoever proposes a change goes on with what they have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleetform.source.commits import (
+    Committed,
+    GitRefused,
+    changed_files,
+    commit,
+    commit_on_branch,
+    push,
+)
+from fleetform.wiring.editing import write_edits
+from fleetform.wiring.problems import EditProblem
+
+if TYPE_CHECKING:
+    from fleetform.wiring.editing import Edits
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["Committed", "commit_edits", "propose_edits", "push_branch"]
+
+
+def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
+    """
+    Write the edits and commit them, nothing else with them.
+
+    Raises:
+        EditProblem: A file has changes that nobody committed, or git refuses. In the second case
+            the files are written, as the message says.
+    """
+    try:
+        _refuse_uncommitted(workspace, edits)
+    except GitRefused as refusal:
+        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
+    write_edits(workspace.root, edits)
+    try:
+        files = [workspace.root / edit.path for edit in edits.files]
+        return commit(workspace.root, files, message)
+    except GitRefused as refusal:
+        raise EditProblem(
+            f"{refusal.message}; the files are written and not committed",
+            refusal.advice or "see to what git says, then commit them",
+        ) from refusal
+
+
+def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str) -> Committed:
+    """
+    Commit the edits on a new branch; the working tree stays as it is.
+
+    Raises:
+        EditProblem: As for `commit_edits`; nothing was written in either case.
+    """
+    try:
+        _refuse_uncommitted(workspace, edits)
+        files = {workspace.root / edit.path: edit.after for edit in edits.files}
+        return commit_on_branch(workspace.root, files, message, branch)
+    except GitRefused as refusal:
+        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
+
+
+def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
+    """Push a branch; returns the remote's name."""
+    try:
+        return push(workspace.root, branch, remote)
+    except GitRefused as refusal:
+        raise EditProblem(
+            f"{refusal.message}; the commit is made and not pushed", refusal.advice
+        ) from refusal
+
+
+def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
+    """What somebody has begun in the same file would be committed under our words."""
+    there = [workspace.root / edit.path for edit in edits.files if edit.before is not None]
+    changed = changed_files(workspace.root, there)
+    if changed:
+        raise GitRefused(
+            f"{changed[0].relative_to(workspace.root)} has changes that are not committed",
+            "commit them first, or leave out --commit",
+        )
