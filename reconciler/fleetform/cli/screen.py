@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from fleetform.views.lines import Line
     from fleetform.views.table import Table
 
 # Select Graphic Rendition, ECMA-48 section 8.3.117. Only the eight basic colours: they are what
@@ -63,6 +64,11 @@ class Screen:
 
     def line(self, text: str = "", tone: str = "plain") -> None:
         self.stream.write(f"{self.toned(text, tone)}\n")
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Write lines of a view, each span in its tone."""
+        for one in lines:
+            self.line("".join(self.toned(span.text, span.tone) for span in one.spans).rstrip())
 
     def table(self, table: Table) -> None:
         """Write a table; its last column is cut to the terminal, and in a pipe nothing is."""

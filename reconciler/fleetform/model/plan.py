@@ -62,6 +62,7 @@ class HeldBy(enum.StrEnum):
     WINDOW = "window"
     OVERRIDE = "override"
     OWNER = "owner"
+    DRIFT = "drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,12 @@ class Change:
     """Micro-dollars an hour as it is; None where nobody knows a price."""
     cost_after: int | None = None
     stake: Stake | None = None
+    before: Mapping[str, Any] | None = None
+    """
+    The whole document last applied, with versions for what is sensitive; None where none was.
+    """
+    after: Mapping[str, Any] | None = None
+    """The same as it will be, where no step carries it: of a change that is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +186,21 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class StaleResult:
+    """
+    A result that is kept although it would come out otherwise by now.
+
+    Attributes:
+        inherited: What the document inherits changed since; `rerun` asks for another execution.
+        upstream: Names of the runs it was made from that were redone since, sorted.
+    """
+
+    key: ResourceKey
+    inherited: bool = False
+    upstream: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """
     What must still hold when the plan is applied.
@@ -200,6 +222,24 @@ class Permissions:
     allow_deletes: int | None = None
     destroy: bool = False
     """Plan the removal of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """
+    What makes a plan in a file one of its kind: it is carried out once, whatever became of it.
+
+    Attributes:
+        plan_id: 32 hex digits, minted when it was written. Two files of equal plans have two.
+        made_at_ms: Unix milliseconds.
+        who: Who made it.
+        permissions: What they allowed; whoever applies it allows nothing beyond.
+    """
+
+    plan_id: str
+    made_at_ms: int
+    who: str
+    permissions: Permissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +296,10 @@ class Plan:
     scope: Scope = WHOLE
     overrides: tuple[Override, ...] = ()
     """What people have put above the tree for a while, and which is shown in every plan."""
+    stale: tuple[StaleResult, ...] = ()
+    """By key: results that are kept and would come out otherwise by now."""
+    kept: Kept | None = None
+    """Of a plan in a file; None for one that is carried out at once."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -16,6 +16,8 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
     """
     Depth, time, what was read, and how long the work at stake has been going.
 
+    `drift` has what the world has become beside the ledger, where it was asked.
+
     `at_stake_ms` maps an address to milliseconds since its attempt started, `gpus` to the GPUs
     it holds; both only for running work that the plan, or something held, would end.
     """
@@ -29,7 +31,21 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
             at_stake_ms[str(row.key)] = max(0, now_ms - row.run.started_at_ms)
             gpus[str(row.key)] = row.run.gpus
     return {
-        "depth": "ledger",
+        "depth": "ledger" if sheet.live.observed_at_ms is None else "refresh",
+        "observed_at_ms": sheet.live.observed_at_ms,
+        "drift": [
+            {
+                "resource": str(one.resource),
+                "path": one.path,
+                "class": one.drift_class.value,
+                "before": one.expected,
+                "after": one.seen,
+                "right_at_ms": one.right_at_ms,
+                "changed_at_ms": one.changed_at_ms,
+                "by": one.by,
+            }
+            for one in sheet.live.drift
+        ],
         "planned_at_ms": now_ms,
         "serial": sheet.live.serial,
         "ledger_status": sheet.live.status.value,

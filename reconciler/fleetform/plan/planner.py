@@ -13,12 +13,14 @@ from fleetform.model.live import Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.plan.annex import annex_of
 from fleetform.plan.compare import compare_resources, compare_rules
+from fleetform.plan.corrections import correct_drift
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.order import order_steps
 from fleetform.plan.predicates import predicates_of
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
 from fleetform.spec.desired import Desired, Rules, left_alone
 
@@ -27,9 +29,13 @@ __all__ = ["plan"]
 _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     compare_rules,
     compare_resources,
+    # After the comparison: what is changed anyway is made anew with that.
+    correct_drift,
     *PASSES,
     # After the holds: a step must not wait for one that is not in the plan.
     order_steps,
+    # Last: nothing is put into a change behind it that nobody may see.
+    seal_changes,
 )
 
 

@@ -13,7 +13,12 @@ from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import Host as HostSession
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
 from fleetform.providers.session import SessionHost, translated
 from fleetform.simulate.agent import Agent, AgentFaults
 from fleetform.simulate.host import Host
@@ -101,6 +106,20 @@ class SimulatedHosts:
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return None  # Simulated hosts have no directories.
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        agent = self.agents.get(request.name)
+        if agent is None or not agent.alive:
+            return None
+        return await self.look(
+            InstanceSeen(request.uid, request.name, request.fleet, "", "", 0, True)
+        )
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return PlaceSeen(path, exists=False)
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return ()
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         return path

@@ -45,6 +45,7 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.WINDOW: "freeze window",
     HeldBy.OVERRIDE: "emergency",
     HeldBy.OWNER: "another environment's",
+    HeldBy.DRIFT: "drift",
 }
 
 

@@ -23,17 +23,21 @@ def make_plan(
     scope: Scope = WHOLE,
     *,
     now_ms: int,
+    live: Live | None = None,
 ) -> Plan:
     """
-    Compare the tree with the ledger.
+    Compare the tree with the ledger, or with `live` where the world was asked before.
 
     Raises:
         LedgerProblem: The ledger cannot be read.
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller has refused a tree without an environment"
-    reader = workspace.reader()
-    live = reader.read_live() if reader is not None else _without_ledger(workspace, loaded.desired)
+    if live is None:
+        reader = workspace.reader()
+        live = (
+            reader.read_live() if reader is not None else _without_ledger(workspace, loaded.desired)
+        )
     return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
 
 

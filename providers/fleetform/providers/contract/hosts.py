@@ -13,7 +13,12 @@ from typing import Any, Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,19 @@ class HostProvider(Protocol):
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         """Find the volume of the environment that lies at a declared path, by its mark."""
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        """
+        See a host as it is now, with what it runs; None where nobody answers.
+
+        Starts nothing, changes nothing, and disturbs nobody who manages it.
+        """
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        """See what is at a volume's declared path, whoever made it."""
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        """List the volumes that bear the environment's mark, as far as they can be found."""
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         """Say where on its hosts a volume's declared path lies; absolute."""

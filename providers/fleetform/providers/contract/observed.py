@@ -48,6 +48,8 @@ class InstanceSeen:
     epoch: int
     alive: bool
     fence: int = 0
+    resting: bool = False
+    """Its agent has ended by itself, for there was nothing to do, and is started when needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +59,28 @@ class VolumeSeen:
     uid: str
     name: str
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSeen:
+    """
+    What is at the place where a volume should be, whoever made it.
+
+    The mark is empty where there is none. `identity` tells the directory from another one that was
+    made in its place. `changed_at_ms` is when the directory itself last changed, or the folder
+    around it where it is gone; None where nobody can tell.
+    """
+
+    path: str
+    exists: bool
+    environment_uid: str = ""
+    volume_uid: str = ""
+    volume_name: str = ""
+    identity: str = ""
+    owner: str = ""
+    """The account that owns it, as `name` or as its number where it has no name."""
+    mode: str = ""
+    """Permission bits in octal, as `chmod` takes them."""
+    is_empty: bool = True
+    """Nothing lies in it but marks of ours."""
+    changed_at_ms: int | None = None

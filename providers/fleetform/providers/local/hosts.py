@@ -20,10 +20,16 @@ from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.errors import OwnedElsewhere, TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
 from fleetform.providers.local import daemon
 from fleetform.providers.local.capacity import instance_report
 from fleetform.providers.local.folder import Folder, Owner, folders_of, read_mark
+from fleetform.providers.local.places import find_volumes, see_place
 from fleetform.providers.session import SessionHost, translated
 
 IDLE_EXIT_SECONDS = 600
@@ -100,13 +106,25 @@ class LocalHosts:
         if not folder.exists:
             raise TemporaryError(f"instance {instance.name} is not on this machine")
         await self._start(folder)
-        owner = folder.owner()
-        hello = Hello(
-            instance.environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True
+        return await self._see(
+            folder, InstanceRequest(instance.uid, instance.name, instance.fleet, {})
         )
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        folder = self._folder(request.name)
+        if not folder.exists:
+            return None
+        try:
+            return await self._see(folder, request)
+        except TemporaryError:
+            return None
+
+    async def _see(self, folder: Folder, request: InstanceRequest) -> HostSeen:
+        """Read an agent's records without commanding it."""
+        owner = folder.owner()
+        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True)
         session = await self._open(folder, hello)
         try:
-            request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
             return _seen(request, session, None)
         finally:
             await session.close()
@@ -117,6 +135,13 @@ class LocalHosts:
         if mark.get("environment_uid") != environment_uid or not mark.get("volume_uid"):
             return None
         return VolumeSeen(str(mark["volume_uid"]), str(mark.get("name", "")), place)
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return await asyncio.to_thread(see_place, self.volume_path(environment_uid, path))
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        folder = self._state_home / "volumes" / environment_uid
+        return await asyncio.to_thread(lambda: tuple(find_volumes(folder, environment_uid)))
 
     def volume_path(self, environment_uid: str, path: str) -> str:
         if path.startswith("/"):
@@ -225,6 +250,7 @@ def _seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> 
 
 async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:
     identity, owner = folder.identity(), folder.owner()
+    alive = await daemon.answers(folder)
     return InstanceSeen(
         uid=identity["uid"],
         name=identity["name"],
@@ -232,6 +258,8 @@ async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:
         environment_uid=environment_uid,
         ledger_id=owner.ledger_id,
         epoch=owner.epoch,
-        alive=await daemon.answers(folder),
+        alive=alive,
         fence=owner.fence,
+        # One that ends by itself takes its socket away; one that was killed leaves it.
+        resting=not alive and not folder.socket.exists(),
     )

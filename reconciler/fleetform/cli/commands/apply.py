@@ -12,6 +12,7 @@ from fleetform.cli.command import tree_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
+from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 from fleetform.model.figures import counted
@@ -33,6 +34,7 @@ _EXAMPLES = (
 @tree_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @permission_options
+@refresh_options
 @click.option("--detach", is_flag=True, help="Do not wait for the runs.")
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
 @click.option(
@@ -55,6 +57,8 @@ def command(
     show_output: bool,
     json_into: str | None,
     plan_file: str | None,
+    refresh: bool,
+    refresh_only: bool,
     **permissions: Any,
 ) -> int:
     """
@@ -68,7 +72,10 @@ def command(
     from fleetform.plan.exit import exit_code
 
     workspace = open_workspace(path)
+    if refresh_only:
+        return _take_note(workspace, yes=yes)
     settle_earlier(workspace)
+    permissions["refresh"] = refresh
     plan = (
         _read_plan(workspace, plan_file)
         if plan_file is not None
@@ -93,7 +100,36 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
     from fleetform.wiring.planning import make_plan
 
     loaded = load(workspace, keep_going=options["keep_going"])
-    return make_plan(workspace, loaded, permissions_of(options), now_ms=SystemClock().now_ms())
+    found = look_first(workspace) if options["refresh"] else None
+    if found is not None:
+        show_drift(screen(), found, quiet=True)
+    return make_plan(
+        workspace,
+        loaded,
+        permissions_of(options),
+        now_ms=SystemClock().now_ms(),
+        live=None if found is None else found.live,
+    )
+
+
+def _take_note(workspace: Workspace, *, yes: bool) -> int:
+    """Accept what was only observed; the rest stays as it is and is told again."""
+    from fleetform.cli.carry_out import ask
+    from fleetform.cli.who import who_asks
+    from fleetform.model.drift import Remedy
+    from fleetform.wiring.observing import accept_drift
+
+    found = look_only(workspace)
+    out = screen()
+    show_drift(out, found)
+    count = sum(one.remedy is Remedy.ACCEPT for one in found.live.drift)
+    if not count:
+        return 0
+    out.line()
+    ask(f"Take note of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
+    accepted = accept_drift(workspace, found, who=who_asks())
+    out.line(f"Taken note of {counted(len(accepted), 'field')}.", "good")
+    return 0
 
 
 def _read_plan(workspace: Workspace, file: str) -> Plan:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
+from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
+from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
+from fleetform.cli.who import who_asks
+
+if TYPE_CHECKING:
+    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform plan", "Show what apply would change, value by value"),
     ("fleetform plan --detailed-exitcode", "Exit with 2 when there are changes"),
+    ("fleetform plan --refresh", "Ask the world first, and show what sets right what has drifted"),
     ("fleetform plan --markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
     ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply --plan today.plan`"),
 )
@@ -25,6 +33,7 @@ _EXAMPLES = (
 @make_command("plan", examples=_EXAMPLES)
 @tree_argument
 @permission_options
+@refresh_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @click.option("--markdown", is_flag=True, help="Print Markdown for a pull request.")
 @click.option(
@@ -43,31 +52,53 @@ def command(
     detailed: bool,
     out: str | None,
     destroy: bool,
+    refresh: bool,
+    refresh_only: bool,
     **permissions: object,
 ) -> int:
     """
     Show what apply would change in the environment at PATH.
 
-    Nothing is changed and no host is contacted: the tree is compared with the ledger. The exit
-    code is 0, 3 when something is held back, 4 when a run has ended badly.
+    Nothing is changed, and no host is contacted unless --refresh is given: the tree is compared
+    with the ledger. The exit code is 0, 3 when something is held back, 4 when a run has ended badly.
     """
     if as_json and markdown:
         raise Refused("--json and --markdown exclude each other")
     workspace = open_workspace(path)
+    if refresh_only:
+        return _show_drift_only(workspace, as_json=as_json, detailed=detailed)
     loaded = load(workspace, keep_going=bool(permissions["keep_going"]))
     from fleetform.plan.exit import exit_code
     from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.keeping import keep_plan
     from fleetform.wiring.planning import make_plan
 
+    found = look_first(workspace) if refresh else None
+    if found is not None and not as_json and not markdown:
+        show_drift(screen(), found, quiet=True)
     plan = make_plan(
         workspace,
         loaded,
         permissions_of(permissions, destroy=destroy),
         now_ms=SystemClock().now_ms(),
+        live=None if found is None else found.live,
     )
     show_plan(screen(), plan, "json" if as_json else "markdown" if markdown else "text")
     if out is not None:
         from fleetform.plan.file import dump
 
         Path(out).write_bytes(dump(plan))
+    keep_plan(workspace, plan, who=who_asks())
     return exit_code(plan, detailed=detailed)
+
+
+def _show_drift_only(workspace: Workspace, *, as_json: bool, detailed: bool) -> int:
+    """Show what `apply --refresh-only` would take note of, and all else that has drifted."""
+    found = look_only(workspace)
+    if as_json:
+        from fleetform.views.drift import drift_rows
+
+        screen().json(drift_rows(found.live.drift))
+    else:
+        show_drift(screen(), found)
+    return Exit.CHANGES if found.live.drift and detailed else Exit.OK

@@ -1,0 +1,75 @@
+"""The options by which a plan asks the world before it compares, and what is shown of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from fleetform.wiring.observing import Look
+    from fleetform.wiring.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def refresh_options(function: Function) -> Function:
+    """Take --refresh and --refresh-only, for `plan` and `apply` alike."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_OPTIONS = (
+    click.option(
+        "--refresh", is_flag=True, help="Ask the world first, and set right what has drifted."
+    ),
+    click.option(
+        "--refresh-only",
+        is_flag=True,
+        help="Ask the world, and take note of what it has become; change nothing in it.",
+    ),
+)
+
+
+def look_first(workspace: Workspace) -> Look | None:
+    """Ask the world; None where nothing has been applied yet, so that nothing can have drifted."""
+    from fleetform.wiring.observing import refreshed
+
+    reader = workspace.reader()
+    if reader is None:
+        return None
+    reader.close()
+    return refreshed(workspace)
+
+
+def look_only(workspace: Workspace) -> Look:
+    """
+    Ask the world, for a command that does nothing else.
+
+    Raises:
+        Refused: Nothing has been applied yet.
+    """
+    found = look_first(workspace)
+    if found is None:
+        raise Refused(
+            "nothing has been applied yet, so the world has nothing to be asked about",
+            advice="see what would be made with `fleetform plan`",
+        )
+    return found
+
+
+def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:
+    """Show what has drifted; with `quiet` nothing where nothing has."""
+    from fleetform.views.drift import render
+
+    if quiet and not found.live.drift:
+        return
+    assert found.live.observed_at_ms is not None
+    out.lines(render(found.live.drift, observed_at_ms=found.live.observed_at_ms))
+    if quiet:
+        out.line()

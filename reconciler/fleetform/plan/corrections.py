@@ -1,0 +1,81 @@
+"""
+What a plan does about drift, where somebody has asked the world.
+
+Only what is cured without a loss is corrected. What needs a decision is held, so that nobody
+overlooks it, and what the tree changes anyway needs nothing further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetform.model.drift import Drift, Remedy
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
+from fleetform.plan.drift_table import TABLE
+from fleetform.plan.kinds import KINDS
+from fleetform.plan.proposal import Proposal, Sheet
+from fleetform.plan.steps import make_step
+from fleetform.spec.desired import Declared, ResourceKey
+
+__all__ = ["correct_drift"]
+
+_VERBS = {"fleet": "fleet.update", "volume": "volume.update"}
+"""What makes a resource so again as its last applied document says; twice is the same as once."""
+
+
+def correct_drift(sheet: Sheet) -> None:
+    """Propose what sets right what has drifted, or hold what a person must decide."""
+    for key, drifts in _by_resource(sheet).items():
+        row, declared = sheet.present.get(key), sheet.wanted.get(key)
+        # What goes needs no correction; what is changed anyway is made anew with that.
+        if row is None or declared is None or key in sheet.changes or key in sheet.held:
+            continue
+        undecided = [one for one in drifts if one.remedy is Remedy.DECIDE]
+        curable = [one for one in drifts if one.remedy is Remedy.APPLY]
+        if undecided and _has_verb(key):
+            sheet.held[key] = _held(declared, row, undecided)
+        elif curable and _has_verb(key):
+            sheet.add(Proposal(_change(declared, row, curable)))
+
+
+def _by_resource(sheet: Sheet) -> dict[ResourceKey, list[Drift]]:
+    found: dict[ResourceKey, list[Drift]] = {}
+    if not sheet.permissions.destroy:
+        for one in sheet.live.drift:
+            found.setdefault(one.resource, []).append(one)
+    return found
+
+
+def _has_verb(key: ResourceKey) -> bool:
+    return key.kind in _VERBS
+
+
+def _held(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Held:
+    first = drifts[0]
+    what = "; ".join(f"{one.path}: {one.expected} → {one.seen}" for one in drifts)
+    cure = TABLE[first.resource.kind, first.field].cure.replace("NAME", first.resource.name)
+    return Held(_change(declared, row, drifts), HeldBy.DRIFT, what, cure)
+
+
+def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Change:
+    return Change(
+        key=declared.key,
+        action=Action.UPDATE,
+        reasons=(Reason.DRIFTED,),
+        type=declared.type,
+        fields=tuple(
+            FieldChange(one.path, one.seen, one.expected, field_class="control") for one in drifts
+        ),
+        steps=(_step(declared),),
+        uid=row.uid,
+        generation=row.generation,
+        parent=row.parent,
+        element=row.element,
+    )
+
+
+def _step(declared: Declared) -> Step:
+    """The same as makes it, for the world keeps what is there already."""
+    made = KINDS[declared.key.kind].create(declared).change.steps[0]
+    return make_step(_VERBS[declared.key.kind], declared.key, made.arguments)

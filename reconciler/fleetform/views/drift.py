@@ -1,0 +1,121 @@
+"""
+Drift as people and scripts read it: what, from what to what, since when, by whom, and then.
+
+One block a field, the gravest class first within a resource's order: there are few of them, and
+each is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetform.model.drift import Drift, DriftClass, Remedy
+from fleetform.model.figures import counted
+from fleetform.plan.drift_table import TABLE
+from fleetform.views.lines import BLANK, Line, line, printable
+from fleetform.views.moments import moment
+
+__all__ = ["DriftRow", "drift_rows", "render"]
+
+_TONES = {DriftClass.ENFORCED: "bad", DriftClass.FLOOR: "warn", DriftClass.OBSERVED: "info"}
+
+
+@dataclass(frozen=True, slots=True)
+class DriftRow:
+    """
+    One field that has drifted, as JSON has it.
+
+    Attributes:
+        drift_class: `enforced`, `floor` or `observed`.
+        expected: What it was when it was last seen right, or what the ledger says was made.
+        right_at_ms: When that was, Unix milliseconds; None where nobody had looked before.
+        changed_at_ms: When the world says that it changed; None where it does not say.
+        by: Who, where that is known; else empty.
+        remedy: `apply`, `greeting`, `decide` or `accept`.
+        then: What is done about it, or what a person does.
+    """
+
+    resource: str
+    path: str
+    drift_class: str
+    expected: str
+    seen: str
+    right_at_ms: int | None
+    changed_at_ms: int | None
+    by: str
+    remedy: str
+    then: str
+
+
+def drift_rows(drifts: Iterable[Drift]) -> tuple[DriftRow, ...]:
+    return tuple(
+        DriftRow(
+            resource=str(one.resource),
+            path=one.path,
+            drift_class=one.drift_class.value,
+            expected=one.expected,
+            seen=one.seen,
+            right_at_ms=one.right_at_ms,
+            changed_at_ms=one.changed_at_ms,
+            by=one.by,
+            remedy=one.remedy.value,
+            then=_then(one),
+        )
+        for one in drifts
+    )
+
+
+def render(drifts: Sequence[Drift], *, observed_at_ms: int) -> tuple[Line, ...]:
+    """Write all of it; one line where nothing has drifted."""
+    looked = f", as it was at {moment(observed_at_ms)}"
+    if not drifts:
+        return (line(("Nothing has drifted", "good"), (looked, "dim")),)
+    blocks = [part for one in drifts for part in (*_block(one), BLANK)]
+    return (*blocks, *_last(drifts, looked))
+
+
+def _block(one: Drift) -> Iterator[Line]:
+    yield line(
+        ("  ! ", _TONES[one.drift_class]),
+        (f"{one.resource.kind} {printable(one.resource.name)}", "bold"),
+        f"  {printable(one.path)}: ",
+        (printable(one.expected), "good"),
+        (" → ", "dim"),
+        (printable(one.seen), "bad"),
+        (f"  {one.drift_class.value}", "dim"),
+    )
+    yield line("      ", ("since: ", "info"), _since(one))
+    if one.by:
+        yield line("      ", ("by: ", "info"), printable(one.by))
+    yield line("      ", ("then: ", "info"), printable(_then(one)))
+
+
+def _since(one: Drift) -> str:
+    parts = []
+    if one.right_at_ms is not None:
+        parts.append(f"it was right at {moment(one.right_at_ms)}")
+    if one.changed_at_ms is not None:
+        parts.append(f"its place last changed at {moment(one.changed_at_ms)}")
+    return ", ".join(parts) or "not known, for nobody had looked before"
+
+
+def _then(one: Drift) -> str:
+    row = TABLE[one.resource.kind, one.field]
+    then = "; ".join(part for part in (one.detail or row.done, row.cure) if part)
+    return then.replace("NAME", one.resource.name)
+
+
+def _last(drifts: Sequence[Drift], looked: str) -> Iterator[Line]:
+    yield line(
+        (f"{counted(len(drifts), 'field')} {_have(drifts)} drifted", "bold"), (looked, "dim")
+    )
+    remedies = {one.remedy for one in drifts}
+    if Remedy.APPLY in remedies:
+        yield line("`fleetform apply --refresh` sets right what loses nothing by it.")
+    if Remedy.ACCEPT in remedies:
+        yield line("`fleetform apply --refresh-only` takes note of what was only observed.")
+
+
+def _have(drifts: Sequence[Drift]) -> str:
+    return "has" if len(drifts) == 1 else "have"
