@@ -124,7 +124,8 @@ CREATE TABLE leases (
     holder TEXT DEFAULT '' NOT NULL,
     fence INTEGER DEFAULT 0 NOT NULL,
     until_ms INTEGER DEFAULT 0 NOT NULL,
-    PRIMARY KEY (name)
+    PRIMARY KEY (name),
+    CONSTRAINT leases_fence UNIQUE (name, fence)
 );
 
 CREATE TABLE meta (

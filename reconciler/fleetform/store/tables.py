@@ -12,7 +12,10 @@ column is compared, NULL only where a number is not known.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -29,23 +32,35 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+# An Integer of PostgreSQL has 32 bits; milliseconds and bytes have more.
+_INTEGER = Integer().with_variant(BigInteger(), "postgresql")
+
+# Compared byte by byte, as SQLite does, and not by the language of the database: names are
+# ordered alike on both, and a range of names is what it says.
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """Say for which rows a partial index is, to both databases."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
 
 def _text(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False, server_default=text("''"))
+    return Column(name, _TEXT, nullable=False, server_default=text("''"))
 
 
 def _number(name: str, default: int = 0) -> Column[int]:
-    return Column(name, Integer, nullable=False, server_default=text(str(default)))
+    return Column(name, _INTEGER, nullable=False, server_default=text(str(default)))
 
 
 def _perhaps(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=True)
+    return Column(name, _INTEGER, nullable=True)
 
 
 meta = Table(
     "meta",
     metadata,
-    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
+    Column("id", _INTEGER, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
     _text("environment_uid"),
     _text("ledger_id"),
     _number("epoch", 1),
@@ -61,8 +76,8 @@ meta = Table(
 resources = Table(
     "resources",
     metadata,
-    Column("kind", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
+    Column("kind", _TEXT, primary_key=True),
+    Column("name", _TEXT, primary_key=True),
     _text("uid"),
     _text("type"),
     _number("generation"),
@@ -83,12 +98,12 @@ resources = Table(
     # Last, so that reading the rest of a row does not walk through it.
     _text("document"),
 )
-Index("resources_parent", resources.c.parent, sqlite_where=text("parent <> ''"))
+Index("resources_parent", resources.c.parent, **_where("parent <> ''"))
 
 instances = Table(
     "instances",
     metadata,
-    Column("uid", Text, primary_key=True),
+    Column("uid", _TEXT, primary_key=True),
     _text("name"),
     _text("fleet"),
     _number("number"),
@@ -120,15 +135,15 @@ Index(
     instances.c.fleet,
     instances.c.number,
     unique=True,
-    sqlite_where=text("state <> 'terminated'"),
+    **_where("state <> 'terminated'"),
 )
 
 runs = Table(
     "runs",
     metadata,
     # The rowid: reading by it is reading in order of submission.
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("uid", Text, nullable=False),
+    Column("number", _INTEGER, primary_key=True, autoincrement=False),
+    Column("uid", _TEXT, nullable=False),
     _text("name"),
     _text("type"),
     _text("parent"),
@@ -161,14 +176,14 @@ runs = Table(
     UniqueConstraint("uid", name="runs_uid"),
 )
 Index("runs_name", runs.c.name)
-Index("runs_open", runs.c.number, sqlite_where=text("final = 0"))
-Index("runs_listed", runs.c.number, sqlite_where=text("listed = 1"))
+Index("runs_open", runs.c.number, **_where("final = 0"))
+Index("runs_listed", runs.c.number, **_where("listed = 1"))
 
 attempts = Table(
     "attempts",
     metadata,
-    Column("run_uid", Text, ForeignKey("runs.uid"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("run_uid", _TEXT, ForeignKey("runs.uid"), primary_key=True),
+    Column("number", _INTEGER, primary_key=True, autoincrement=False),
     _text("state"),
     _number("counted", 1),
     _number("submitted_at_ms"),
@@ -187,9 +202,9 @@ attempts = Table(
 jobs = Table(
     "jobs",
     metadata,
-    Column("run_uid", Text, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("run_uid", _TEXT, primary_key=True),
+    Column("attempt", _INTEGER, primary_key=True, autoincrement=False),
+    Column("rank", _INTEGER, primary_key=True, autoincrement=False),
     _text("uid"),
     _text("state"),
     _number("gen", 1),
@@ -217,19 +232,19 @@ jobs = Table(
     sqlite_with_rowid=False,
 )
 # What hosts still keep a record of: small, whatever the history.
-Index("jobs_kept", jobs.c.run_uid, sqlite_where=text("forgotten = 0"))
+Index("jobs_kept", jobs.c.run_uid, **_where("forgotten = 0"))
 Index(
     "jobs_placed",
     jobs.c.instance_uid,
-    sqlite_where=text("instance_uid <> '' AND state <> 'finished'"),
+    **_where("instance_uid <> '' AND state <> 'finished'"),
 )
 
 allocations = Table(
     "allocations",
     metadata,
-    Column("job_uid", Text, primary_key=True),
-    Column("instance_uid", Text, ForeignKey("instances.uid"), nullable=False),
-    Column("run_uid", Text, ForeignKey("runs.uid"), nullable=False),
+    Column("job_uid", _TEXT, primary_key=True),
+    Column("instance_uid", _TEXT, ForeignKey("instances.uid"), nullable=False),
+    Column("run_uid", _TEXT, ForeignKey("runs.uid"), nullable=False),
     _number("cpu_millicores"),
     _number("memory_bytes"),
     _number("disk_bytes"),
@@ -245,9 +260,9 @@ units = Table(
     "units",
     metadata,
     # The key is the promise: one GPU, one block or one whole host is held by one job at most.
-    Column("instance_uid", Text, primary_key=True),
-    Column("unit", Text, primary_key=True),
-    Column("job_uid", Text, ForeignKey("allocations.job_uid", ondelete="CASCADE"), nullable=False),
+    Column("instance_uid", _TEXT, primary_key=True),
+    Column("unit", _TEXT, primary_key=True),
+    Column("job_uid", _TEXT, ForeignKey("allocations.job_uid", ondelete="CASCADE"), nullable=False),
     sqlite_with_rowid=False,
 )
 Index("units_job", units.c.job_uid)
@@ -255,7 +270,7 @@ Index("units_job", units.c.job_uid)
 events = Table(
     "events",
     metadata,
-    Column("number", Integer, primary_key=True),
+    Column("number", _INTEGER, primary_key=True),
     _number("at_ms"),
     _text("kind"),
     _text("message"),
@@ -272,7 +287,7 @@ Index("events_resource", events.c.resource_kind, events.c.resource_name, events.
 plans = Table(
     "plans",
     metadata,
-    Column("digest", Text, primary_key=True),
+    Column("digest", _TEXT, primary_key=True),
     _number("created_at_ms"),
     # Who made it, from which commit, and what it came to in one line.
     _text("who"),
@@ -285,9 +300,9 @@ Index("plans_made", plans.c.created_at_ms)
 applies = Table(
     "applies",
     metadata,
-    Column("number", Integer, primary_key=True),
-    Column("uid", Text, nullable=False),
-    Column("plan_digest", Text, ForeignKey("plans.digest"), nullable=False),
+    Column("number", _INTEGER, primary_key=True),
+    Column("uid", _TEXT, nullable=False),
+    Column("plan_digest", _TEXT, ForeignKey("plans.digest"), nullable=False),
     _text("state"),
     _text("who"),
     _text("tree_commit"),
@@ -301,15 +316,15 @@ Index(
     "applies_running",
     applies.c.plan_digest,
     unique=True,
-    sqlite_where=text("state = 'running'"),
+    **_where("state = 'running'"),
 )
 Index("applies_plan", applies.c.plan_digest, applies.c.number)
 
 operations = Table(
     "operations",
     metadata,
-    Column("apply_uid", Text, ForeignKey("applies.uid"), primary_key=True),
-    Column("key", Text, primary_key=True),
+    Column("apply_uid", _TEXT, ForeignKey("applies.uid"), primary_key=True),
+    Column("key", _TEXT, primary_key=True),
     # Empty until its intent is written.
     _text("uid"),
     _text("verb"),
@@ -325,13 +340,13 @@ Index(
     "operations_open",
     operations.c.resource_kind,
     operations.c.resource_name,
-    sqlite_where=text("state IN ('planned', 'intended')"),
+    **_where("state IN ('planned', 'intended')"),
 )
 
 usage = Table(
     "usage",
     metadata,
-    Column("number", Integer, primary_key=True),
+    Column("number", _INTEGER, primary_key=True),
     _text("run_uid"),
     _number("attempt"),
     _text("name"),
@@ -350,7 +365,7 @@ Index("usage_attempt", usage.c.run_uid, usage.c.attempt, unique=True)
 overrides = Table(
     "overrides",
     metadata,
-    Column("number", Integer, primary_key=True),
+    Column("number", _INTEGER, primary_key=True),
     _text("kind"),
     _text("target"),
     _text("reason"),
@@ -365,8 +380,11 @@ overrides = Table(
 leases = Table(
     "leases",
     metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", _TEXT, primary_key=True),
     _text("holder"),
     _number("fence"),
     _number("until_ms"),
+    # Makes the fence a part of a key on PostgreSQL: who holds it by `FOR KEY SHARE` keeps others
+    # from raising it, and not its owner from renewing.
+    UniqueConstraint("name", "fence", name="leases_fence"),
 )

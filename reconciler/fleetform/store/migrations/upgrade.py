@@ -2,22 +2,28 @@
 Runs migrations on a connection; the only place that imports Alembic's machinery.
 
 `freeze` writes `schema.sql`, what all migrations make of nothing, so that a new ledger costs
-milliseconds: `python -m fleetform.store.migrations.upgrade`.
+milliseconds: `python -m fleetform.store.migrations.upgrade`. For PostgreSQL migrations are
+statements without a connection: the ledger's own driver carries them out, and no second one is
+needed. So a migration is made of statements, and never of what it finds.
 """
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
-__all__ = ["SCHEMA", "freeze", "upgrade"]
+__all__ = ["POSTGRES_SCHEMA", "SCHEMA", "freeze", "freeze_for_postgres", "statements", "upgrade"]
 
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
+POSTGRES_SCHEMA = Path(__file__).parent.parent / "postgres" / "schema.sql"
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
@@ -32,8 +38,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
         # Python's sqlite3 opens no transaction for CREATE TABLE by itself; a migration that
         # fails half way would leave half of its tables.
         bound.exec_driver_sql("BEGIN IMMEDIATE")
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent))
+        config = _config()
         config.attributes["connection"] = bound
         command.upgrade(config, "head")
         bound.commit()
@@ -63,5 +68,48 @@ def freeze() -> str:
     )
 
 
+def statements(since: str | None) -> str:
+    """Return what brings a PostgreSQL ledger from a version (None: nothing at all) to the newest."""
+    output = io.StringIO()
+    config = _config()
+    config.output_buffer = output
+    config.attributes["dialect"] = "postgresql"
+    command.upgrade(config, f"{since or 'base'}:head", sql=True)
+    return output.getvalue()
+
+
+def freeze_for_postgres() -> str:
+    """Return the statements that make the tables in an empty schema of PostgreSQL."""
+    from fleetform.store.schema import VERSION
+    from fleetform.store.tables import metadata
+
+    dialect = postgresql.dialect()
+    made = [
+        str(element.compile(dialect=dialect)).strip()
+        for table in metadata.sorted_tables
+        for element in (
+            CreateTable(table),
+            *(CreateIndex(one) for one in sorted(table.indexes, key=lambda one: str(one.name))),
+        )
+    ]
+    made += [
+        "CREATE TABLE alembic_version (\n    version_num VARCHAR(32) NOT NULL,"
+        "\n    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)\n)",
+        f"INSERT INTO alembic_version VALUES ('{VERSION}')",
+    ]
+    lines = "\n\n".join(f"{one};".replace("\t", "    ").replace(" \n", "\n") for one in made)
+    return (
+        "-- What `tables` says, for PostgreSQL; written by fleetform.store.migrations.upgrade.\n\n"
+        f"{lines}\n"
+    )
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    return config
+
+
 if __name__ == "__main__":
     SCHEMA.write_text(freeze(), encoding="utf-8")
+    POSTGRES_SCHEMA.write_text(freeze_for_postgres(), encoding="utf-8")

@@ -9,26 +9,28 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from fleetform.store.migrations.columns import INTEGER, TEXT, where
+
 revision = "0001"
 down_revision = None
 
 
 def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), server_default=sa.text("''"), nullable=False)
+    return sa.Column(name, TEXT, server_default=sa.text("''"), nullable=False)
 
 
 def _number(name: str, default: int = 0) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer(), server_default=sa.text(str(default)), nullable=False)
+    return sa.Column(name, INTEGER, server_default=sa.text(str(default)), nullable=False)
 
 
 def _perhaps(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer(), nullable=True)
+    return sa.Column(name, INTEGER, nullable=True)
 
 
 def upgrade() -> None:
     op.create_table(
         "events",
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("number", INTEGER, nullable=False),
         _number("at_ms"),
         _text("kind"),
         _text("message"),
@@ -43,7 +45,7 @@ def upgrade() -> None:
     op.create_index("events_resource", "events", ["resource_kind", "resource_name", "number"])
     op.create_table(
         "instances",
-        sa.Column("uid", sa.Text(), nullable=False),
+        sa.Column("uid", TEXT, nullable=False),
         _text("name"),
         _text("fleet"),
         _number("number"),
@@ -71,11 +73,11 @@ def upgrade() -> None:
         "instances",
         ["fleet", "number"],
         unique=True,
-        sqlite_where=sa.text("state <> 'terminated'"),
+        **where("state <> 'terminated'"),
     )
     op.create_table(
         "meta",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", INTEGER, autoincrement=False, nullable=False),
         _text("environment_uid"),
         _text("ledger_id"),
         _number("epoch", 1),
@@ -91,15 +93,15 @@ def upgrade() -> None:
     )
     op.create_table(
         "plans",
-        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("digest", TEXT, nullable=False),
         _number("created_at_ms"),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("digest"),
     )
     op.create_table(
         "resources",
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
         _text("uid"),
         _text("type"),
         _number("generation"),
@@ -121,12 +123,12 @@ def upgrade() -> None:
         "resources_parent",
         "resources",
         ["parent"],
-        sqlite_where=sa.text("parent <> ''"),
+        **where("parent <> ''"),
     )
     op.create_table(
         "runs",
-        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("uid", sa.Text(), nullable=False),
+        sa.Column("number", INTEGER, autoincrement=False, nullable=False),
+        sa.Column("uid", TEXT, nullable=False),
         _text("name"),
         _text("type"),
         _text("parent"),
@@ -155,12 +157,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("number"),
         sa.UniqueConstraint("uid", name="runs_uid"),
     )
-    op.create_index("runs_listed", "runs", ["number"], sqlite_where=sa.text("listed = 1"))
+    op.create_index("runs_listed", "runs", ["number"], **where("listed = 1"))
     op.create_index("runs_name", "runs", ["name"])
-    op.create_index("runs_open", "runs", ["number"], sqlite_where=sa.text("final = 0"))
+    op.create_index("runs_open", "runs", ["number"], **where("final = 0"))
     op.create_table(
         "usage",
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("number", INTEGER, nullable=False),
         _text("run_uid"),
         _number("attempt"),
         _text("name"),
@@ -177,9 +179,9 @@ def upgrade() -> None:
     op.create_index("usage_attempt", "usage", ["run_uid", "attempt"], unique=True)
     op.create_table(
         "allocations",
-        sa.Column("job_uid", sa.Text(), nullable=False),
-        sa.Column("instance_uid", sa.Text(), nullable=False),
-        sa.Column("run_uid", sa.Text(), nullable=False),
+        sa.Column("job_uid", TEXT, nullable=False),
+        sa.Column("instance_uid", TEXT, nullable=False),
+        sa.Column("run_uid", TEXT, nullable=False),
         _number("cpu_millicores"),
         _number("memory_bytes"),
         _number("disk_bytes"),
@@ -201,9 +203,9 @@ def upgrade() -> None:
     op.create_index("allocations_run", "allocations", ["run_uid"])
     op.create_table(
         "applies",
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("uid", sa.Text(), nullable=False),
-        sa.Column("plan_digest", sa.Text(), nullable=False),
+        sa.Column("number", INTEGER, nullable=False),
+        sa.Column("uid", TEXT, nullable=False),
+        sa.Column("plan_digest", TEXT, nullable=False),
         _text("state"),
         _text("who"),
         _text("tree_commit"),
@@ -223,12 +225,12 @@ def upgrade() -> None:
         "applies",
         ["plan_digest"],
         unique=True,
-        sqlite_where=sa.text("state = 'running'"),
+        **where("state = 'running'"),
     )
     op.create_table(
         "attempts",
-        sa.Column("run_uid", sa.Text(), nullable=False),
-        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("run_uid", TEXT, nullable=False),
+        sa.Column("number", INTEGER, autoincrement=False, nullable=False),
         _text("state"),
         _number("counted", 1),
         _number("submitted_at_ms"),
@@ -247,9 +249,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "jobs",
-        sa.Column("run_uid", sa.Text(), nullable=False),
-        sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("rank", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("run_uid", TEXT, nullable=False),
+        sa.Column("attempt", INTEGER, autoincrement=False, nullable=False),
+        sa.Column("rank", INTEGER, autoincrement=False, nullable=False),
         _text("uid"),
         _text("state"),
         _number("gen", 1),
@@ -280,17 +282,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_uid", "attempt", "rank"),
         sqlite_with_rowid=False,
     )
-    op.create_index("jobs_kept", "jobs", ["run_uid"], sqlite_where=sa.text("forgotten = 0"))
+    op.create_index("jobs_kept", "jobs", ["run_uid"], **where("forgotten = 0"))
     op.create_index(
         "jobs_placed",
         "jobs",
         ["instance_uid"],
-        sqlite_where=sa.text("instance_uid <> '' AND state <> 'finished'"),
+        **where("instance_uid <> '' AND state <> 'finished'"),
     )
     op.create_table(
         "operations",
-        sa.Column("apply_uid", sa.Text(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("apply_uid", TEXT, nullable=False),
+        sa.Column("key", TEXT, nullable=False),
         _text("uid"),
         _text("verb"),
         _text("resource_kind"),
@@ -308,13 +310,13 @@ def upgrade() -> None:
         "operations_open",
         "operations",
         ["resource_kind", "resource_name"],
-        sqlite_where=sa.text("state IN ('planned', 'intended')"),
+        **where("state IN ('planned', 'intended')"),
     )
     op.create_table(
         "units",
-        sa.Column("instance_uid", sa.Text(), nullable=False),
-        sa.Column("unit", sa.Text(), nullable=False),
-        sa.Column("job_uid", sa.Text(), nullable=False),
+        sa.Column("instance_uid", TEXT, nullable=False),
+        sa.Column("unit", TEXT, nullable=False),
+        sa.Column("job_uid", TEXT, nullable=False),
         sa.ForeignKeyConstraint(["job_uid"], ["allocations.job_uid"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("instance_uid", "unit"),
         sqlite_with_rowid=False,

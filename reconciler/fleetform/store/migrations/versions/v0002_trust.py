@@ -9,20 +9,22 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from fleetform.store.migrations.columns import INTEGER, TEXT, where
+
 revision = "0002"
 down_revision = "0001"
 
 
 def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), server_default=sa.text("''"), nullable=False)
+    return sa.Column(name, TEXT, server_default=sa.text("''"), nullable=False)
 
 
 def _number(name: str, default: int = 0) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer(), server_default=sa.text(str(default)), nullable=False)
+    return sa.Column(name, INTEGER, server_default=sa.text(str(default)), nullable=False)
 
 
 def _perhaps(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer(), nullable=True)
+    return sa.Column(name, INTEGER, nullable=True)
 
 
 def upgrade() -> None:
@@ -39,7 +41,7 @@ def upgrade() -> None:
     op.create_index("operations_resource", "operations", ["resource_kind", "resource_name"])
     op.create_table(
         "overrides",
-        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("number", INTEGER, nullable=False),
         _text("kind"),
         _text("target"),
         _text("reason"),
@@ -52,9 +54,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "leases",
-        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("name", TEXT, nullable=False),
         _text("holder"),
         _number("fence"),
         _number("until_ms"),
         sa.PrimaryKeyConstraint("name"),
+        sa.UniqueConstraint("name", "fence", name="leases_fence"),
     )
