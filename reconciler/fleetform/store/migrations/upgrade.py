@@ -25,6 +25,13 @@ __all__ = ["POSTGRES_SCHEMA", "SCHEMA", "freeze", "freeze_for_postgres", "statem
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
 POSTGRES_SCHEMA = Path(__file__).parent.parent / "postgres" / "schema.sql"
 
+# Alembic's own.
+_VERSION_TABLE = """\
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
+
 
 def upgrade(connection: sqlite3.Connection) -> None:
     """
@@ -92,11 +99,8 @@ def freeze_for_postgres() -> str:
             *(CreateIndex(one) for one in sorted(table.indexes, key=lambda one: str(one.name))),
         )
     ]
-    made += [
-        "CREATE TABLE alembic_version (\n    version_num VARCHAR(32) NOT NULL,"
-        "\n    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)\n)",
-        f"INSERT INTO alembic_version VALUES ('{VERSION}')",
-    ]
+    made.append(_VERSION_TABLE)
+    made.append(f"INSERT INTO alembic_version VALUES ('{VERSION}')")  # noqa: S608 -- our own word
     lines = "\n\n".join(f"{one};".replace("\t", "    ").replace(" \n", "\n") for one in made)
     return (
         "-- What `tables` says, for PostgreSQL; written by fleetform.store.migrations.upgrade.\n\n"

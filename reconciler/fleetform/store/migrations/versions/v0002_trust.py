@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from fleetform.store.migrations.columns import INTEGER, TEXT, where
+from fleetform.store.migrations.columns import INTEGER, TEXT
 
 revision = "0002"
 down_revision = "0001"
