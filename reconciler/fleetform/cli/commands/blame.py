@@ -1,0 +1,91 @@
+"""`fleetform blame`: who made a resource what it is."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import some
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.model.live import Live
+from fleetform.spec.desired import ResourceKey
+
+_EXAMPLES = (
+    (
+        "fleetform blame train",
+        "Say for each field of the run who set it, when, and by which commit",
+    ),
+    ("fleetform blame fleet/local --events", "And everything that happened to it"),
+)
+
+
+@make_command("blame", examples=_EXAMPLES)
+@click.argument("name", metavar="NAME")
+@tree_option
+@click.option("--events", is_flag=True, help="List what happened to it as well.")
+@json_option
+def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
+    """
+    Say for each field of NAME which apply set it last, from which commit, and by whom.
+
+    NAME is a kind and a name, `fleet/local`, or a name alone where one resource bears it. Below
+    are all applies that changed it, also under the names that it had before.
+    """
+    from fleetform.views.blame import field_origins, fields_table, touch_rows, touches_table
+    from fleetform.views.events import event_rows, events_table
+    from fleetform.wiring.history import past_of
+
+    reader = open_reader(open_workspace(path))
+    live = reader.read_live()
+    key = _find(live, name)
+    past = past_of(reader, key)
+    fields = field_origins(key.kind, json.loads(live.resources[key].document), past)
+    touches = touch_rows(past)
+    happened = event_rows(reader.read_resource_events(key)) if events else ()
+    out = screen()
+    if as_json:
+        out.json({"address": str(key), "fields": fields, "changes": touches, "events": happened})
+        return
+    out.line(str(key), "bold")
+    out.table(fields_table(fields))
+    if touches:
+        out.line()
+        out.table(touches_table(touches))
+    if happened:
+        out.line()
+        out.table(events_table(happened))
+
+
+def _find(live: Live, name: str) -> ResourceKey:
+    kind, slash, rest = name.partition("/")
+    if slash and ResourceKey(kind, rest) in live.resources:
+        return ResourceKey(kind, rest)
+    found = [] if slash else [key for key in live.resources if key.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Refused(
+            f"several resources are called `{name}`",
+            advice=f"write one of {some([str(key) for key in sorted(found)])}",
+        )
+    elements = [key for key in live.resources if key.name.startswith(f"{rest or name}[")]
+    if elements:
+        raise Refused(
+            f"`{name}` is a sweep of {len(elements)} elements, each with a past of its own",
+            advice=f"name one: {some([str(key) for key in sorted(elements)])}",
+        )
+    import difflib
+
+    known = [*map(str, live.resources), *(key.name for key in live.resources)]
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    raise Refused(
+        f"the ledger has nothing called `{name}`",
+        advice=f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+        if near
+        else "`fleetform ps`, `fleet` and `volume` list what there is",
+    )

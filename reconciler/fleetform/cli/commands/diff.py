@@ -1,0 +1,142 @@
+"""`fleetform diff`: two commits, two environments or two runs beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import open_workspace
+from fleetform.model.figures import counted
+
+if TYPE_CHECKING:
+    from fleetform.cli.screen import Screen
+    from fleetform.views.difference import RunSide
+    from fleetform.wiring.comparing import TreeSide
+    from fleetform.wiring.workspace import Workspace
+
+_EXAMPLES = (
+    ("fleetform diff HEAD~1", "What the tree declares otherwise than one commit ago"),
+    ("fleetform diff main my-branch", "What a branch declares otherwise"),
+    ("fleetform diff environments/staging environments/production", "Compare two environments"),
+    ("fleetform diff 'sweep[lr=0.1]' 'sweep[lr=0.2]'", "Compare two runs and how they went"),
+)
+
+
+@make_command("diff", examples=_EXAMPLES)
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="[B]", required=False)
+@tree_option
+@click.option(
+    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are differences."
+)
+@json_option
+def command(left: str, right: str | None, path: str | None, detailed: bool, as_json: bool) -> int:
+    """
+    Show what A and B do not have in common, field by field.
+
+    Each is a commit, a folder with an environment, or a run; both are of one sort. Without B, A is
+    compared with the tree as it is on disk. Declarations are compared with each other and not with
+    what is there: that is what `fleetform plan` does.
+    """
+    workspace = open_workspace(path)
+    runs = _runs(workspace, left, right)
+    out = screen()
+    if runs is not None:
+        differs = _show_runs(out, (left, runs[0]), (right or "", runs[1]), as_json=as_json)
+    else:
+        differs = _show_trees(out, workspace, left, right, as_json=as_json)
+    return Exit.CHANGES if differs and detailed else Exit.OK
+
+
+def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, RunSide] | None:
+    from fleetform.wiring.comparing import find_run
+
+    reader = workspace.reader()
+    if reader is None or right is None:
+        return None
+    sides = [find_run(reader, one) for one in (left, right)]
+    if sides[0] is not None and sides[1] is not None:
+        return sides[0], sides[1]
+    named = [one for one, side in zip((left, right), sides, strict=True) if side is None]
+    if any(one.startswith("run/") for one in (left, right)):
+        raise Refused(
+            f"there is no run `{named[0].removeprefix('run/')}` in the ledger",
+            advice="`fleetform ps` lists the runs",
+        )
+    return None
+
+
+def _show_trees(
+    out: Screen, workspace: Workspace, left: str, right: str | None, *, as_json: bool
+) -> bool:
+    from fleetform.plan.difference import differences
+    from fleetform.views.difference import difference_json, difference_lines
+    from fleetform.wiring.comparing import open_tree
+
+    with open_tree(workspace, left) as one, open_tree(workspace, right) as other:
+        changes = differences(one.desired, other.desired)
+        if as_json:
+            out.json(
+                {"left": one.label, "right": other.label, "differences": difference_json(changes)}
+            )
+        else:
+            _title(out, one, other)
+            for line in difference_lines(changes):
+                out.line("".join(out.toned(span.text, span.tone) for span in line.spans).rstrip())
+        _warn(one, other)
+    return bool(changes)
+
+
+def _title(out: Screen, left: TreeSide, right: TreeSide) -> None:
+    out.line(f"{out.toned(left.label, 'bad')} → {out.toned(right.label, 'good')}")
+    out.line()
+
+
+def _warn(*sides: TreeSide) -> None:
+    for side in sides:
+        if side.errors:
+            error_screen().labelled(
+                "warning",
+                f"{side.label} has {counted(side.errors, 'error')}: what is broken is not compared",
+            )
+
+
+def _documents_differ(fields: int) -> str:
+    if not fields:
+        return "Their documents say the same."
+    return f"Their documents differ in {counted(fields, 'field')}."
+
+
+def _show_runs(
+    out: Screen, left: tuple[str, RunSide], right: tuple[str, RunSide], *, as_json: bool
+) -> bool:
+    from fleetform.plan.diff import changed_fields
+    from fleetform.views.difference import run_facts, run_facts_table
+    from fleetform.views.plan_fields import field_rows
+
+    facts = run_facts(left[1], right[1])
+    fields = changed_fields("run", left[1].document, right[1].document)
+    if as_json:
+        out.json(
+            {
+                "left": left[1].history.run.name,
+                "right": right[1].history.run.name,
+                "facts": facts,
+                "fields": field_rows("run", fields),
+            }
+        )
+    else:
+        out.table(run_facts_table(facts, left[0], right[0]))
+        out.line()
+        for row in field_rows("run", fields):
+            before = out.toned(row.before or "(not set)", "bad" if row.before else "dim")
+            after = out.toned(row.after or "(not set)", "good" if row.after else "dim")
+            out.line(f"  {row.path}: {before} → {after}")
+        out.line(_documents_differ(len(fields)), "bold")
+    return bool(fields)

@@ -1,0 +1,43 @@
+"""`fleetform history`: what was planned and applied, by whom, from which commit."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_reader, open_workspace
+
+_EXAMPLES = (
+    ("fleetform history", "List the latest plans and applies, newest first"),
+    ("fleetform history --applies --json", "Only what was applied, as JSON"),
+    ("fleetform show last", "Look at the newest of them"),
+)
+
+
+@make_command("history", examples=_EXAMPLES)
+@tree_option
+@click.option("--applies", is_flag=True, help="Only what was applied, not what was only planned.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=30, show_default=True, help="At most so many."
+)
+@json_option
+def command(path: str | None, applies: bool, limit: int, as_json: bool) -> None:
+    """
+    List plans and applies: when, by whom, from which commit, with which outcome.
+
+    Applies are kept for ever, plans that nobody applied for ninety days. The same plan made
+    again is the same line.
+    """
+    from fleetform.views.history import history_rows, history_table
+
+    reader = open_reader(open_workspace(path))
+    rows = history_rows(reader.read_history(limit=limit, applies_only=applies))
+    out = screen()
+    if as_json:
+        out.json(rows)
+    elif rows:
+        out.table(history_table(rows))
+    else:
+        out.line("nothing has been planned or applied yet", "dim")
