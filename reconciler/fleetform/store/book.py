@@ -7,8 +7,8 @@ Runs read from the ledger: the book of what is not over, and histories for peopl
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import Attempt, Job, Run, RunUid
@@ -26,12 +26,15 @@ from fleetform.store.rows import (
     run_of,
 )
 
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
+
 __all__ = ["read_book", "read_histories"]
 
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
 
-def read_book(connection: sqlite3.Connection, only: Sequence[RunUid] | None) -> Book:
+def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
     """Read the open runs, or those of `only`; statements differ in that condition alone."""
     which, values = ("TRUE", ()) if only is None else (_THESE, (json.dumps(list(only)),))
     (serial,) = connection.execute("SELECT serial FROM meta").fetchone()
@@ -80,9 +83,7 @@ def read_book(connection: sqlite3.Connection, only: Sequence[RunUid] | None) -> 
     )
 
 
-def _lingering(
-    connection: sqlite3.Connection, which: str, values: Sequence[str]
-) -> tuple[Job, ...]:
+def _lingering(connection: Statements, which: str, values: Sequence[str]) -> tuple[Job, ...]:
     # The partial index holds what hosts still keep; without the hint all runs would be read.
     hint = "INDEXED BY jobs_kept" if not values else ""
     rows = connection.execute(
@@ -94,9 +95,7 @@ def _lingering(
     return tuple(job_of(row) for row in rows)
 
 
-def _outcomes(
-    connection: sqlite3.Connection, which: str, values: Sequence[str]
-) -> dict[str, Outcome]:
+def _outcomes(connection: Statements, which: str, values: Sequence[str]) -> dict[str, Outcome]:
     rows = connection.execute(
         "SELECT r.name, r.state, r.parent, r.element, r.started_at_ms IS NOT NULL"
         f" FROM runs r WHERE r.listed = 1 AND {which} ORDER BY r.number",
@@ -108,7 +107,7 @@ def _outcomes(
     }
 
 
-def _volume_fleets(connection: sqlite3.Connection) -> dict[str, str]:
+def _volume_fleets(connection: Statements) -> dict[str, str]:
     # One that is being made for the first time has no document yet.
     rows = connection.execute(
         "SELECT name, document ->> 'fleet' AS fleet FROM resources"
@@ -129,7 +128,7 @@ def _by_run(rows: Iterable[Sequence[object]]) -> dict[str, list[Job]]:
 
 
 def read_histories(
-    connection: sqlite3.Connection, names: Sequence[str] | None, *, earlier: bool
+    connection: Statements, names: Sequence[str] | None, *, earlier: bool
 ) -> tuple[RunHistory, ...]:
     conditions, values = [], []
     if not earlier:
@@ -158,7 +157,7 @@ def read_histories(
     )
 
 
-def _attempts(connection: sqlite3.Connection, runs: Sequence[Run]) -> dict[str, list[Attempt]]:
+def _attempts(connection: Statements, runs: Sequence[Run]) -> dict[str, list[Attempt]]:
     """Read every attempt of these runs, with jobs."""
     values = (json.dumps([run.uid for run in runs]),)
     condition = "run_uid IN (SELECT value FROM json_each(?1))"

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fleetform.model.refusals import FenceLost
@@ -30,6 +30,9 @@ from fleetform.store.errors import (
     MissingLedgerError,
     ReadOnlyLedgerError,
 )
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "make_durable", "to_json",
            "translated"]  # fmt: skip
@@ -55,9 +58,9 @@ class Transaction:
     Events are collected and written last, in the order they were logged.
     """
 
-    __slots__ = ("_events", "all", "execute", "many")
+    __slots__ = ("_events", "execute", "many")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Statements) -> None:
         self.execute = connection.execute
         self.many = connection.executemany
         self._events: list[tuple[Any, ...]] = []
@@ -95,9 +98,14 @@ class Database:
     """
     A connection with a lock: one transaction at a time, from whatever thread.
 
+    Implements `statements.Storage`.
+
     Production uses one writer thread; the lock keeps a caller beside it from mixing two
     transactions into one.
     """
+
+    poll_seconds = 0.02
+    """A look takes some ten microseconds."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -142,6 +150,19 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def serial(self) -> int:
+        """Return SQLite's own count of what other connections committed."""
+        with self.lock:
+            (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def raise_fence(self, transaction: Transaction, who: str) -> int:
+        row = transaction.one(
+            "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
+        )
+        assert row is not None
+        return int(row[0])
 
     def copy(self) -> Database:
         """Copy all that is committed into memory."""

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.event import LoggedEvent
 from fleetform.spec.desired import ResourceKey
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = ["read_events", "read_resource_events"]
 
@@ -23,7 +25,7 @@ _OF_RESOURCE = (
 
 
 def read_events(
-    connection: sqlite3.Connection, *, run: str | None, after: int, limit: int
+    connection: Statements, *, run: str | None, after: int, limit: int
 ) -> tuple[LoggedEvent, ...]:
     """Read events with a number above `after`, oldest first; of one run or sweep, or of all."""
     condition, values = "number > ?", [after]
@@ -37,7 +39,7 @@ def read_events(
 
 
 def read_resource_events(
-    connection: sqlite3.Connection, key: ResourceKey, *, limit: int
+    connection: Statements, key: ResourceKey, *, limit: int
 ) -> tuple[LoggedEvent, ...]:
     """Read the latest events of one resource, oldest first; a sweep's with its elements'."""
     rows = connection.execute(

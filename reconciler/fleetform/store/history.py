@@ -9,14 +9,16 @@ that were applied stay for ever; those that never were go after `PLANS_KEPT_MS`.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.history import HistoryEntry, OperationRecord, Touch
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = [
     "PLANS_KEPT_MS",
@@ -64,7 +66,7 @@ def keep_plan(
 
 
 def read_history(
-    connection: sqlite3.Connection, *, limit: int, applies_only: bool = False
+    connection: Statements, *, limit: int, applies_only: bool = False
 ) -> tuple[HistoryEntry, ...]:
     """
     Read the newest first.
@@ -88,7 +90,7 @@ def read_history(
     return tuple(entries[:limit])
 
 
-def find_digests(connection: sqlite3.Connection, prefix: str) -> tuple[str, ...]:
+def find_digests(connection: Statements, prefix: str) -> tuple[str, ...]:
     """Name the plans whose digest begins so, the latest first; two are enough to see that."""
     # Between the prefix and the prefix with a letter behind all hexadecimal digits.
     rows = connection.execute(
@@ -99,7 +101,7 @@ def find_digests(connection: sqlite3.Connection, prefix: str) -> tuple[str, ...]
     return tuple(digest for (digest,) in rows)
 
 
-def read_operations(connection: sqlite3.Connection, apply_uid: str) -> tuple[OperationRecord, ...]:
+def read_operations(connection: Statements, apply_uid: str) -> tuple[OperationRecord, ...]:
     """Read the steps of an apply, by key."""
     rows = connection.execute(
         "SELECT key, verb, resource_kind, resource_name, state, error, finished_at_ms"
@@ -112,9 +114,7 @@ def read_operations(connection: sqlite3.Connection, apply_uid: str) -> tuple[Ope
     )
 
 
-def read_touches(
-    connection: sqlite3.Connection, key: ResourceKey, *, limit: int
-) -> tuple[Touch, ...]:
+def read_touches(connection: Statements, key: ResourceKey, *, limit: int) -> tuple[Touch, ...]:
     """Read the applies that did something to a resource under this name, newest first."""
     rows = connection.execute(
         f"{_APPLY}, p.body FROM applies a JOIN plans p ON p.digest = a.plan_digest"

@@ -21,7 +21,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_world
 from fleetform.store.context import Context
-from fleetform.store.database import Database, to_json
+from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
 from fleetform.store.observations import note_observations
@@ -32,6 +32,7 @@ from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
 from fleetform.store.records import commit_records
 from fleetform.store.requests import request_rerun, request_stop
+from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.verdicts import commit_verdicts
 
@@ -45,18 +46,15 @@ class SqliteLedger(Reads):
     Raises `LedgerUnavailable` from any call that could not be written: nothing was.
     """
 
-    def __init__(self, database: Database, ids: Ids) -> None:
+    def __init__(self, database: Storage, ids: Ids) -> None:
         super().__init__(database)
         self._ids = ids
 
     def take_fence(self, *, who: str, now_ms: int) -> int:
         with self._database.write() as transaction:
-            row = transaction.one(
-                "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
-            )
-            assert row is not None
+            fence = self._database.raise_fence(transaction, who)
             transaction.log("manager.changed", now_ms, f"{who} drives the runs from now on")
-            return int(row[0])
+            return fence
 
     # -- plans ----------------------------------------------------------------------------
 

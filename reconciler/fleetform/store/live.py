@@ -10,9 +10,8 @@ document is parsed for it, and neither `rows` nor the values of runs are importe
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, Instance, InstanceState
@@ -20,6 +19,9 @@ from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.overrides import read_overrides
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = ["RUN_STATES", "read_instances", "read_live"]
 
@@ -31,7 +33,7 @@ _INSTANCE_STATES = {state.value: state for state in InstanceState}
 _INSTANCE = (
     "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
-    "log_id", "log_number", "declared", "parts", "message",
+    "log_id", "log_number", "declared", "parts", "message", "drained",
 )  # fmt: skip
 _INSTANCES = (
     f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
@@ -48,7 +50,7 @@ _RESOURCES = (
 )
 
 
-def read_live(connection: sqlite3.Connection) -> Live:
+def read_live(connection: Statements) -> Live:
     environment_uid, ledger_id, epoch, status, note, serial, rules, fence = connection.execute(
         "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules, fence FROM meta"
     ).fetchone()
@@ -73,9 +75,7 @@ def read_live(connection: sqlite3.Connection) -> Live:
     )
 
 
-def _resources(
-    connection: sqlite3.Connection, gpus: Mapping[str, int]
-) -> dict[ResourceKey, LiveResource]:
+def _resources(connection: Statements, gpus: Mapping[str, int]) -> dict[ResourceKey, LiveResource]:
     resources = {}
     for row in connection.execute(_RESOURCES):
         (kind, name, uid, generation, digest, execution, own, document, type_, state, archived,
@@ -96,7 +96,7 @@ def _resources(
     return resources
 
 
-def read_instances(connection: sqlite3.Connection) -> tuple[Instance, ...]:
+def read_instances(connection: Statements) -> tuple[Instance, ...]:
     return tuple(_instance_of(row) for row in connection.execute(_INSTANCES))
 
 
@@ -111,7 +111,8 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
 
 def _instance_of(row: Sequence[Any]) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
-     address, boot_id, install_id, log_id, log_number, declared, parts, message) = row  # fmt: skip
+     address, boot_id, install_id, log_id, log_number, declared, parts, message,
+     drained) = row  # fmt: skip
     return Instance(
         uid=uid,
         name=name,
@@ -132,4 +133,5 @@ def _instance_of(row: Sequence[Any]) -> Instance:
         declared=json.loads(declared) if declared else {},
         parts=parts,
         message=message,
+        drained=drained,
     )

@@ -9,12 +9,14 @@ between the two. An override that runs out stays as a row: its time is compared 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
 from fleetform.store.database import Transaction
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = ["lift_overrides", "put_overrides", "read_overrides", "read_past_overrides"]
 
@@ -100,7 +102,7 @@ def lift_overrides(
     return lifted
 
 
-def read_overrides(connection: Transaction | sqlite3.Connection) -> tuple[Override, ...]:
+def read_overrides(connection: Transaction | Statements) -> tuple[Override, ...]:
     """Read what nobody has lifted, by number; whether its time is up is the reader's to ask."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM overrides WHERE lifted_at_ms IS NULL ORDER BY number"
@@ -108,7 +110,7 @@ def read_overrides(connection: Transaction | sqlite3.Connection) -> tuple[Overri
     return tuple(_override(row) for row in rows)
 
 
-def read_past_overrides(connection: sqlite3.Connection, *, limit: int) -> tuple[PastOverride, ...]:
+def read_past_overrides(connection: Statements, *, limit: int) -> tuple[PastOverride, ...]:
     """Read the newest, newest first, whatever became of them."""
     rows = connection.execute(
         f"SELECT {_COLUMNS}, lifted_at_ms, lifted_by FROM overrides ORDER BY number DESC LIMIT ?",

@@ -7,8 +7,8 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step
@@ -17,6 +17,9 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
 from fleetform.store.permits import require_permitted
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]
 
@@ -103,14 +106,14 @@ def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
     )
 
 
-def done_keys(connection: Transaction | sqlite3.Connection, apply_uid: str) -> frozenset[str]:
+def done_keys(connection: Transaction | Statements, apply_uid: str) -> frozenset[str]:
     rows = connection.execute(
         "SELECT key FROM operations WHERE apply_uid = ? AND state = 'done'", (apply_uid,)
     )
     return frozenset(key for (key,) in rows)
 
 
-def unfinished_apply(connection: sqlite3.Connection) -> tuple[Accepted, bytes] | None:
+def unfinished_apply(connection: Statements) -> tuple[Accepted, bytes] | None:
     row = connection.execute(
         "SELECT a.uid, p.body FROM applies a JOIN plans p ON p.digest = a.plan_digest"
         " WHERE a.state = 'running' ORDER BY a.number LIMIT 1"

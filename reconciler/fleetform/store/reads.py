@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.store.database import Database
-
 if TYPE_CHECKING:
     from fleetform.model.drift import Noted
     from fleetform.model.event import LoggedEvent
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
     from fleetform.spec.desired import ResourceKey
+    from fleetform.store.statements import Storage
 
 __all__ = ["Reads"]
 
@@ -32,14 +31,15 @@ class Reads:
     Each reading imports what it makes: a plan needs no values of runs, and `ps` none of a plan.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Storage) -> None:
         self._database = database
 
+    @property
+    def poll_seconds(self) -> float:
+        return self._database.poll_seconds
+
     def serial(self) -> int:
-        """Return SQLite's own count of what other connections committed."""
-        with self._database.lock:
-            (version,) = self._database.connection.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        return self._database.serial()
 
     def read_live(self) -> Live:
         from fleetform.store.live import read_live
