@@ -12,6 +12,7 @@ from fleetform.api.sources import MaybeReader, SomeReader
 from fleetform.plan.file import load
 from fleetform.views import plan_json
 from fleetform.views.applies import ApplyRow, apply_rows
+from fleetform.views.history import HistoryRow, history_rows
 from fleetform.views.withheld import withhold_plan
 
 router = APIRouter(tags=["plans"])
@@ -24,6 +25,18 @@ def list_plans(
 ) -> list[ApplyRow]:
     """List the latest applies, newest first, each with the digest of its plan."""
     return list(apply_rows(reader.read_applies(limit=limit))) if reader is not None else []
+
+
+@router.get("/history")
+def list_history(
+    reader: MaybeReader,
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+    applies: bool = False,
+) -> list[HistoryRow]:
+    """List plans and applies, newest first; with `applies`, no plan that was only shown."""
+    if reader is None:
+        return []
+    return list(history_rows(reader.read_history(limit=limit, applies_only=applies)))
 
 
 @router.get("/plans/{digest}")
