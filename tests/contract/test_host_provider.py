@@ -465,6 +465,28 @@ class TestOwners:
 
         tell(story)
 
+    def test_observing_starts_and_disturbs_nothing(self, tell) -> None:
+        """A host that answers is seen with its jobs; one whose agent was killed stays down."""
+
+        async def story(site: Site) -> None:
+            assert await site.provider.observe(request("never-made")) is None
+            async with connected(site, who=identity(fence=5)) as listener:
+                job = job_for(listener, "exit 4")
+                assert (await listener.host.prepare(job)).ok
+                await listener.ending(job)
+                seen = await site.provider.observe(request())
+                assert seen is not None
+                assert [one.key for one in seen.records or ()] == [job.key]
+                assert seen.boot_id == listener.host.seen.boot_id
+                assert not listener.ended
+                site.kill_agent("fleet-0")
+                await listener.until(lambda: listener.ended)
+            assert await site.provider.observe(request()) is None
+            (there,) = await site.provider.inventory(ENVIRONMENT)
+            assert (there.alive, there.resting) == (False, False)
+
+        tell(story)
+
     def test_a_newer_manager_ends_the_older_session(self, tell) -> None:
         """Two that both believe to manage never both do."""
 
@@ -515,6 +537,21 @@ class TestContents:
                 with pytest.raises(PermanentError, match="has changed"):
                     await listener.host.put_blob(digest, str(tmp_path / "file"))
                 assert list(await listener.host.missing_blobs([digest])) == [digest]
+
+        tell(story)
+
+    def test_a_volume_is_seen_where_it_lies(self, tell) -> None:
+        """Its place tells whose it is, and a look by the mark finds it."""
+
+        async def story(site: Site) -> None:
+            path = site.provider.volume_path(ENVIRONMENT, "sets/a")
+            assert not (await site.provider.place_at(ENVIRONMENT, "sets/a")).exists
+            async with connected(site) as listener:
+                assert (await listener.host.make_volume("op", "vol", "sets", path)).ok
+            place = await site.provider.place_at(ENVIRONMENT, "sets/a")
+            assert (place.exists, place.volume_uid, place.path) == (True, "vol", path)
+            (found,) = await site.provider.volumes(ENVIRONMENT)
+            assert (found.uid, found.name, found.path) == ("vol", "sets", path)
 
         tell(story)
 

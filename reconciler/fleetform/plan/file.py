@@ -1,5 +1,5 @@
 """
-A plan as bytes: what `plan --out` writes, the ledger keeps, and `apply --plan` carries out.
+A plan as bytes: what `plan --out` writes, the ledger keeps, and `apply FILE` carries out.
 
 JSON with sorted keys, so that the same plan is the same file. The digest covers the body
 without the annex, in which times and ages are. Loading trusts nothing: a file that was edited,
@@ -24,12 +24,15 @@ from fleetform.model.plan import (
     FieldChange,
     Held,
     HeldBy,
+    Kept,
+    Permissions,
     Plan,
     Predicate,
     Reason,
     Scope,
     Settled,
     Stake,
+    StaleResult,
     Step,
 )
 from fleetform.spec.desired import ResourceKey, Rules
@@ -112,6 +115,8 @@ def _body(plan: Plan) -> dict[str, Any]:
         "deferred": plan.deferred,
         "scope": plan.scope,
         "overrides": plan.overrides,
+        "stale": plan.stale,
+        "kept": plan.kept,
     }
 
 
@@ -144,7 +149,20 @@ def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
 
 _READERS = {
     kind: _reader(kind)
-    for kind in (Change, Deferred, Held, Override, Predicate, Scope, Settled, Stake, Step)
+    for kind in (
+        Change,
+        Deferred,
+        Held,
+        Kept,
+        Override,
+        Permissions,
+        Predicate,
+        Scope,
+        Settled,
+        Stake,
+        StaleResult,
+        Step,
+    )
 }
 
 # Plans are made of frozen values, which have no cycles to look for.
@@ -184,7 +202,7 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         ),
         progressing=_many(_key, whole["progressing"]),
         predicates=_many(_predicate, whole["predicates"]),
-        rules=None if whole["rules"] is None else Rules(**whole["rules"]),
+        rules=None if whole["rules"] is None else Rules.of(whole["rules"]),
         commit=_text(whole["commit"]),
         tree_digest=_text(whole["tree_digest"]),
         digest=_text(whole["digest"]),
@@ -197,6 +215,8 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         ),
         scope=_scope(whole.get("scope", _NO_SCOPE)),
         overrides=_many(_override, whole.get("overrides", [])),
+        stale=_many(_stale, whole.get("stale", [])),
+        kept=None if whole.get("kept") is None else _kept(whole["kept"]),
     )
 
 
@@ -220,6 +240,8 @@ def _change(body: Mapping[str, Any]) -> Change:
         cost_before=_perhaps_whole(body.get("cost_before")),
         cost_after=_perhaps_whole(body.get("cost_after")),
         stake=None if body.get("stake") is None else _stake(body["stake"]),
+        before=_perhaps_document(body.get("before")),
+        after=_perhaps_document(body.get("after")),
     )
 
 
@@ -228,6 +250,27 @@ _NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces":
 
 def _stake(body: Mapping[str, Any]) -> Stake:
     return Stake(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
+
+
+def _stale(body: Mapping[str, Any]) -> StaleResult:
+    return StaleResult(
+        _key(body["key"]), bool(body["inherited"]), _many(_text, body["upstream"])
+    )
+
+
+def _kept(body: Mapping[str, Any]) -> Kept:
+    allowed = body["permissions"]
+    return Kept(
+        plan_id=_text(body["plan_id"]),
+        made_at_ms=_whole(body["made_at_ms"]),
+        who=_text(body["who"]),
+        permissions=Permissions(
+            allow_destroy=bool(allowed["allow_destroy"]),
+            allow_restart=bool(allowed["allow_restart"]),
+            allow_deletes=_perhaps_whole(allowed["allow_deletes"]),
+            destroy=bool(allowed["destroy"]),
+        ),
+    )
 
 
 def _scope(body: Mapping[str, Any]) -> Scope:
@@ -312,3 +355,7 @@ def _whole(value: Any) -> int:
 
 def _perhaps_whole(value: Any) -> int | None:
     return None if value is None else _whole(value)
+
+
+def _perhaps_document(value: Any) -> Mapping[str, Any] | None:
+    return None if value is None else dict(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetform.model.live import Live
+from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.plan.annex import annex_of
 from fleetform.plan.compare import compare_resources, compare_rules
@@ -55,14 +56,14 @@ def plan(
         live: One reading of the ledger.
         permissions: What is allowed beyond the rules last applied.
         scope: What the plan is made of, and what is done although nothing differs.
-        now_ms: Unix milliseconds. For the annex, used for nothing else.
+        now_ms: Unix milliseconds. For the annex, and for which overrides and freeze windows hold.
 
     Returns:
         Changes and held changes by key. Carry them out, plan again, and nothing is left but
         what is held. The digest covers all but the annex.
     """
     assert live.environment_uid in {"", desired.environment.uid}, "another environment's ledger"
-    sheet = _open_sheet(desired, live, permissions, scope)
+    sheet = _open_sheet(desired, live, permissions, scope, now_ms)
     for change_pass in _CHAIN:
         change_pass(sheet)
     return sealed(
@@ -83,12 +84,23 @@ def plan(
             warnings=_warnings(sheet),
             deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
             scope=scope,
+            overrides=sheet.overrides,
         )
     )
 
 
-def _open_sheet(desired: Desired, live: Live, permissions: Permissions, scope: Scope) -> Sheet:
-    sheet = Sheet(desired, live, permissions, live.rules or Rules(), scope)
+def _open_sheet(
+    desired: Desired, live: Live, permissions: Permissions, scope: Scope, now_ms: int
+) -> Sheet:
+    sheet = Sheet(
+        desired,
+        live,
+        permissions,
+        live.rules or Rules(),
+        scope,
+        now_ms=now_ms,
+        overrides=holding(live.overrides, now_ms),
+    )
     sheet.present = {
         key: row for key, row in live.resources.items() if not row.archived and key.kind in KINDS
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.override import Override
 from fleetform.model.plan import WHOLE, Change, Deferred, Held, HeldBy, Permissions, Scope
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
@@ -43,6 +44,8 @@ class Sheet:
         present: Live rows that are not tombstones, of the kinds that a plan handles.
         deferred: Changes that the scope leaves for another plan.
         not_started: Rows whose change holds only while their run has not started.
+        now_ms: Unix milliseconds; for what holds at times only, and never for what is proposed.
+        overrides: What people have put above the tree and that is in force now.
     """
 
     desired: Desired
@@ -57,6 +60,8 @@ class Sheet:
     held: dict[ResourceKey, Held] = field(default_factory=dict)
     deferred: dict[ResourceKey, Deferred] = field(default_factory=dict)
     not_started: set[ResourceKey] = field(default_factory=set)
+    now_ms: int = 0
+    overrides: tuple[Override, ...] = ()
 
     def add(self, proposal: Proposal) -> None:
         key = proposal.change.key

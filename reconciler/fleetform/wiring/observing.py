@@ -23,7 +23,7 @@ from fleetform.wiring.opening import host_provider, open_for_writing
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
-    from fleetform.model.ports import Ledger
+    from fleetform.model.ports import Gate, Ledger
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, PlaceSeen
     from fleetform.wiring.workspace import Workspace
@@ -47,11 +47,20 @@ class Look(NamedTuple):
     comparison: Comparison
 
 
-async def look(ledger: Ledger, hosts: HostProvider) -> Look:
-    """Look at the world, compare it with the ledger, and note what is right."""
-    before = ledger.read_live()
+async def look(ledger: Ledger, hosts: HostProvider, gate: Gate) -> Look:
+    """
+    Look at the world, compare it with the ledger, and note what is right.
+
+    Raises:
+        LedgerUnavailable: What was right cannot be noted now.
+    """
+    before = await gate(ledger.read_live)
     observed = await _observe(before, hosts)
     # After the look, so that what was made meanwhile is not taken for drift.
+    return await gate(lambda: _compared(ledger, before, observed))
+
+
+def _compared(ledger: Ledger, before: Live, observed: Observed) -> Look:
     live = ledger.read_live()
     uids = [one.key.run_uid for seen in observed.hosts.values() for one in seen.records or ()]
     observed = dataclasses.replace(
@@ -75,7 +84,11 @@ def refreshed(workspace: Workspace) -> Look:
         LedgerProblem: The ledger cannot be used.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
-        return asyncio.run(look(ledger, host_provider(workspace)))
+
+        async def at_once(call: Callable[[], T]) -> T:
+            return call()
+
+        return asyncio.run(look(ledger, host_provider(workspace), at_once))
 
 
 def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift, ...]:

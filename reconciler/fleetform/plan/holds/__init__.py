@@ -14,9 +14,12 @@ from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.holds.destruction import hold_destruction
 from fleetform.plan.holds.operation import hold_unfinished
+from fleetform.plan.holds.override import hold_overridden
+from fleetform.plan.holds.owner import hold_owned_elsewhere
 from fleetform.plan.holds.protection import hold_protected
 from fleetform.plan.holds.recovery import hold_while_recovering
 from fleetform.plan.holds.volume import hold_volumes_in_use
+from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.proposal import Sheet
 
 PASSES: tuple[Callable[[Sheet], None], ...] = (
@@ -28,6 +31,10 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_beyond,
     # An earlier apply owns the resource until it is finished.
     hold_unfinished,
+    # What passes by itself comes before what somebody has to do something about.
+    hold_overridden,
+    hold_in_window,
+    hold_owned_elsewhere,
     # Protection cannot be allowed away by a flag: it comes before what can.
     hold_protected,
     hold_volumes_in_use,

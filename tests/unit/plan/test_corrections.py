@@ -1,0 +1,98 @@
+"""What a plan does about drift where the world was asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.checker import check
+from fleetform.model.drift import Drift
+from fleetform.model.live import Live
+from fleetform.model.plan import Action, HeldBy, Permissions, Reason
+from fleetform.plan.drift_table import TABLE
+from fleetform.spec.desired import ResourceKey
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
+
+LOCAL, DATA, TRAIN = fleet("local"), volume("data"), task("train")
+TREE = tree(LOCAL, DATA, TRAIN)
+
+
+def _drift(kind: str, name: str, field: str, part: str = "") -> Drift:
+    found = TABLE[kind, field]
+    key = ResourceKey(kind, name)
+    return Drift(key, field, found.drift_class, found.remedy, "as it was", "other", part)
+
+
+def _live(*drifts: Drift) -> Live:
+    live = ledger(*(row(one) for one in (LOCAL, DATA, TRAIN)))
+    return replace(live, drift=drifts, observed_at_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("drift", "verb"),
+    [
+        (_drift("fleet", "local", "agent", "local-0"), "fleet.update"),
+        (_drift("volume", "data", "mark"), "volume.update"),
+    ],
+    ids=["agent", "mark"],
+)
+def test_what_loses_nothing_is_set_right(drift, verb) -> None:
+    """It is a change that carries the declared document and no destruction; the checker agrees."""
+    live = _live(drift)
+    plan = planned(TREE, live)
+    (change,) = plan.changes
+    assert (change.action, change.reasons) == (Action.UPDATE, (Reason.DRIFTED,))
+    assert [step.verb for step in change.steps] == [verb]
+    (field,) = change.fields
+    assert (field.path, field.before, field.after) == (drift.path, "other", "as it was")
+    assert not change.destructive
+    assert check(plan, TREE, live, Permissions()) == ()
+
+
+def test_what_hides_a_loss_is_held() -> None:
+    """A volume whose directory is gone is not made again; the plan says what releases it."""
+    live = _live(_drift("volume", "data", "directory"))
+    plan = planned(TREE, live, allow_destroy=True)
+    assert plan.changes == ()
+    (held,) = plan.held
+    assert (held.change.key, held.by) == (DATA.key, HeldBy.DRIFT)
+    assert "--replace volume/data" in held.cure
+    assert check(plan, TREE, live, Permissions(allow_destroy=True)) == ()
+
+
+def test_what_is_only_told_changes_nothing() -> None:
+    """Permissions, a reboot, a stranger's job: the plan is empty and its annex has them."""
+    drifts = (
+        _drift("volume", "data", "mode"),
+        _drift("fleet", "local", "boot", "local-0"),
+        _drift("run", "stranger", "record", "local-0/1"),
+    )
+    plan = planned(TREE, _live(*drifts))
+    assert (plan.changes, plan.held) == ((), ())
+    assert plan.annex["depth"] == "refresh"
+    assert [one["path"] for one in plan.annex["drift"]] == [one.path for one in drifts]
+
+
+def test_what_is_changed_anyway_is_not_corrected_beside() -> None:
+    """The change makes it anew; one that is to go is not mended first."""
+    live = _live(_drift("fleet", "local", "agent", "local-0"), _drift("volume", "data", "mark"))
+    plan = planned(tree(fleet("local", nodes=2), TRAIN), live)
+    reasons = {change.key: change.reasons for change in plan.changes}
+    assert reasons[LOCAL.key] == (Reason.CONTROL_CHANGED,)
+    assert reasons[DATA.key] == (Reason.REMOVED,)
+    assert len(plan.changes) == 2
+
+
+def test_without_asking_nothing_is_known() -> None:
+    """A plan from the ledger alone says so in its annex."""
+    plan = planned(TREE, replace(_live(), observed_at_ms=None))
+    assert (plan.annex["depth"], plan.annex["drift"]) == ("ledger", [])
+
+
+def test_what_was_seen_is_outside_the_digest() -> None:
+    """Two looks a minute apart make the same plan."""
+    mark = _drift("volume", "data", "mark")
+    one = planned(TREE, _live(replace(mark, right_at_ms=1)))
+    other = planned(TREE, replace(_live(replace(mark, right_at_ms=2)), observed_at_ms=NOW_MS + 60))
+    assert one.digest == other.digest

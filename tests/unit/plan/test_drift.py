@@ -1,0 +1,229 @@
+"""What one look at the world comes to: every row of the table, and what is no drift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.drift import Drift, DriftClass, Noted, Observed, Remedy
+from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.live import Live
+from fleetform.plan.drift import accept, compare
+from fleetform.plan.drift_table import NOT_DRIFT, TABLE
+from fleetform.plan.kinds import KINDS
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
+from fleetform.spec.desired import ResourceKey
+from unit.plan.trees import NOW_MS, UID, fleet, ledger, row, task, volume
+
+FLEET, VOLUME = ResourceKey("fleet", "local"), ResourceKey("volume", "data")
+DATA = row(volume("data", path="data"))
+HOST = Instance(
+    "host", "local-0", "local", 0, InstanceState.READY,
+    cpu_millicores=8000, memory_bytes=16 << 30, gpus=(Gpu("gpu-a", "A100", 80 << 30),),
+    boot_id="boot", install_id="install",
+)  # fmt: skip
+GPU = type("GPU", (), {"uuid": "gpu-a"})
+PLACE = PlaceSeen("/v/data", True, UID, DATA.uid, "data", "7", "ada", "0700", False, NOW_MS - 5)
+
+
+def _report(**more: object) -> HostReport:
+    report = HostReport("node1", 8000, 16 << 30, 1, 1, 1, 0, (GPU,), "3.11", "6.1")
+    return replace(report, **more)
+
+
+def _instance(**more: object) -> InstanceSeen:
+    return replace(InstanceSeen("host", "local-0", "local", UID, "ledger-1", 2, alive=True), **more)
+
+
+def _host(**more: object) -> HostSeen:
+    seen = HostSeen(
+        "host", "install", "boot", "machine", "ledger-1", 2, Cursor("log", 0), (), _report()
+    )
+    return replace(seen, **more)
+
+
+def _live(**more: object) -> Live:
+    rows = (row(fleet("local")), DATA, row(task("train")))
+    return replace(ledger(*rows), instances=(HOST,), **more)
+
+
+def _world(**more: object) -> Observed:
+    world = Observed(
+        NOW_MS,
+        (_instance(),),
+        {"host": _host()},
+        {"data": PLACE},
+        (VolumeSeen(DATA.uid, "data", "/v/data"),),
+        noted={
+            VOLUME: {
+                "identity": Noted("7", NOW_MS - 60),
+                "owner": Noted("ada", NOW_MS - 60),
+                "mode": Noted("0700", NOW_MS - 60),
+                "directory": Noted("there", NOW_MS - 60),
+            }
+        },
+    )
+    return replace(world, **more)
+
+
+def _only(world: Observed, live: Live | None = None) -> Drift:
+    (one,) = compare(live or _live(), world).drifts
+    return one
+
+
+STRANGER = JobRecord(JobKey("f" * 32, 1, 0), "job", 1, "d", JobState.RUNNING, run_name="stranger")
+
+WORLDS = {
+    ("fleet", "host"): _world(instances=(), hosts={}),
+    ("fleet", "agent"): _world(instances=(_instance(alive=False),), hosts={}),
+    ("fleet", "ledger"): _world(instances=(_instance(epoch=3),)),
+    ("fleet", "cpu"): _world(hosts={"host": _host(report=_report(cpu_millicores=4000))}),
+    ("fleet", "memory"): _world(hosts={"host": _host(report=_report(memory_bytes=8 << 30))}),
+    ("fleet", "gpus"): _world(hosts={"host": _host(report=_report(gpus=()))}),
+    ("fleet", "boot"): _world(hosts={"host": _host(boot_id="another")}),
+    ("fleet", "install"): _world(hosts={"host": _host(install_id="another")}),
+    ("fleet", "unknown"): _world(instances=(_instance(), _instance(uid="x", name="local-7"))),
+    ("volume", "directory"): _world(
+        places={"data": PlaceSeen("/v/data", exists=False)}, volumes=()
+    ),
+    ("volume", "mark"): _world(places={"data": replace(PLACE, volume_uid="")}, volumes=()),
+    ("volume", "claim"): _world(places={"data": replace(PLACE, volume_uid="other")}, volumes=()),
+    ("volume", "path"): _world(
+        places={"data": PlaceSeen("/v/data", exists=False)},
+        volumes=(VolumeSeen(DATA.uid, "data", "/v/elsewhere"),),
+    ),
+    ("volume", "owner"): _world(places={"data": replace(PLACE, owner="eve")}),
+    ("volume", "mode"): _world(places={"data": replace(PLACE, mode="0777")}),
+    ("run", "record"): _world(hosts={"host": _host(records=(STRANGER,))}),
+}
+
+
+@pytest.mark.parametrize("place", TABLE, ids="-".join)
+def test_each_row_of_the_table_is_found(place) -> None:
+    """Its world differs in just that field, and is told with the row's class and remedy."""
+    one = _only(WORLDS[place])
+    assert (one.resource.kind, one.field) == place
+    assert (one.drift_class, one.remedy) == (TABLE[place].drift_class, TABLE[place].remedy)
+    assert one.expected != one.seen
+
+
+def test_the_table_is_whole() -> None:
+    """Every kind that is planned has rows; what a person must decide says how; nothing is in both."""
+    assert {kind for kind, _ in TABLE} == set(KINDS)
+    assert not TABLE.keys() & NOT_DRIFT.keys()
+    for place, one in TABLE.items():
+        assert bool(one.cure) == (one.remedy in {Remedy.DECIDE, Remedy.ACCEPT}), place
+        if one.drift_class is DriftClass.OBSERVED:
+            assert one.remedy is not Remedy.APPLY, "nobody declares it, so nothing makes it so"
+
+
+def test_a_world_as_it_was_made_has_not_drifted() -> None:
+    """All that was compared is noted as right, so that the next look can say since when."""
+    found = compare(_live(), _world())
+    assert found.drifts == ()
+    assert set(found.right[VOLUME]) == {
+        "directory", "identity", "claim", "path", "mark", "owner", "mode",
+    }  # fmt: skip
+    assert set(found.right[FLEET]) == {
+        f"hosts[local-0].{name}"
+        for name in ("host", "ledger", "agent", "boot", "cpu", "memory", "gpus")
+    }
+
+
+def test_since_when_is_what_was_noted() -> None:
+    """What was right before says when; what nobody had looked at says nothing."""
+    assert _only(WORLDS["volume", "mode"]).right_at_ms == NOW_MS - 60
+    assert _only(WORLDS["fleet", "host"]).right_at_ms is None
+
+
+def test_by_whom_is_told_where_it_is_known() -> None:
+    """A change through us since it was right, another environment, a reboot."""
+    changed = {VOLUME: Noted("eve@node2", NOW_MS - 30)}
+    assert "eve@node2" in _only(replace(WORLDS["volume", "mode"], changed=changed)).by
+    earlier = {VOLUME: Noted("eve@node2", NOW_MS - 90)}
+    assert _only(replace(WORLDS["volume", "mode"], changed=earlier)).by == ""
+    assert _only(WORLDS["volume", "claim"]).by == f"environment {UID}"
+    assert _only(WORLDS["fleet", "boot"]).by == "a reboot"
+
+
+def test_an_agent_that_rests_has_not_drifted() -> None:
+    """It has ended because there was nothing to do, and is started when there is."""
+    world = _world(instances=(_instance(alive=False, resting=True),), hosts={})
+    assert compare(_live(), world).drifts == ()
+
+
+def test_declared_capacity_is_the_trees_word() -> None:
+    """A fleet that pretends to be bigger than its machine has not drifted."""
+    live = replace(_live(), instances=(replace(HOST, declared={"cpu": 8000}),))
+    assert compare(live, WORLDS["fleet", "cpu"]).drifts == ()
+
+
+def test_more_than_the_floor_is_no_drift() -> None:
+    """A host that has got memory and CPUs is what was counted on."""
+    more = _world(hosts={"host": _host(report=_report(cpu_millicores=9000, memory_bytes=32 << 30))})
+    assert compare(_live(), more).drifts == ()
+
+
+def test_an_empty_unmarked_directory_is_another_one() -> None:
+    """Marking it would hide that the data is gone; so would one that was made in its place."""
+    empty = replace(PLACE, volume_uid="", is_empty=True)
+    other = replace(PLACE, volume_uid="", identity="8")
+    for place in (empty, other):
+        one = _only(_world(places={"data": place}, volumes=()))
+        assert (one.field, one.remedy) == ("directory", Remedy.DECIDE)
+
+
+def test_the_first_look_takes_permissions_as_they_are() -> None:
+    """Nobody declares them: what is there when somebody first looks is what it was."""
+    found = compare(_live(), _world(noted={}))
+    assert found.drifts == ()
+    assert found.right[VOLUME]["mode"] == "0700"
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        replace(_live(), instances=(replace(HOST, state=InstanceState.TERMINATING),)),
+        replace(_live(), instances=(replace(HOST, install_id=""),)),
+        replace(_live(), resources={FLEET: replace(row(fleet("local")), operation="op")}),
+    ],
+    ids=["leaves", "never greeted", "is being changed"],
+)
+def test_what_is_on_its_way_has_not_drifted(live) -> None:
+    """A host that leaves, was never greeted, or is being changed is passed over."""
+    assert compare(live, _world(instances=(), hosts={}, places={})).drifts == ()
+
+
+def test_what_changed_during_the_look_is_passed_over() -> None:
+    """A host that was let go while the world was looked at is no unknown one."""
+    world = replace(WORLDS["fleet", "unknown"], moving=frozenset({"x"}))
+    assert compare(_live(), world).drifts == ()
+    world = replace(WORLDS["volume", "directory"], moving=frozenset({DATA.uid}))
+    assert compare(_live(), world).drifts == ()
+
+
+def test_a_known_job_is_no_stranger() -> None:
+    """However it ended: that is its attempt's outcome."""
+    world = replace(WORLDS["run", "record"], known_runs=frozenset({"f" * 32}))
+    assert compare(_live(), world).drifts == ()
+
+
+def test_a_whole_gang_of_drifts_is_in_order() -> None:
+    """By resource and path, whatever the order in which they were found."""
+    world = _world(
+        instances=(_instance(alive=False), _instance(uid="x", name="local-7")),
+        hosts={},
+        places={"data": replace(PLACE, owner="eve", mode="0777")},
+    )
+    paths = [(str(one.resource), one.path) for one in compare(_live(), world).drifts]
+    assert paths == sorted(paths)
+    assert len(paths) == 4
+
+
+def test_only_what_was_observed_is_accepted() -> None:
+    """What is enforced is told again until it is right."""
+    world = _world(instances=(), hosts={}, places={"data": replace(PLACE, mode="0777")})
+    assert accept(compare(_live(), world).drifts) == {VOLUME: {"mode": "0777"}}
