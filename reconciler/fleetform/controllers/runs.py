@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.announced import Announced
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
@@ -72,6 +73,7 @@ class RunController:
         self._shown: dict[RunUid, RunState] = {}
         self._ended: dict[RunUid, Run] = {}
         self._deadline_check_ms = 0
+        self._announced = Announced(progress)
         self._suspects = Suspects(ledger=ledger, gate=gate, clock=clock, progress=progress)
         self._sender = Sender(
             ledger=ledger,
@@ -128,6 +130,7 @@ class RunController:
         elif touched or self._hosts.instances_changed:
             await self._reread(touched)
         self._hosts.instances_changed = False
+        self._announced.tell(self.mirror.overrides, now_ms=self._clock.now_ms())
         self._hosts.watch(self.mirror.instances, self._occupied())
         for instance_uid in list(self._hosts.greeted):
             self._suspects.greeted(instance_uid)

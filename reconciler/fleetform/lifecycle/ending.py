@@ -17,6 +17,7 @@ from fleetform.lifecycle.retry import (
 from fleetform.lifecycle.summary import exit_summary
 from fleetform.model import figures
 from fleetform.model.decision import Finish, Requeue
+from fleetform.model.override import EMERGENCY, is_emergency_end
 from fleetform.model.run import Attempt, Job, Run, RunState
 
 PREPARE_TIMEOUT = "prepare_timeout"
@@ -64,7 +65,8 @@ def judge_end(run: Run, attempt: Attempt, *, now_ms: int) -> Requeue | Finish:
     if wish := stop_wish(run):
         if job is not None and job.cause in _OWN_ENDS:
             return _failed(run, job)
-        return Finish(RunState.TERMINATED, Cause.STOPPED.value, wish)
+        cause = EMERGENCY if is_emergency_end(wish) else Cause.STOPPED.value
+        return Finish(RunState.TERMINATED, cause, wish)
     if all(one.cause in NOTHING_RAN for one in jobs):
         return _nothing_ran(run, attempt, job or jobs[0], now_ms)
     if job is None:

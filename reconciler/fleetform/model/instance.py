@@ -63,6 +63,8 @@ class Instance:
     declared: Mapping[str, Any] = field(default_factory=dict)
     parts: int = 1
     message: str = ""
+    drained: str = ""
+    """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift
 from fleetform.model.instance import Instance
 from fleetform.model.override import Override
@@ -100,6 +101,8 @@ class Live:
     """Sentences for people: why it is recovering, which host is silent."""
     overrides: tuple[Override, ...] = ()
     """Those that nobody had lifted when it was read, by number; some may be out of date."""
+    claims: Mapping[ResourceKey, Claim] = field(default_factory=dict)
+    """What of this machine somebody else owns, by the resource that is declared to be it."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
     observed_at_ms: int | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -105,7 +105,7 @@ def _body(plan: Plan) -> dict[str, Any]:
         "epoch": plan.epoch,
         "commit": plan.commit,
         "tree_digest": plan.tree_digest,
-        "rules": None if plan.rules is None else asdict(plan.rules),
+        "rules": None if plan.rules is None else plan.rules.document(),
         "changes": plan.changes,
         "held": plan.held,
         "settled": plan.settled,
@@ -253,9 +253,7 @@ def _stake(body: Mapping[str, Any]) -> Stake:
 
 
 def _stale(body: Mapping[str, Any]) -> StaleResult:
-    return StaleResult(
-        _key(body["key"]), bool(body["inherited"]), _many(_text, body["upstream"])
-    )
+    return StaleResult(_key(body["key"]), bool(body["inherited"]), _many(_text, body["upstream"]))
 
 
 def _kept(body: Mapping[str, Any]) -> Kept:

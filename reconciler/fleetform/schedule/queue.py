@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.model.instance import Allocation
+from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run
 
@@ -38,6 +39,7 @@ class Queue:
             over yet.
         volume_fleets: The fleet that each volume lies on, by its name; a volume that is
             missing does not narrow where its runs may go.
+        overrides: What people have put above the tree; some may be out of date.
     """
 
     runs: tuple[Run, ...]
@@ -47,6 +49,7 @@ class Queue:
     ends_at_ms: Mapping[str, int] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    overrides: Sequence[Override] = ()
 
 
 def queue_from_book(book: Book) -> Queue:
@@ -78,6 +81,7 @@ def queue_from_book(book: Book) -> Queue:
         ends_at_ms=ends,
         unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
         volume_fleets=book.volume_fleets,
+        overrides=book.overrides,
     )
 
 

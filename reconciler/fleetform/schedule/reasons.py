@@ -125,12 +125,13 @@ def _held_reasons(held: Sequence[Space]) -> tuple[Waiting, ...]:
 
 
 def _not_ready(crowd: Crowd, option: Option) -> str:
-    states: dict[InstanceState, int] = {}
+    states: dict[str, int] = {}
     for rack in option.fleet.racks:
         if rack.number in option.takes and rack.ready < len(rack.spaces):
             for space in rack.spaces:
                 if not space.is_ready:
-                    states[space.instance.state] = states.get(space.instance.state, 0) + 1
+                    state = _why_not_ready(space)
+                    states[state] = states.get(state, 0) + 1
     rest = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     ready = option.ready
     return (
@@ -138,6 +139,13 @@ def _not_ready(crowd: Crowd, option: Option) -> str:
         f" {ready} of {option.possible} that could take it {'is' if ready == 1 else 'are'} ready"
         + (f" ({rest})" if rest else "")
     )
+
+
+def _why_not_ready(space: Space) -> str:
+    instance = space.instance
+    if instance.drained and instance.state is InstanceState.READY:
+        return f"drained: {instance.drained}"
+    return str(instance.state)
 
 
 def _no_instances(absent: Sequence[str]) -> str:

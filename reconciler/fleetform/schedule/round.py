@@ -2,8 +2,8 @@
 One round of scheduling: the queue in its order, each run placed, explained, or given up.
 
 The order is priority (higher first), then age (FIFO by number). A run is considered for places
-only when nothing else keeps it: its document wants it running, its dependencies are met, its
-time has come, and its group has a place. The first that then lacks room on a fleet holds
+only when nothing else keeps it: no override does (`above`), its document wants it running, its
+dependencies are met, its time has come, and its group has a place. The first that then lacks room on a fleet holds
 instances there (`holds`).
 """
 
@@ -16,6 +16,7 @@ from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
+from fleetform.schedule.above import Above
 from fleetform.schedule.claims import Hold
 from fleetform.schedule.crowd import Crowd, Pick, make_crowd
 from fleetform.schedule.dependencies import Dependencies
@@ -49,14 +50,17 @@ class Round:
         self._queue = queue
         self._policies = policies
         self._now_ms = now_ms
-        self._fleets = build_fleets(instances, queue.allocations, queue.ends_at_ms, now_ms)
+        self._above = Above.of(queue.overrides, now_ms)
+        self._fleets = build_fleets(
+            self._above.drained(instances), queue.allocations, queue.ends_at_ms, now_ms
+        )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
         self._crowds: dict[_CrowdKey, Crowd] = {}
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
         """Fleets on which a run already holds instances."""
-        self._next_at_ms: int | None = None
+        self._next_at_ms = self._above.ends_at_ms
 
     def decide(self) -> Decisions:
         starts: list[Placement] = []
@@ -95,10 +99,10 @@ class Round:
     def _before_room(self, run: Run) -> _Verdict:
         """Collect what keeps a run from being considered at all."""
         template = run.template
-        reasons: tuple[Waiting, ...] = ()
+        reasons = self._above.reasons(template)
         never = ""
         if template.wanted == "stopped":
-            reasons = (_STOPPED,)
+            reasons += (_STOPPED,)
         if run.after_uid in self._queue.unfinished:
             reasons += (_SUCCESSOR,)
         if template.depends_on:

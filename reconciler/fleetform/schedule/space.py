@@ -190,7 +190,7 @@ def build_fleets(
         if rack is None:
             rack = racks[fleet.name, shape] = Rack(len(racks), shape)
             fleet.racks.append(rack)
-        is_ready = instance.state is InstanceState.READY
+        is_ready = instance.state is InstanceState.READY and not instance.drained
         space = Space(order, instance, rack, capacity(instance), is_ready)
         rack.spaces.append(space)
         rack.ready += is_ready

@@ -7,7 +7,6 @@ or elsewhere, and is asked in the transaction that would enter them.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 
 from fleetform.model.override import OverrideKind, holding
@@ -17,6 +16,7 @@ from fleetform.model.windows import is_held, open_spell
 from fleetform.spec.desired import Rules
 from fleetform.store.database import Transaction
 from fleetform.store.overrides import read_overrides
+from fleetform.views.moments import moment
 
 __all__ = ["require_permitted"]
 
@@ -50,4 +50,4 @@ def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None
 def _until(until_ms: int | None) -> str:
     if until_ms is None:
         return "until it is lifted"
-    return f"until {dt.datetime.fromtimestamp(until_ms / 1000, dt.UTC):%Y-%m-%d %H:%M} UTC"
+    return f"until {moment(until_ms)}"

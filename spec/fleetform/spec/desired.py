@@ -105,6 +105,10 @@ class FreezeWindow:
     timezone: str = "UTC"
     only: str = "all"
 
+    def document(self) -> dict[str, Any]:
+        """Return JSON values of what is set."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -128,6 +132,15 @@ class Rules:
         """Make rules of JSON values: what a document says of them, or what was stored."""
         freeze = tuple(FreezeWindow(**window) for window in said.get("freeze") or ())
         return cls(**{**said, "freeze": freeze})
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON values that `of` reads; windows only where there are some."""
+        said: dict[str, Any] = {
+            "allow_destroy": self.allow_destroy,
+            "delete_percent": self.delete_percent,
+            "delete_count": self.delete_count,
+        }
+        return said | {"freeze": [one.document() for one in self.freeze]} if self.freeze else said
 
 
 @dataclass(frozen=True, slots=True)

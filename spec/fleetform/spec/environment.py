@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
     ValidationInfo,
     WithJsonSchema,
@@ -21,11 +22,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from fleetform.spec.bounds import PATCHES_MAX
+from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
 from fleetform.spec.kinds.schedules import cron_expression, never_ends
-from fleetform.spec.kinds.windows import Moment
+from fleetform.spec.kinds.windows import Moment, window
 from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -130,9 +131,6 @@ _STEPS_SCHEMA: dict[str, Any] = {
     },
 }
 
-
-WINDOWS_MAX = 100
-"""Each is looked at for each plan; a calendar of a year's holidays has some thirty."""
 
 WINDOW_SECONDS_MAX = 366 * 86_400
 
@@ -304,14 +302,21 @@ def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
     )
 
 
+def _add_spellings(schema: dict[str, Any]) -> None:
+    for alias, name in (("from", "begin"), ("to", "end"), ("for", "duration")):
+        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
+
+
 class FreezeDocument(Model):
     """A time in which plans are held back."""
 
-    begin: Annotated[Moment | None, Field(alias="from")] = None
-    """When it begins, once, with the time zone. Example: `2026-12-20T00:00Z`."""
+    model_config = ConfigDict(json_schema_extra=_add_spellings)
 
-    end: Annotated[Moment | None, Field(alias="to")] = None
-    """When it ends, with the time zone. Example: `2027-01-02T00:00Z`."""
+    begin: Moment | None = None
+    """When it begins, once, with the time zone; also spelled `from`. Example: `2026-12-20T00:00Z`."""
+
+    end: Moment | None = None
+    """When it ends, with the time zone; also spelled `to`. Example: `2027-01-02T00:00Z`."""
 
     cron: Annotated[str, AfterValidator(cron_expression)] | None = None
     """
@@ -319,13 +324,13 @@ class FreezeDocument(Model):
     `0 18 * * fri`.
     """
 
-    duration: Annotated[Duration | None, Field(ge=1, le=WINDOW_SECONDS_MAX, alias="for")] = None
-    """How long it lasts each time. Example: `60h`."""
+    duration: Annotated[Duration, Field(ge=1, le=WINDOW_SECONDS_MAX)] | None = None
+    """How long it lasts each time; also spelled `for`. Example: `60h`."""
 
     timezone: Annotated[str, AfterValidator(_timezone)] | None = None
     """The zone that `cron` is of; UTC if not said. Example: `Europe/Berlin`."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=200)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
     """Why; whoever is held back is told. Example: `nobody is in`."""
 
     only: Literal["all", "destructive"] | None = None
@@ -333,6 +338,11 @@ class FreezeDocument(Model):
     What is held. `all`: every change, which holds if not said. `destructive`: what deletes, or
     ends running work. Example: `destructive`.
     """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled(cls, value: Any) -> Any:
+        return window(value)
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
@@ -364,7 +374,9 @@ class FreezeDocument(Model):
 def _few_windows(value: tuple[FreezeDocument, ...]) -> tuple[FreezeDocument, ...]:
     if len(value) <= WINDOWS_MAX:
         return value
-    raise refuse("bad-value", f"There are {len(value)} windows, and {WINDOWS_MAX} are read at most.")
+    raise refuse(
+        "bad-value", f"There are {len(value)} windows, and {WINDOWS_MAX} are read at most."
+    )
 
 
 class RulesDocument(Model):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fleetform.spec.bounds import PATCHES_MAX
+from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.desired import Environment, Rules
 from fleetform.spec.names import EXPRESSION_MARK, NAME, is_uid, name_problem
 
@@ -32,6 +32,8 @@ _RULES: Mapping[str, Callable[[Any], bool]] = {
     "allow_destroy": lambda value: type(value) is bool,
     "delete_percent": lambda value: type(value) is int and 0 <= value <= 100,
     "delete_count": lambda value: type(value) is int and value >= 0,
+    # What has been read of it, or None.
+    "freeze": lambda value: type(value) is list,
 }
 _WAYS: Mapping[str, Callable[[Any], bool]] = {
     "merge": lambda value: type(value) is dict,
@@ -131,8 +133,33 @@ def _is_plain_patch(entry: object) -> bool:
 def _plain_rules(value: object) -> Rules | None:
     if not isinstance(value, dict):
         return None
-    for rule, said in value.items():
+    plain = dict(value)
+    if "freeze" in plain:
+        plain["freeze"] = _plain_windows(plain["freeze"])
+    for rule, said in plain.items():
         is_right = _RULES.get(rule)
         if is_right is None or not is_right(said):
             return None
-    return Rules.of(value)
+    return Rules.of(plain)
+
+
+def _plain_windows(value: object) -> list[dict[str, Any]] | None:
+    """Windows that are open once, in canonical form; those of cron are for the models to judge."""
+    if type(value) is not list or len(value) > WINDOWS_MAX:
+        return None
+    # Hardly any environment has some, and each start would pay for the parsers of all amounts.
+    from fleetform.spec.quantities.moment import parse_moment
+
+    windows = []
+    for window in value:
+        if not isinstance(window, dict) or window.keys() != {"from", "to", "reason"}:
+            return None
+        try:
+            begin, end = parse_moment(window["from"]), parse_moment(window["to"])
+        except ValueError:
+            return None
+        reason = window["reason"]
+        if begin >= end or type(reason) is not str or not 1 <= len(reason) <= REASON_MAX:
+            return None
+        windows.append({"begin": begin, "end": end, "reason": reason})
+    return windows

@@ -17,15 +17,28 @@ from unit.spec.trees import ENVIRONMENT
 RIGHT = {"type": "environment", "name": "lab", "uid": "0b2f6a0e-54c5"}
 
 odd = st.none() | st.booleans() | st.integers(-2, 120) | st.floats() | st.text(max_size=6)
+WINDOW = {"from": "2026-12-20T00:00Z", "to": "2027-01-02T00:00Z", "reason": "holidays"}
+
 names = st.sampled_from(["lab", "l", "Lab", "a" * 41, "a" * 42, "lab-1", ""]) | odd
 uids = st.sampled_from(["0b2f", "0b2", "a" * 64, "a" * 65, "0b2f-", "0B2F", "0b2f\n"]) | odd
 counts = st.sampled_from([0, 100, 101, -1, 10**30, "10", "10%", 1.0, True]) | odd
+moments = st.sampled_from(["2026-12-20T00:00Z", "2027-01-02 00:00+01:00", "2026-12-20"]) | odd
+windows = st.fixed_dictionaries(
+    {"reason": st.sampled_from(["holidays", "", "a" * 201]) | odd},
+    optional={
+        "from": moments,
+        "to": moments,
+        "cron": st.just("0 18 * * fri") | odd,
+        "for": st.just("60h") | odd,
+    },
+)
 rules = st.fixed_dictionaries(
     {},
     optional={
         "allow_destroy": odd,
         "delete_percent": counts,
         "delete_count": counts,
+        "freeze": st.lists(windows | odd, max_size=2) | odd,
         "other": odd,
     },
 )
@@ -74,7 +87,7 @@ def by_the_models(value):
     if document.uid is None:
         return None
     said = document.rules.to_canonical() if document.rules else {}
-    return Environment(document.name, document.uid, Rules(**said))
+    return Environment(document.name, document.uid, Rules.of(said))
 
 
 @given(documents)
@@ -91,6 +104,7 @@ def test_what_it_reads_the_models_read_too(value):
         {"rules": {}},
         {"rules": {"allow_destroy": True}},
         {"rules": {"allow_destroy": False, "delete_percent": 100, "delete_count": 0}},
+        {"rules": {"freeze": [WINDOW]}},
         {"extends": "../base"},
         {"values": {"bucket": "s3://lab", "epochs": 3, "rate": 0.1, "fast": True}},
         {"patches": []},
@@ -111,7 +125,7 @@ def test_what_people_write_is_read_without_the_models(said):
 
 def test_a_field_of_the_models_is_not_forgotten():
     """A field that only the models know would make each tree that has it slow."""
-    every = {"allow_destroy": True, "delete_percent": 1, "delete_count": 1}
+    every = {"allow_destroy": True, "delete_percent": 1, "delete_count": 1, "freeze": [WINDOW]}
     assert set(every) == set(RulesDocument.model_fields)
     # What is abstract has no uid, and nothing to show.
     inherited = {"extends", "values", "patches"}

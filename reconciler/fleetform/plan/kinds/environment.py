@@ -7,8 +7,6 @@ never itself.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fleetform.model.plan import Action, Change, Reason
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.proposal import Proposal
@@ -21,14 +19,14 @@ def propose_rules(environment: Environment, applied: Rules) -> Proposal | None:
     if environment.rules == applied:
         return None
     key = ResourceKey("environment", environment.name)
-    wanted = asdict(environment.rules)
+    wanted = environment.rules.document()
     return Proposal(
         Change(
             key=key,
             action=Action.UPDATE,
             reasons=(Reason.CONTROL_CHANGED,),
             type="environment",
-            fields=changed_fields("environment", {"rules": asdict(applied)}, {"rules": wanted}),
+            fields=changed_fields("environment", {"rules": applied.document()}, {"rules": wanted}),
             steps=(make_step("rules.set", key, {"rules": wanted}),),
         )
     )

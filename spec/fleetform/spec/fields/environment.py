@@ -22,6 +22,9 @@ ROWS: Rows = {
     "rules": control("plan"),
     "rules.delete_percent": control("plan", "percent"),
     "rules.freeze": control("plan"),
+    "rules.freeze.begin": control("plan", "moment"),
+    "rules.freeze.end": control("plan", "moment"),
+    "rules.freeze.duration": control("plan", "seconds"),
 }
 
 DEFAULTS: Mapping[str, str | int | bool] = {

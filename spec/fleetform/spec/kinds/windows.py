@@ -42,11 +42,11 @@ class Window(Model):
         return self
 
 
-_ALIASES = {"from": "begin", "to": "end"}
+_ALIASES = {"from": "begin", "to": "end", "for": "duration"}
 
 
 def window(value: Any) -> Any:
-    """`from` and `to` as `begin` and `end`."""
+    """`from`, `to` and `for` as `begin`, `end` and `duration`."""
     if not isinstance(value, Mapping):
         return value
     named: dict[Any, Any] = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -617,11 +617,6 @@ def _tree_digest(
         {
             **said,
             "resources": {str(key): one.digest for key, one in resources.items()},
-            "rules": {
-                "allow_destroy": rules.allow_destroy,
-                "delete_percent": rules.delete_percent,
-                "delete_count": rules.delete_count,
-                **({"freeze": [asdict(one) for one in rules.freeze]} if rules.freeze else {}),
-            },
+            "rules": rules.document(),
         }
     )

@@ -1,0 +1,91 @@
+"""
+Overrides as people read them: a sentence each, and a row each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleetform.model.override import Override, PastOverride, holding
+from fleetform.views.moments import moment
+from fleetform.views.table import Cell, Column, Table, make_table
+
+__all__ = ["OverrideRow", "in_force", "in_force_lines", "override_rows", "overrides_table"]
+
+
+def in_force(override: Override) -> str:
+    """Say what is in force, by whom, why, and until when."""
+    until = (
+        "until it is lifted" if override.until_ms is None else f"until {moment(override.until_ms)}"
+    )
+    return f"in force: {override.sentence} ({until})"
+
+
+def in_force_lines(overrides: Iterable[Override], now_ms: int) -> tuple[str, ...]:
+    """One sentence for each that is in force, by number."""
+    return tuple(in_force(one) for one in holding(overrides, now_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideRow:
+    """
+    One override, also one that is over.
+
+    state: `in force`, `over` (its time is up), `lifted`. Times are Unix milliseconds.
+    """
+
+    number: int
+    kind: str
+    target: str
+    state: str
+    who: str
+    reason: str
+    since_ms: int
+    until_ms: int | None
+    lifted_at_ms: int | None
+    lifted_by: str
+
+
+def override_rows(past: Iterable[PastOverride], *, now_ms: int) -> tuple[OverrideRow, ...]:
+    """One row each, in the order they come."""
+    return tuple(
+        OverrideRow(
+            number=one.override.number,
+            kind=one.override.kind.value,
+            target=one.override.target,
+            state=_state(one, now_ms),
+            who=one.override.who,
+            reason=one.override.reason,
+            since_ms=one.override.since_ms,
+            until_ms=one.override.until_ms,
+            lifted_at_ms=one.lifted_at_ms,
+            lifted_by=one.lifted_by,
+        )
+        for one in past
+    )
+
+
+def overrides_table(rows: Iterable[OverrideRow]) -> Table:
+    columns: tuple[Column[OverrideRow], ...] = (
+        Column("NUMBER", lambda row: str(row.number), right=True),
+        Column("WHAT", lambda row: row.kind),
+        Column("OF", lambda row: row.target),
+        Column("STATE", _state_cell),
+        Column("UNTIL", lambda row: "" if row.until_ms is None else moment(row.until_ms)),
+        Column("WHO", lambda row: row.who),
+        Column("REASON", lambda row: row.reason),
+    )
+    return make_table(columns, rows)
+
+
+def _state_cell(row: OverrideRow) -> Cell:
+    if row.state == "lifted":
+        return Cell(f"lifted by {row.lifted_by}", "dim")
+    return Cell(row.state, "warn" if row.state == "in force" else "dim")
+
+
+def _state(one: PastOverride, now_ms: int) -> str:
+    if one.lifted_at_ms is not None:
+        return "lifted"
+    return "in force" if one.override.holds_at(now_ms) else "over"
