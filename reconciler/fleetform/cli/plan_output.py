@@ -15,9 +15,10 @@ Form = Literal["text", "json", "markdown"]
 def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
     """Print the plan; only text has colours."""
     if form == "json":
+        from fleetform.agents.host import VERSION
         from fleetform.views import plan_json
 
-        screen.json(plan_json.to_json(plan))
+        screen.json(plan_json.to_json(plan, version=VERSION))
     elif form == "markdown":
         from fleetform.views import plan_markdown
 

@@ -1,45 +1,81 @@
 """
-A plan as JSON for scripts; the shape is stable within a `version`.
+A plan as JSON for scripts, for pull request bots, and for what reads plans of Terraform.
 
-    {"version": 1, "environment", "environment_uid", "commit", "digest", "depth",
-     "summary": {"text", "create", "update", "replace", "delete", "forget", "archive", "adopt",
-                 "destructive", "held", "settled", "progressing"},
-     "changes": [{"address", "kind", "name", "type", "action", "reasons", "why", "destructive",
-                  "at_stake", "replaces", "parent", "element",
-                  "fields": [{"path", "before"?, "after"?, "class", "forces"}], "steps": [key]}],
-     "steps": [{"key", "verb", "resource", "needs"}],
-     "held": [{"change": as above, "by", "detail", "cure"}],
-     "settled": [{"address", "state", "detail"}], "progressing": [address],
-     "warnings": [sentence], "annex": {…}}
-
-A field that is not set on a side lacks that key there. Documents are not repeated: `plan --out`
-keeps them.
+`plan_document` has its shape and says what each part is; `schemas/plan.json` is made of that.
+Documents of steps are not repeated: each change has the whole one, and `plan --out` keeps them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
-from fleetform.model.plan import Change, FieldChange, Plan
+from fleetform.model.plan import Kept, Plan
+from fleetform.views.plan_document import (
+    PLAN_FORMAT,
+    KeptBody,
+    OverrideBody,
+    PlanDocument,
+    SummaryBody,
+)
+from fleetform.views.plan_json_change import change_json
 from fleetform.views.plan_summary import counts, summary
-from fleetform.views.reasons import reason_sentence
 
-__all__ = ["VERSION", "to_json"]
-
-VERSION = 1
+__all__ = ["to_json"]
 
 
-def to_json(plan: Plan) -> dict[str, Any]:
-    """Return JSON values; whoever prints chooses indentation."""
+def to_json(plan: Plan, *, version: str) -> PlanDocument:
+    """
+    Return JSON values; whoever prints chooses indentation.
+
+    Args:
+        plan: Any, also one that was read from a file or from the history.
+        version: Of the program.
+    """
+    uid = plan.environment_uid
     return {
-        "version": VERSION,
+        "format_version": PLAN_FORMAT,
+        "fleetform_version": version,
+        "applyable": bool(plan.changes),
+        "complete": not plan.held and not plan.deferred,
+        "errored": False,
         "environment": plan.environment_name,
-        "environment_uid": plan.environment_uid,
+        "environment_uid": uid,
+        "ledger_id": plan.ledger_id,
+        "epoch": plan.epoch,
         "commit": plan.commit,
+        "tree_digest": plan.tree_digest,
         "digest": plan.digest,
         "depth": plan.annex.get("depth", "ledger"),
-        "summary": {"text": summary(plan), **counts(plan)},
-        "changes": [_change(change) for change in plan.changes],
+        "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
+        "resource_changes": [change_json(change, uid) for change in plan.changes],
+        "resource_drift": [],
+        "held": [
+            {
+                "by": one.by.value,
+                "detail": one.detail,
+                "cure": one.cure,
+                "resource_change": change_json(one.change, uid),
+            }
+            for one in plan.held
+        ],
+        "deferred": [
+            {"why": one.why, "resource_change": change_json(one.change, uid)}
+            for one in plan.deferred
+        ],
+        "settled": [
+            {"address": str(one.key), "state": one.state, "detail": one.detail}
+            for one in plan.settled
+        ],
+        "stale": [
+            {
+                "address": str(one.key),
+                "inherited": one.inherited,
+                "upstream": list(one.upstream),
+            }
+            for one in plan.stale
+        ],
+        "progressing": [str(key) for key in plan.progressing],
+        "overrides": _overrides(plan),
         "steps": [
             {
                 "key": step.key,
@@ -49,48 +85,50 @@ def to_json(plan: Plan) -> dict[str, Any]:
             }
             for step in plan.steps
         ],
-        "held": [
+        "predicates": [
             {
-                "change": _change(one.change),
-                "by": one.by.value,
-                "detail": one.detail,
-                "cure": one.cure,
+                "claim": one.claim,
+                "resource": None if one.resource is None else str(one.resource),
+                "value": one.value,
             }
-            for one in plan.held
+            for one in plan.predicates
         ],
-        "settled": [
-            {"address": str(one.key), "state": one.state, "detail": one.detail}
-            for one in plan.settled
-        ],
-        "progressing": [str(key) for key in plan.progressing],
+        "scope": {
+            "targets": list(plan.scope.targets),
+            "excludes": list(plan.scope.excludes),
+            "replaces": list(plan.scope.replaces),
+        },
         "warnings": list(plan.warnings),
+        "kept": None if plan.kept is None else _kept(plan.kept),
         "annex": dict(plan.annex),
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _overrides(plan: Plan) -> list[OverrideBody]:
+    return [
+        {
+            "number": one.number,
+            "kind": one.kind.value,
+            "target": one.target,
+            "reason": one.reason,
+            "who": one.who,
+            "since_ms": one.since_ms,
+            "until_ms": one.until_ms,
+        }
+        for one in plan.overrides
+    ]
+
+
+def _kept(kept: Kept) -> KeptBody:
+    allowed = kept.permissions
     return {
-        "address": str(change.key),
-        "kind": change.key.kind,
-        "name": change.key.name,
-        "type": change.type,
-        "action": change.action.value,
-        "reasons": [reason.value for reason in change.reasons],
-        "why": reason_sentence(change),
-        "destructive": change.destructive,
-        "at_stake": change.at_stake,
-        "replaces": change.replaces,
-        "parent": change.parent,
-        "element": change.element,
-        "fields": [_field(one) for one in change.fields],
-        "steps": [step.key for step in change.steps],
+        "plan_id": kept.plan_id,
+        "made_at_ms": kept.made_at_ms,
+        "who": kept.who,
+        "permissions": {
+            "allow_destroy": allowed.allow_destroy,
+            "allow_restart": allowed.allow_restart,
+            "allow_deletes": allowed.allow_deletes,
+            "destroy": allowed.destroy,
+        },
     }
-
-
-def _field(one: FieldChange) -> dict[str, Any]:
-    body: dict[str, Any] = {"path": one.path, "class": one.field_class, "forces": one.forces}
-    if one.before_set:
-        body["before"] = one.before
-    if one.after_set:
-        body["after"] = one.after
-    return body

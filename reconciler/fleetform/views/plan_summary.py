@@ -26,6 +26,7 @@ def counts(plan: Plan) -> dict[str, int]:
         **{action.value: by_action[action] for action in _VERBS},
         "destructive": sum(change.destructive for change in plan.changes),
         "held": len(plan.held),
+        "deferred": len(plan.deferred),
         "settled": len(plan.settled),
         "progressing": len(plan.progressing),
     }
@@ -41,6 +42,7 @@ def summary(plan: Plan) -> str:
         for count, word in (
             (len(plan.held) - beyond, "held"),
             (beyond, "not carried out yet"),
+            (len(plan.deferred), "deferred"),
             (len(plan.settled), "ended badly before"),
         )
         if count
@@ -49,6 +51,6 @@ def summary(plan: Plan) -> str:
         return f"Plan: {', '.join(parts)}{rest}."
     if plan.held:
         return f"No changes can be made now{rest}."
-    if plan.settled:
+    if plan.settled or plan.deferred:
         return f"No changes{rest}."
     return "No changes. Your environment is as declared."

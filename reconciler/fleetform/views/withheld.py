@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fleetform.model.plan import Change, FieldChange, Plan
+from fleetform.model.plan import Change, FieldChange, Plan, Step
 
 WITHHELD = "(withheld)"
 
@@ -24,20 +24,31 @@ def withhold_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def withhold_plan(plan: Plan) -> Plan:
-    """
-    Return the plan to be shown. It is no longer the one that its digest is of.
-
-    Steps keep their arguments: views do not show those.
-    """
+    """Return the plan to be shown. It is no longer the one that its digest is of."""
     return replace(
         plan,
         changes=tuple(_change(change) for change in plan.changes),
         held=tuple(replace(held, change=_change(held.change)) for held in plan.held),
+        deferred=tuple(replace(one, change=_change(one.change)) for one in plan.deferred),
     )
 
 
 def _change(change: Change) -> Change:
-    return replace(change, fields=tuple(_field(one) for one in change.fields))
+    return replace(
+        change,
+        fields=tuple(_field(one) for one in change.fields),
+        before=None if change.before is None else withhold_document(change.before),
+        after=None if change.after is None else withhold_document(change.after),
+        steps=tuple(_step(step) for step in change.steps),
+    )
+
+
+def _step(step: Step) -> Step:
+    """The document of a step is what the change leads to."""
+    document = step.arguments.get("document")
+    if document is None:
+        return step
+    return replace(step, arguments={**step.arguments, "document": withhold_document(document)})
 
 
 def _field(one: FieldChange) -> FieldChange:

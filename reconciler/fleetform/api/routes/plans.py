@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from fleetform.agents.host import VERSION
 from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX
 from fleetform.api.problem import not_found
 from fleetform.api.sources import MaybeReader, SomeReader
@@ -49,4 +50,4 @@ def show_plan(digest: str, reader: SomeReader) -> dict[str, Any]:
     body = reader.read_plan(digest)
     if body is None:
         raise not_found("plan", digest, "`/api/v1/plans` lists the plans that were applied")
-    return plan_json.to_json(withhold_plan(load(body)))
+    return {**plan_json.to_json(withhold_plan(load(body)), version=VERSION)}

@@ -20,6 +20,7 @@ _EXAMPLES = (
 )
 
 _API = "openapi.json"
+_PLAN = "plan.json"
 
 
 @make_command("schema", examples=_EXAMPLES)
@@ -42,7 +43,8 @@ def command(draft: str, write: bool, check: bool, into: str | None) -> int:
     Print the JSON schema of any document, or write or check the files with the schema of each kind.
 
     Each type has a file in draft 2020-12; editors have one of any document, in draft 07.
-    The description of the API is among the files where the extra `server` is installed.
+    Among the files is the schema of what `plan --json` prints, and the description of the API
+    where the extra `server` is installed.
     """
     if write and check:
         raise Refused("--write and --check exclude each other")
@@ -90,7 +92,10 @@ def _files(folder: Path) -> dict[str, str]:
     # An environment needs what editors read, and nothing of the API.
     if folder.parent.name == ".fleetform":
         return editor_files()
+    from fleetform.views.plan_schema import schema_text
+
     files = generate()
+    files[_PLAN] = schema_text()
     if importlib.util.find_spec("fastapi") is not None:
         from fleetform.api.openapi import openapi_text
 

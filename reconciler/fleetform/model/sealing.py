@@ -1,0 +1,106 @@
+"""
+What stands in the place of values that nobody is shown: versions, which are equal where they are.
+
+A version is the HMAC-SHA256 of the value under the environment's uid, cut to twelve digits. It
+tells that a password is another one and nothing else. Two environments with one password have two
+versions, and no table of common passwords helps: whoever wants to try words needs the uid, which
+those have who read the tree, where the password stands anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fleetform.spec.fields import is_sensitive
+from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
+
+__all__ = ["SEALED_MARK", "Seal", "sensitive_part"]
+
+SEALED_MARK = "sensitive:"
+
+# A name of a secret is none: `${{ secrets.ngc_api_key }}`.
+_REFERENCE = re.compile(r"\s*\$\{\{[^{}]*\}\}\s*", re.ASCII)
+
+_DIGITS = 12
+"""Of 64: as many as name a commit; that two values share them is one chance in 2**48."""
+
+
+class Seal:
+    """One environment's way of writing versions."""
+
+    def __init__(self, environment_uid: str) -> None:
+        self._key = environment_uid.encode()
+
+    def version(self, value: str) -> str:
+        """The version of a value; of a version, that one."""
+        if value.startswith(SEALED_MARK) or _REFERENCE.fullmatch(value):
+            return value
+        message = value.encode("utf-8", "surrogatepass")
+        digits = hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        return f"{SEALED_MARK}{digits[:_DIGITS]}"
+
+    def value(self, kind: str, path: str, value: Any) -> Any:
+        """
+        The value as it may be shown: the same object where nothing in it is sensitive.
+
+        Args:
+            kind: The resource's kind, for what is known of its fields.
+            path: As in `FieldChange.path`; empty for a whole document.
+            value: JSON value.
+        """
+        if isinstance(value, str):
+            return self._text(kind, path, value)
+        if isinstance(value, Mapping):
+            shown = {name: self.value(kind, _below(path, name), value[name]) for name in value}
+            return shown if any(shown[name] is not value[name] for name in value) else value
+        if isinstance(value, list | tuple):
+            items = [self.value(kind, path, item) for item in value]
+            return (
+                items
+                if any(new is not old for new, old in zip(items, value, strict=True))
+                else value
+            )
+        return value
+
+    def _text(self, kind: str, path: str, value: str) -> str:
+        if not value:
+            return value
+        if is_sensitive(kind, path):
+            return self.version(value)
+        # Nearly no value has both: that is faster than the expression.
+        if "@" in value and "://" in value:
+            return PASSWORD_IN_ADDRESS.sub(self._password, value)
+        return value
+
+    def _password(self, found: re.Match[str]) -> str:
+        start, end = found.span("password")
+        whole, offset = found[0], found.start()
+        version = self.version(found["password"])
+        return f"{whole[: start - offset]}{version}{whole[end - offset :]}"
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def sensitive_part(value: Any) -> Any:
+    """
+    Say which parts of a sealed value are versions: `{"env": {"HF_TOKEN": True}}`, True, or {}.
+
+    Lists keep their places up to the last such item, so that a part is found where it is.
+    """
+    if isinstance(value, str):
+        return True if SEALED_MARK in value else {}
+    if isinstance(value, Mapping):
+        found = {name: sensitive_part(inner) for name, inner in value.items()}
+        return {name: inner for name, inner in found.items() if inner}
+    if isinstance(value, list | tuple):
+        items = [sensitive_part(item) for item in value]
+        while items and not items[-1]:
+            items.pop()
+        return items or {}
+    return {}

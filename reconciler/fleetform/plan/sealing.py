@@ -1,0 +1,92 @@
+"""
+The last pass over what a plan shows: whole documents are put beside the changes, and nothing
+sensitive is left in sight.
+
+Steps keep the documents that they carry out, for a job is given its variables as they were written;
+those of a change that waits are sealed too. Everything that people are shown of a change comes
+through here: its fields, what it was, what it will be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleetform.model.plan import Change, FieldChange, Step
+from fleetform.model.sealing import Seal
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import ResourceKey
+
+__all__ = ["seal_changes"]
+
+
+def seal_changes(sheet: Sheet) -> None:
+    """Give each change its documents, and seal them and its fields."""
+    seal = Seal(sheet.desired.environment.uid)
+    for key, change in sheet.changes.items():
+        sheet.changes[key] = _sealed(sheet, seal, change)
+    for key, held in sheet.held.items():
+        sheet.held[key] = replace(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
+    for key, deferred in sheet.deferred.items():
+        change = _shut(seal, _sealed(sheet, seal, deferred.change))
+        sheet.deferred[key] = replace(deferred, change=change)
+
+
+def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
+    fields = tuple([_sealed_field(seal, change.key.kind, one) for one in change.fields])
+    before, after = _before(sheet, change), _after(sheet, change)
+    unchanged = all(new is old for new, old in zip(fields, change.fields, strict=True))
+    if unchanged and before is None and after is None:
+        return change
+    kind = change.key.kind
+    return replace(
+        change,
+        fields=change.fields if unchanged else fields,
+        before=None if before is None else seal.value(kind, "", before),
+        after=None if after is None else seal.value(kind, "", after),
+    )
+
+
+def _shut(seal: Seal, change: Change) -> Change:
+    """Nobody carries out the steps of what waits, so they need no value either."""
+    steps = tuple([_shut_step(seal, step) for step in change.steps])
+    if all(new is old for new, old in zip(steps, change.steps, strict=True)):
+        return change
+    return replace(change, steps=steps)
+
+
+def _shut_step(seal: Seal, step: Step) -> Step:
+    document = step.arguments.get("document")
+    shown = seal.value(step.resource.kind, "", document)
+    if shown is document:
+        return step
+    return replace(step, arguments={**step.arguments, "document": shown})
+
+
+def _sealed_field(seal: Seal, kind: str, one: FieldChange) -> FieldChange:
+    before = seal.value(kind, one.path, one.before)
+    after = seal.value(kind, one.path, one.after)
+    if before is one.before and after is one.after:
+        return one
+    return replace(one, before=before, after=after, sensitive=True)
+
+
+def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+    key = ResourceKey(change.key.kind, change.replaces or change.key.name)
+    if change.moved_from:
+        key = ResourceKey(change.key.kind, change.moved_from)
+    row = sheet.live.resources.get(key)
+    if row is None or not change.uid:
+        return None
+    found: dict[str, Any] = json.loads(row.document) if row.document else {}
+    return found
+
+
+def _after(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+    """What it will be, unless a step says so already or the fields of a creation do."""
+    if any("document" in step.arguments for step in change.steps) or not change.uid:
+        return None
+    beyond = sheet.desired.beyond.get(change.key)
+    return None if beyond is None else beyond.declared.document

@@ -1,0 +1,197 @@
+"""
+One change as JSON: in the words of a plan of Terraform, and in ours beside them.
+
+Documents come sealed. What a change was planned against it carries itself; what it leads to is in
+the step that carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetform.model.plan import Action, Change, FieldChange, Reason
+from fleetform.model.sealing import Seal, sensitive_part
+from fleetform.views.plan_document import ChangeBody, FieldBody, ResourceChange, Verb
+from fleetform.views.plan_paths import nested, path_parts
+from fleetform.views.reasons import reason_sentence
+
+__all__ = ["actions_of", "change_json"]
+
+_ACTIONS: Mapping[Action, list[Verb]] = {
+    Action.CREATE: ["create"],
+    Action.UPDATE: ["update"],
+    Action.REPLACE: ["delete", "create"],
+    Action.DELETE: ["delete"],
+    Action.ADOPT: ["no-op"],
+    Action.FORGET: ["forget"],
+    # What leaves the record and stays in the world is forgotten; a result does just that.
+    Action.ARCHIVE: ["forget"],
+}
+
+# The first that a change has: what made the difference, gravest first.
+_ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
+    Action.REPLACE: (
+        (Reason.REPLACE_ASKED, "replace_by_request"),
+        (Reason.RERUN_ASKED, "replace_by_request"),
+        (Reason.RESUMED, "replace_by_request"),
+        (Reason.EXECUTION_CHANGED, "replace_because_cannot_update"),
+        (Reason.ELEMENT_REPLACED, "replace_because_cannot_update"),
+        (Reason.RETURNED, "replace_because_cannot_update"),
+        (Reason.DRIFTED, "replace_because_tainted"),
+    ),
+    Action.DELETE: ((Reason.REMOVED, "delete_because_no_resource_config"),),
+    Action.ARCHIVE: ((Reason.REMOVED_FINISHED, "delete_because_no_resource_config"),),
+    Action.FORGET: ((Reason.REMOVED, "delete_because_no_resource_config"),),
+}
+
+_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
+_SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
+_ENDS = (".remove", ".stop", ".archive", ".forget")
+_MAKES = (".make", ".submit")
+
+
+def change_json(change: Change, environment_uid: str) -> ResourceChange:
+    """
+    Describe a change.
+
+    Args:
+        change: As planned, or as held.
+        environment_uid: Of the plan: the key of what is sealed here.
+    """
+    body = _body(change, environment_uid)
+    found: ResourceChange = {
+        "address": str(change.key),
+        "mode": "managed",
+        "type": change.type,
+        "name": change.parent or change.key.name,
+        "provider_name": _provider(change, body),
+        "change": body,
+        "kind": change.key.kind,
+        "action": change.action.value,
+        "reasons": [reason.value for reason in change.reasons],
+        "why": reason_sentence(change),
+        "destructive": change.destructive,
+        "at_stake": change.at_stake,
+        "stake": None
+        if change.stake is None
+        else {
+            "runs": list(change.stake.runs),
+            "jobs": change.stake.jobs,
+            "gpus": change.stake.gpus,
+        },
+        "cost_before": change.cost_before,
+        "cost_after": change.cost_after,
+        "replaces": change.replaces,
+        "parent": change.parent,
+        "element": change.element,
+        "fields": [_field(one) for one in change.fields],
+        "steps": [step.key for step in change.steps],
+    }
+    if change.moved_from:
+        found["previous_address"] = str(change.key._replace(name=change.moved_from))
+    if change.element:
+        number = change.element.isascii() and change.element.isdecimal()
+        found["index"] = int(change.element) if number else change.element
+    if reason := _action_reason(change):
+        found["action_reason"] = reason
+    return found
+
+
+def actions_of(change: Change) -> list[Verb]:
+    """What is done, in the words of Terraform and in order."""
+    if change.action is Action.REPLACE and _makes_first(change):
+        return ["create", "delete"]
+    if change.action is Action.UPDATE and change.moved_from and not change.fields:
+        return ["no-op"]
+    if change.action is Action.ADOPT and any(one.verb.endswith(".update") for one in change.steps):
+        return ["update"]
+    return list(_ACTIONS[change.action])
+
+
+def _makes_first(change: Change) -> bool:
+    """Whether what goes waits for what comes in its place."""
+    made = {step.key for step in change.steps if step.verb.endswith(_MAKES)}
+    return any(step.verb.endswith(_ENDS) and made & {*step.needs} for step in change.steps)
+
+
+def _action_reason(change: Change) -> str:
+    for reason, word in _ACTION_REASONS.get(change.action, ()):
+        if reason in change.reasons:
+            if word == "delete_because_no_resource_config" and change.element:
+                number = change.element.isascii() and change.element.isdecimal()
+                return "delete_because_count_index" if number else "delete_because_each_key"
+            return word
+    return ""
+
+
+# -- the documents -------------------------------------------------------------------------
+
+
+def _body(change: Change, environment_uid: str) -> ChangeBody:
+    before = _before(change)
+    after = _after(change, environment_uid)
+    # Of a broken document nobody can say what it would become.
+    unknown = after is None and change.action not in _LEAVING
+    body: ChangeBody = {
+        "actions": actions_of(change),
+        "before": before,
+        "after": after,
+        "after_unknown": unknown
+        or nested((one.path, True) for one in change.fields if one.unknown),
+        "before_sensitive": False if before is None else sensitive_part(before),
+        "after_sensitive": False if after is None else sensitive_part(after),
+    }
+    forcing = [path_parts(one.path) for one in change.fields if one.forces]
+    if forcing and change.action is Action.REPLACE:
+        body["replace_paths"] = forcing
+    if change.action is Action.ADOPT:
+        body["importing"] = {"id": change.uid or str(change.key)}
+    return body
+
+
+def _before(change: Change) -> Mapping[str, Any] | None:
+    if change.before is not None:
+        return change.before
+    # Rules have no document of their own: what changes is all that there is.
+    known = [(one.path, one.before) for one in change.fields if one.before_set]
+    return nested(known) if known else None
+
+
+def _after(change: Change, environment_uid: str) -> Mapping[str, Any] | None:
+    if change.action in _LEAVING:
+        return None
+    if change.after is not None:
+        return change.after
+    for step in reversed(change.steps):
+        document = step.arguments.get("document")
+        if document is not None:
+            shown: Mapping[str, Any] = Seal(environment_uid).value(change.key.kind, "", document)
+            return shown
+    if change.before is not None:
+        # A pure move changes nothing of it.
+        return None if change.fields or not change.moved_from else change.before
+    known = [(one.path, one.after) for one in change.fields if one.after_set]
+    return nested([("type", change.type), *known]) if known else None
+
+
+def _provider(change: Change, body: ChangeBody) -> str:
+    """Of a fleet where its hosts come from; of all else the kind, which has one way to be done."""
+    if change.key.kind != "fleet":
+        return f"fleetform/{change.key.kind}"
+    document = body["after"] or body["before"] or {}
+    source = next((name for name in _SOURCES if name in document), "clouds")
+    return f"fleetform/{'ssh' if source == 'ssh_config' else source}"
+
+
+def _field(one: FieldChange) -> FieldBody:
+    body: dict[str, Any] = {"path": one.path, "class": one.field_class, "forces": one.forces}
+    if one.before_set:
+        body["before"] = one.before
+    if one.after_set:
+        body["after"] = one.after
+    if one.sensitive:
+        body["sensitive"] = True
+    if one.unknown:
+        body["unknown"] = True
+    return body  # type: ignore[return-value]  # `class` cannot be written as a keyword
