@@ -9,7 +9,7 @@ milliseconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -46,6 +46,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         # A timer that is due within this is run now: floats added up must not stall it.
         self._clock_resolution = 1e-9
         self.problems: list[str] = []
+        self.on_advance: Callable[[float], object] = _ignore
+        """Called with the new time whenever the clock has moved."""
         self.set_exception_handler(self._note_problem)
 
     def time(self) -> float:
@@ -53,6 +55,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def advance(self, seconds: float) -> None:
         self._virtual_now += seconds
+        self.on_advance(self._virtual_now)
 
     def _process_events(self, event_list: list[object]) -> None:
         """There is no I/O."""
@@ -63,6 +66,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _note_problem(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")
         self.problems.append(f"{context['message']}: {problem!r}")
+
+
+def _ignore(now: float) -> None:
+    """Nobody wants to know."""
 
 
 def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:

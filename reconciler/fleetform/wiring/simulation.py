@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from fleetform.model.ports import Ids
+from typing import TYPE_CHECKING
+
+from fleetform.model.ports import Ids, Ledger
+from fleetform.simulate.apply.play import ApplyVerdict, play_apply
 from fleetform.simulate.seed import Verdict, play
 from fleetform.store.ledger import SqliteLedger
 from fleetform.store.opening import ledger_in_memory
+from fleetform.wiring import rebuilding
+from fleetform.wiring.opening import outgrown_by
+from fleetform.wiring.problems import RecoveringProblem
+from fleetform.wiring.simulated_disk import SimulatedDisk
+
+if TYPE_CHECKING:
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.spec.desired import Desired
+
+__all__ = ["play_apply_seed", "play_seed"]
 
 
 def play_seed(seed: int) -> Verdict:
-    """Play one seed of the simulation with the store that production uses."""
+    """Play one seed of hosts and runs with the store that production uses."""
     return play(seed, _ledger)
+
+
+def play_apply_seed(seed: int) -> ApplyVerdict:
+    """Play one seed of apply with the store that production uses."""
+    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild)
 
 
 def _ledger(environment_uid: str, ids: Ids) -> SqliteLedger:
     return ledger_in_memory(environment_uid, ids, now_ms=0)
+
+
+async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired) -> bool:
+    assert isinstance(ledger, SqliteLedger)
+    try:
+        await rebuilding._Rebuild(ledger, hosts, desired, "a person", ()).run(trial=False)
+    except RecoveringProblem:
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""What is asked last: do world, ledger and tree agree, and does the history tell all of it?"""
+
+from __future__ import annotations
+
+from fleetform.model.plan import HeldBy, Plan
+from fleetform.simulate.apply.process import Room
+from fleetform.simulate.apply.rule import Rule
+from fleetform.spec.desired import Desired
+
+__all__ = ["ask_last"]
+
+_MAY_STAY_HELD = frozenset({HeldBy.PROTECTION, HeldBy.DEPENDENCY})
+"""With every permission given, only a protection holds, and what follows from one."""
+
+
+def ask_last(room: Room, plan: Plan, tree: Desired) -> None:
+    """`plan` is of `tree` and of what there is now."""
+    _ask_plan(room, plan)
+    _ask_world(room)
+    _ask_tree(room, plan, tree)
+    _ask_history(room)
+
+
+def _ask_plan(room: Room, plan: Plan) -> None:
+    wanted = [f"{one.action} of {one.key}" for one in plan.changes]
+    room.judge.require(Rule.CONVERGED, not wanted, f"the last plan wants {wanted}")
+    stuck = [
+        f"{one.change.key} by {one.by}: {one.detail}"
+        for one in plan.held
+        if one.by not in _MAY_STAY_HELD
+    ]
+    room.judge.require(Rule.CONVERGED, not stuck, f"held are {stuck}")
+
+
+def _ask_world(room: Room) -> None:
+    judge, disk, machine = room.judge, room.disk, room.machine
+    rows = disk.ask("SELECT uid FROM instances WHERE state <> 'terminated'")
+    known = {uid for (uid,) in rows}
+    there = set(machine.hosts)
+    judge.require(
+        Rule.WORLD,
+        known == there,
+        f"instances {_short(there - known)} are unknown, {_short(known - there)} are missing",
+    )
+    volumes = dict(
+        disk.ask("SELECT uid, document ->> 'path' FROM resources WHERE kind = 'volume'")
+    )
+    for path, mark in machine.volumes.items():
+        kept = path in judge.record.forgotten_paths
+        expected = volumes.pop(mark.volume_uid, None)
+        judge.require(Rule.WORLD, kept or expected == path, f"volume {path} is nobody's")
+    missing = sorted(volumes.values())
+    judge.require(Rule.WORLD, not missing, f"volumes {missing} are missing")
+    judge.require(Rule.WORLD, not judge.executions.alive(), f"{judge.executions.alive()} run")
+
+
+def _ask_tree(room: Room, plan: Plan, tree: Desired) -> None:
+    judge = room.judge
+    held = {one.change.key for one in plan.held}
+    rows = {
+        (kind, name): (digest, archived)
+        for kind, name, digest, archived in room.disk.ask(
+            "SELECT kind, name, digest, archived FROM resources"
+        )
+    }
+    for key, declared in tree.resources.items():
+        if key not in held:
+            judge.require(
+                Rule.TREE, rows.get(key) == (declared.digest, 0), f"{key} is {rows.get(key)}"
+            )
+    for key, (_, archived) in rows.items():
+        gone = archived or key in held or any(key == wanted for wanted in tree.resources)
+        judge.require(Rule.TREE, bool(gone), f"{key} is still there")
+    for key, state, hosts in room.disk.ask(
+        "SELECT name, state, (SELECT count(*) FROM instances WHERE fleet = name"
+        " AND state = 'ready') FROM resources WHERE kind = 'fleet' ORDER BY name"
+    ):
+        judge.require(Rule.TREE, state == "present", f"fleet {key} is {state} with {hosts}")
+
+
+def _ask_history(room: Room) -> None:
+    open_ = room.disk.ask(
+        "SELECT uid, state FROM applies WHERE state = 'running' OR finished_at_ms IS NULL"
+    )
+    room.judge.require(Rule.HISTORY, not open_, f"applies {open_} are open")
+    lost = room.disk.ask(
+        "SELECT key FROM operations o WHERE state IN ('planned', 'intended') OR state = 'done'"
+        " AND uid = '' AND verb IN ('fleet.make', 'volume.make')"
+    )
+    room.judge.require(Rule.HISTORY, not lost, f"operations {lost} are open")
+    known = {uid for (uid,) in room.disk.ask("SELECT uid FROM applies")}
+    for uid in room.judge.entered_uids():
+        room.judge.require(Rule.HISTORY, uid in known, f"apply {uid[:8]} is not in the history")
+    marks = room.disk.ask("SELECT kind, name FROM resources WHERE operation <> ''")
+    room.judge.require(Rule.HISTORY, not marks, f"{marks} are marked as under way")
+
+
+def _short(uids: set[str]) -> list[str]:
+    return sorted(uid[:8] for uid in uids)

@@ -1,0 +1,322 @@
+"""
+The judge of an apply: sees what is entered, begun and written down, and what the world does.
+
+It keeps its own record of what was applied and by which rules, and compares everything with
+that. Nothing of it is read by what it judges.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetform.model.plan import Change, Permissions, Plan, Step
+from fleetform.model.ports import Accepted, Begun
+from fleetform.simulate.apply.executions import Executions
+from fleetform.simulate.apply.ports import Disk
+from fleetform.simulate.apply.record import Applied, Record
+from fleetform.simulate.apply.rule import Rule
+from fleetform.simulate.witness import Witness
+from fleetform.spec.desired import ResourceKey
+
+__all__ = ["Judge", "Snapshot"]
+
+_ENDS = frozenset({"fleet.remove", "volume.remove", "volume.forget", "run.archive", "run.submit"})
+"""After one of these, what the name stood for is gone, or another thing has it."""
+
+
+@dataclass(slots=True)
+class _Apply:
+    """An entered plan: who allowed what, and what was known when it was entered."""
+
+    plan: Plan
+    permissions: Permissions
+    changes: Mapping[str, Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the judge believed when a copy of the ledger was made."""
+
+    record: Record
+    done_in_world: int
+    applies: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Judge(Witness):
+    """
+    Attributes:
+        checked: How often each rule was asked about.
+        outgrown: The ledger on the disk is known to be an older copy, until it is rebuilt.
+    """
+
+    now: float = 0.0
+    checked: Counter[str] = field(default_factory=Counter)
+    record: Record = field(default_factory=Record)
+    executions: Executions = field(default_factory=Executions)
+    outgrown: bool = False
+    _applies: dict[str, _Apply] = field(default_factory=dict)
+    _entered: Counter[str] = field(default_factory=Counter)
+    _made_for: dict[str, list[dict[ResourceKey, int]]] = field(default_factory=dict)
+    _operations: dict[str, Step] = field(default_factory=dict)
+    _volumes: dict[str, str] = field(default_factory=dict)
+    _places: dict[str, str] = field(default_factory=dict)
+    _effects: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _done_in_world: int = 0
+
+    def require(self, rule: Rule, truth: bool, what: str) -> None:
+        """Note that `what` breaks a rule unless it is `truth`."""
+        self.checked[rule.name] += 1
+        if not truth:
+            self.violate(self.now, f"{what}, but {rule.value}")
+
+    # -- plans ----------------------------------------------------------------------------
+
+    def planned(self, plan: Plan, violations: Sequence[object]) -> None:
+        """A plan was made of what there is at this moment."""
+        self.require(Rule.CHECKED, not violations, f"{violations}")
+        version = self.record.version
+        self._made_for.setdefault(plan.digest, []).append(
+            {key: version.get(key, 0) for key in _touched(plan.changes)}
+        )
+
+    def entered(self, plan: Plan, accepted: Accepted, permissions: Permissions) -> None:
+        """The ledger took a plan in."""
+        self.note(self.now, f"{accepted.state} {accepted.apply_uid[:8]} {plan.digest[:8]}")
+        if accepted.state != "new":
+            return
+        uid = accepted.apply_uid
+        self._entered[plan.digest] += 1
+        self.require(
+            Rule.APPLIED_ONCE,
+            # One that was made anew, of a state that has come back, is another of the same digest.
+            self._entered[plan.digest] <= len(self._made_for[plan.digest]),
+            f"plan {plan.digest[:8]} was entered {self._entered[plan.digest]} times",
+        )
+        self.require(Rule.RECOVERING, not self.outgrown, f"plan {plan.digest[:8]} was entered")
+        self._applies[uid] = _Apply(
+            plan, permissions, {step.key: one for one in plan.changes for step in one.steps}
+        )
+        self._check_made_for(plan)
+        self._check_destruction(plan, permissions)
+
+    def _check_made_for(self, plan: Plan) -> None:
+        """Compare with every time that this very plan came out."""
+        changed = [
+            [key for key, version in made.items() if self.record.version.get(key, 0) != version]
+            for made in self._made_for[plan.digest]
+        ]
+        self.require(
+            Rule.UNCHANGED, not all(changed), f"{changed[-1]} have changed since the plan"
+        )
+
+    def _check_destruction(self, plan: Plan, permissions: Permissions) -> None:
+        """Compare what a plan would destroy with the rules and resources of our own record."""
+        doomed: dict[str, set[ResourceKey]] = {}
+        for change in plan.changes:
+            for step in change.steps:
+                one = self.record.resources.get(step.resource)
+                if step.verb in _ENDS and one is not None:
+                    self.require(
+                        Rule.PROTECTED, not one.protected, f"{step.verb} of {step.resource}"
+                    )
+                if self._destroys(step):
+                    doomed.setdefault(change.key.kind, set()).add(change.key)
+                    self._check_permitted(change, step, permissions)
+        if permissions.destroy:
+            return
+        rules = self.record.rules
+        for kind, keys in doomed.items():
+            there = self.record.present(kind)
+            limit = max(
+                rules.delete_count,
+                there * rules.delete_percent // 100,
+                permissions.allow_deletes or 0,
+            )
+            self.require(
+                Rule.BUDGET, len(keys) <= limit, f"{len(keys)} of {there} {kind}s go, not {limit}"
+            )
+
+    def _destroys(self, step: Step) -> bool:
+        if step.verb in {"fleet.remove", "volume.remove"}:
+            return True
+        return step.verb == "run.stop" and self.executions.is_alive(step.resource.name)
+
+    def _check_permitted(self, change: Change, step: Step, permissions: Permissions) -> None:
+        allowed = permissions.allow_destroy or self.record.rules.allow_destroy
+        if not allowed and step.verb == "run.stop":
+            again = any(one.verb == "run.submit" for one in change.steps)
+            asked = any(
+                one.arguments.get("document", {}).get("on_change") == "restart"
+                for one in change.steps
+            )
+            allowed = again and (permissions.allow_restart or asked)
+        self.require(Rule.PERMITTED, allowed, f"{step.verb} of {step.resource}")
+
+    # -- steps ----------------------------------------------------------------------------
+
+    def begun(self, apply_uid: str, steps: Sequence[Step], begun: Mapping[str, Begun]) -> None:
+        """Intents were written."""
+        for step in steps:
+            self._operations[begun[step.key].operation_uid] = step
+            self.note(self.now, f"intends {step.key} as {begun[step.key].operation_uid[:8]}")
+
+    def finished(
+        self,
+        apply_uid: str,
+        steps: Sequence[Step],
+        errors: Mapping[str, str],
+        known: Iterable[str],
+        run_uids: Mapping[str, str],
+    ) -> None:
+        """
+        Outcomes were written.
+
+        `known` are keys that had been written as done before; `run_uids` what submitted runs have
+        become, by name.
+        """
+        before = set(known)
+        for step in steps:
+            error = errors.get(step.key, "")
+            self.note(self.now, f"{'failed' if error else 'done'} {step.key} {error}".rstrip())
+            if error or step.key in before:
+                continue
+            self._check_step(apply_uid, step)
+            self.record.take(step, run_uids.get(step.resource.name, ""))
+
+    def _check_step(self, apply_uid: str, step: Step) -> None:
+        """Look once more where time has passed since the plan was entered."""
+        known = self._applies.get(apply_uid)
+        before = self.record.resources.get(step.resource)
+        if step.verb in _ENDS and before is not None:
+            self.require(Rule.PROTECTED, not before.protected, f"{step.verb} of {step.resource}")
+        if step.verb == "run.stop" and known is not None:
+            if self.executions.is_alive(step.resource.name):
+                self._check_permitted(known.changes[step.key], step, known.permissions)
+        if step.verb == "run.submit" and before is not None:
+            self._check_reason(step, before)
+
+    def _check_reason(self, step: Step, before: Applied) -> None:
+        """Find in our own record why a run that is over may be executed again."""
+        said = step.arguments
+        end = self.executions.end_of(before.run_uid)
+        if end is None:
+            return  # Its earlier execution never began, or is not over: that is `ALONE`.
+        other = said["execution_digest"] != before.execution_digest
+        stopped = before.document.get("state") == "stopped"
+        reasons = (
+            other and (before.archived or said["own_digest"] != before.own_digest),
+            said["document"].get("rerun", 0) > before.mark,
+            end == "stopped" and (before.archived or stopped),
+        )
+        self.require(Rule.REASON, any(reasons), f"{step.resource} had ended ({end})")
+
+    # -- the world ------------------------------------------------------------------------
+
+    def made_instance(self, uid: str, place: str, *, written: bool) -> None:
+        self.note(self.now, f"made instance {uid[:8]} at {place}")
+        self._effect(f"{place} was made")
+        self.require(Rule.INTENDED, written, f"{place} was made as {uid[:8]}")
+        other = self._places.setdefault(place, uid)
+        self.require(Rule.ALONE, other == uid, f"{place} is {other[:8]} and {uid[:8]}")
+
+    def released(self, uid: str, place: str, *, leaving: bool) -> None:
+        self.note(self.now, f"released {place}")
+        self._effect(f"{place} was released")
+        self.require(Rule.INTENDED, leaving, f"{place} was released")
+        self._places.pop(place, None)
+
+    def made_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
+        self.note(self.now, f"made volume {volume_uid[:8]} at {path}")
+        self._effect(f"{path} was made")
+        self._check_operation(operation_uid, "made", path)
+        other = self._volumes.setdefault(path, volume_uid)
+        self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
+
+    def removed_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
+        self.note(self.now, f"removed volume {volume_uid[:8]} at {path}")
+        self._effect(f"{path} was removed")
+        self._check_operation(operation_uid, "removed", path)
+        step = self._operations.get(operation_uid)
+        asked = step is not None and step.verb == "volume.remove"
+        self.require(Rule.PERMITTED, asked, f"the data of {path} was removed")
+        self._volumes.pop(path, None)
+
+    def began(self, name: str, run_uid: str, attempt: int) -> None:
+        """A process of a run exists."""
+        self.note(self.now, f"began {name} {run_uid[:8]}/{attempt}")
+        self._effect(f"{name} was started")
+        times, others = self.executions.begin(name, run_uid, attempt)
+        self.require(Rule.ONCE, times == 1, f"{name} {run_uid[:8]}/{attempt} began {times} times")
+        self.require(Rule.ALONE, not others, f"{name} runs beside {others}")
+
+    def ended(self, name: str, run_uid: str, attempt: int, *, how: str) -> None:
+        """`how`: `done`, `failed`, `stopped`, or `lost` with its host."""
+        self.note(self.now, f"ended {name} {run_uid[:8]}/{attempt}: {how}")
+        self.executions.end(name, run_uid, attempt, how)
+
+    def requeued(self, run_uid: str) -> None:
+        self.executions.requeued(run_uid)
+
+    # -- restored ledgers -------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What is believed now, for a copy of the ledger that is made now."""
+        return Snapshot(copy.deepcopy(self.record), self._done_in_world, tuple(self._applies))
+
+    def restored(self, marks: Snapshot) -> None:
+        """The ledger is that copy again: what was applied since is known to nobody."""
+        version = self.record.version
+        self.record = copy.deepcopy(marks.record)
+        self.record.version = {key: number + 1 for key, number in version.items()}
+        self.outgrown = self._done_in_world > marks.done_in_world
+        self._applies = {uid: self._applies[uid] for uid in marks.applies}
+
+    def rebuilt(self, disk: Disk) -> None:
+        """Somebody has put it together again: from here on we believe what it says of runs."""
+        self.outgrown = False
+        for kind, name, uid, document, digest, execution, own, archived in disk.ask(
+            "SELECT kind, name, uid, document, digest, execution_digest, own_digest, archived"
+            " FROM resources"
+        ):
+            key = ResourceKey(kind, name)
+            before = self.record.resources.get(key)
+            self.record.version[key] = self.record.version.get(key, 0) + 1
+            self.record.resources[key] = Applied(
+                document=json.loads(document),
+                execution_digest=execution,
+                own_digest=own,
+                digest=digest,
+                archived=bool(archived),
+                mark=before.mark if before else 0,
+                run_uid=uid if kind == "run" else "",
+            )
+
+    def entered_uids(self) -> tuple[str, ...]:
+        return tuple(self._applies)
+
+    def zombie(self, what: str) -> None:
+        """Somebody who was taken over has had an effect."""
+        self.require(Rule.FENCED, False, what)
+
+    def _effect(self, what: str) -> None:
+        self._done_in_world += 1
+        self.require(Rule.RECOVERING, not self.outgrown, what)
+
+    def _check_operation(self, operation_uid: str, verb: str, path: str) -> None:
+        self.require(
+            Rule.INTENDED,
+            operation_uid in self._operations,
+            f"{path} was {verb} for {operation_uid[:8]}",
+        )
+        self._effects[operation_uid, verb] += 1
+        times = self._effects[operation_uid, verb]
+        self.require(Rule.ONCE, times == 1, f"{path} was {verb} {times} times")
+
+
+def _touched(changes: Sequence[Change]) -> Iterable[ResourceKey]:
+    return (step.resource for change in changes for step in change.steps)

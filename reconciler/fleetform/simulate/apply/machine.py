@@ -1,0 +1,234 @@
+"""
+One machine's worth of world: hosts with the jobs on them, and directories that are volumes.
+
+It does what real hosts do and no more: an agent obeys the highest epoch and fence that it has
+heard, a directory keeps the mark of whose it is, a job runs to its end whoever is watching.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.providers.contract.errors import OwnedElsewhere, PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.simulate.apply.documents import HOST_CPU_MILLICORES, HOST_MEMORY_BYTES
+from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.ports import Disk
+
+__all__ = ["Machine", "SimulatedHost", "Work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One job that runs: when it ends by itself, and with which code."""
+
+    run_name: str
+    until: float
+    exit_code: int
+
+
+@dataclass(slots=True)
+class SimulatedHost:
+    """One instance. `session` counts hellos: what an older session still sends is not heard."""
+
+    uid: str
+    name: str
+    fleet: str
+    ledger_id: str = ""
+    epoch: int = 0
+    fence: int = 0
+    session: int = 0
+    records: dict[JobKey, JobRecord] = field(default_factory=dict)
+    work: dict[JobKey, Work] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    volume_uid: str
+    name: str
+
+
+@dataclass(slots=True)
+class Machine:
+    """Everything that exists outside of the ledger."""
+
+    source: random.Random
+    judge: Judge
+    disk: Disk
+    time: Callable[[], float]
+    hosts: dict[str, SimulatedHost] = field(default_factory=dict)
+    volumes: dict[str, _Mark] = field(default_factory=dict)
+
+    # -- instances ------------------------------------------------------------------------
+
+    def ensure(self, request: InstanceRequest) -> None:
+        """Make the instance exist; nothing when it does."""
+        if request.uid in self.hosts:
+            return
+        row = self.disk.ask("SELECT state FROM instances WHERE uid = ?", (request.uid,))
+        self.judge.made_instance(
+            request.uid, request.name, written=bool(row) and row[0][0] != "terminated"
+        )
+        self.hosts[request.uid] = SimulatedHost(request.uid, request.name, request.fleet)
+
+    def hello(self, uid: str, identity: Identity) -> HostSeen:
+        """
+        Begin a session.
+
+        Raises:
+            TemporaryError: There is no such host, or somebody newer speaks to it.
+            OwnedElsewhere: It obeys another ledger.
+        """
+        host = self.hosts.get(uid)
+        if host is None:
+            raise TemporaryError(f"no host {uid[:8]}")
+        if host.ledger_id and (host.ledger_id, host.epoch) != (identity.ledger_id, identity.epoch):
+            if identity.epoch <= host.epoch:
+                raise OwnedElsewhere(
+                    f"host {host.name} obeys another ledger", owner=identity.environment_uid
+                )
+        elif identity.fence < host.fence:
+            raise TemporaryError(f"somebody with the newer fence {host.fence} has taken over")
+        host.ledger_id, host.epoch = identity.ledger_id, identity.epoch
+        host.fence = identity.fence
+        host.session += 1
+        return self.see(host)
+
+    def see(self, host: SimulatedHost) -> HostSeen:
+        self.advance(host)
+        return HostSeen(
+            instance_uid=host.uid,
+            install_id=f"install-{host.uid[:8]}",
+            boot_id=f"boot-{host.uid[:8]}",
+            machine_id="machine",
+            ledger_id=host.ledger_id,
+            epoch=host.epoch,
+            cursor=Cursor(f"log-{host.uid[:8]}", 0),
+            records=tuple(host.records.values()),
+            report=_REPORT,
+        )
+
+    def release(self, uid: str) -> None:
+        """End an instance and whatever runs there."""
+        host = self.hosts.pop(uid, None)
+        if host is None:
+            return
+        row = self.disk.ask("SELECT state FROM instances WHERE uid = ?", (uid,))
+        leaving = bool(row) and row[0][0] in {"terminating", "terminated"}
+        self.advance(host)
+        for key, work in host.work.items():
+            self.judge.ended(work.run_name, key.run_uid, key.attempt, how="lost")
+        self.judge.released(uid, host.name, leaving=leaving)
+
+    def inventory(self, environment_uid: str) -> tuple[InstanceSeen, ...]:
+        return tuple(
+            InstanceSeen(
+                uid=host.uid,
+                name=host.name,
+                fleet=host.fleet,
+                environment_uid=environment_uid,
+                ledger_id=host.ledger_id,
+                epoch=host.epoch,
+                alive=True,
+                fence=host.fence,
+            )
+            for host in sorted(self.hosts.values(), key=lambda host: host.name)
+        )
+
+    # -- volumes --------------------------------------------------------------------------
+
+    def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> None:
+        mark = self.volumes.get(path)
+        if mark is None:
+            self.volumes[path] = _Mark(volume_uid, name)
+            self.judge.made_volume(path, volume_uid, operation_uid)
+        elif mark.volume_uid != volume_uid:
+            raise PermanentError(f"{path} belongs to volume {mark.name}")
+
+    def remove_volume(self, operation_uid: str, volume_uid: str, path: str) -> None:
+        mark = self.volumes.get(path)
+        if mark is None:
+            return
+        if mark.volume_uid != volume_uid:
+            raise PermanentError(f"{path} belongs to volume {mark.name}")
+        del self.volumes[path]
+        self.judge.removed_volume(path, volume_uid, operation_uid)
+
+    def volume_at(self, path: str) -> VolumeSeen | None:
+        mark = self.volumes.get(path)
+        return None if mark is None else VolumeSeen(mark.volume_uid, mark.name, path)
+
+    # -- jobs -----------------------------------------------------------------------------
+
+    def start(self, host: SimulatedHost, record: JobRecord) -> None:
+        """Run a job unless it is known; how long and how it ends is drawn here."""
+        if record.key in host.records:
+            return
+        source = self.source
+        code = 0 if source.random() < 0.75 else 1
+        host.records[record.key] = record
+        host.work[record.key] = Work(
+            record.run_name, self.time() + source.choice((0.1, 1.0, 5.0, 30.0)), code
+        )
+        self.judge.began(record.run_name, record.key.run_uid, record.key.attempt)
+
+    def stop(self, host: SimulatedHost, record: JobRecord) -> None:
+        """End a job, or see to it that it never starts."""
+        self.advance(host)
+        known = host.records.get(record.key)
+        if known is None:
+            host.records[record.key] = replace(
+                record, state=JobState.FINISHED, cause=Cause.NEVER_STARTED, tombstone=True
+            )
+        elif known.state is not JobState.FINISHED:
+            del host.work[record.key]
+            host.records[record.key] = replace(
+                known, state=JobState.FINISHED, cause=Cause.STOPPED, gen=record.gen
+            )
+            self.judge.ended(
+                known.run_name, known.key.run_uid, known.key.attempt, how="stopped"
+            )
+
+    def advance(self, host: SimulatedHost) -> None:
+        """Let what has come to its end by now have ended."""
+        now = self.time()
+        for key, work in list(host.work.items()):
+            if work.until > now:
+                continue
+            del host.work[key]
+            host.records[key] = replace(
+                host.records[key],
+                state=JobState.FINISHED,
+                cause=Cause.EXITED,
+                exit_code=work.exit_code,
+                started_at_ms=0,
+                finished_at_ms=int(work.until * 1000),
+            )
+            how = "failed" if work.exit_code else "done"
+            self.judge.ended(work.run_name, key.run_uid, key.attempt, how=how)
+
+    def next_end(self) -> float | None:
+        """When the next job ends by itself."""
+        return min(
+            (work.until for host in self.hosts.values() for work in host.work.values()),
+            default=None,
+        )
+
+
+_REPORT = HostReport(
+    hostname="simulated",
+    cpu_millicores=HOST_CPU_MILLICORES,
+    memory_bytes=HOST_MEMORY_BYTES,
+    disk_bytes=1 << 40,
+    disk_free_bytes=1 << 40,
+    memory_free_bytes=HOST_MEMORY_BYTES,
+    load_1m_milli=0,
+    gpus=(),
+    python="3.11",
+    kernel="simulated",
+)

@@ -1,0 +1,258 @@
+"""
+Somebody at a terminal who applies: what `fleetform apply` does, on the simulated machine.
+
+Whatever was entered before is seen through first; then a plan is made, looked at for a moment, and
+entered; then whoever has the lock carries out all that was entered, and the others wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleetform.apply.execute import execute
+from fleetform.checker import check
+from fleetform.model.live import LedgerStatus
+from fleetform.model.plan import Permissions, Plan
+from fleetform.model.ports import Clock, FenceLost, LedgerOutgrown, LedgerUnavailable, StalePlan
+from fleetform.plan.file import dump, load
+from fleetform.plan.planner import plan as make_plan
+from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.hosts import Identity
+from fleetform.simulate.apply.process import Crashed, Process, Room
+from fleetform.simulate.apply.reach import Reach
+from fleetform.simulate.apply.runs import RunDriver
+from fleetform.simulate.apply.witnessed import Witnessed
+from fleetform.simulate.controller import Silent
+from fleetform.spec.desired import Desired
+
+__all__ = ["Kept", "Person"]
+
+THINK_SECONDS = 0.5
+FULL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A plan that somebody has written to a file, and what they allowed."""
+
+    plan: Plan
+    body: bytes
+    permissions: Permissions
+
+
+class Person:
+    """
+    One name, one process after another.
+
+    `on_plan` hears of every plan that is made, so that somebody else may take its file.
+    """
+
+    def __init__(
+        self, name: str, room: Room, clock: Clock, on_plan: Callable[[Kept], None]
+    ) -> None:
+        self.name = name
+        self._room = room
+        self._clock = clock
+        self._on_plan = on_plan
+        self._lives = 0
+
+    async def apply(self, tree: Desired, permissions: Permissions) -> str:
+        """Returns how it ended: `done`, `empty`, `stale`, `recovering`, `full`, `crashed`."""
+        return await self._live(lambda process: self._apply(process, tree, permissions))
+
+    async def apply_kept(self, kept: Kept) -> str:
+        """Carry out a plan from its file."""
+        return await self._live(lambda process: self._enter(process, kept))
+
+    async def rebuild(self, tree: Desired) -> str:
+        """Put the ledger together again from what the hosts remember."""
+        return await self._live(lambda process: self._rebuild(process, tree))
+
+    async def attend(self) -> str:
+        """Take the lock for a while and see to what is under way."""
+        return await self._live(self._attend)
+
+    def plan(self, tree: Desired, permissions: Permissions) -> Kept:
+        """Plan what there is at this moment."""
+        live = self._room.disk.ledger.read_live()
+        made = make_plan(tree, live, permissions=permissions, now_ms=self._clock.now_ms())
+        violations = check(made, tree, live, permissions)
+        self._room.judge.planned(made, [one.sentence for one in violations])
+        kept = Kept(made, dump(made), permissions)
+        self._on_plan(kept)
+        return kept
+
+    async def _live(self, what: Callable[[Process], object]) -> str:
+        self._lives += 1
+        process = Process(f"{self.name} {self._lives}", self._room)
+        judge = self._room.judge
+        try:
+            ending = await what(process)  # type: ignore[misc]
+        except Crashed:
+            ending = "crashed"
+        except FenceLost:
+            ending = "taken over"
+        except LedgerUnavailable:
+            ending = "full"
+        except LedgerOutgrown:
+            ending = "recovering"
+        finally:
+            process.end()
+        judge.note(judge.now, f"{process.name}: {ending}")
+        return str(ending)
+
+    # -- apply ----------------------------------------------------------------------------
+
+    async def _apply(self, process: Process, tree: Desired, permissions: Permissions) -> str:
+        if not await self._settle(process):
+            return "recovering"
+        kept = self.plan(tree, permissions)
+        if kept.plan.is_empty:
+            return "recovering" if self._is_recovering() else "empty"
+        await asyncio.sleep(self._room.faults.source.random() * THINK_SECONDS)
+        return await self._enter(process, kept)
+
+    async def _enter(self, process: Process, kept: Kept) -> str:
+        if self._room.lock.holder is None and await self._refuse(process):
+            return "recovering"
+        ledger = Witnessed(self._room.disk, self._room.judge)
+        try:
+            accepted = await process(
+                lambda: ledger.accept(
+                    kept.plan,
+                    kept.body,
+                    permissions=kept.permissions,
+                    who=self.name,
+                    now_ms=self._clock.now_ms(),
+                )
+            )
+        except StalePlan as stale:
+            self._room.judge.note(self._room.judge.now, f"stale: {stale}")
+            return "stale"
+        if accepted.state == "already-applied":
+            return "stale"
+        return "done" if await self._settle(process) else "recovering"
+
+    async def _settle(self, process: Process) -> bool:
+        """See everything through that was entered; False when the ledger is not the newest."""
+        while await process(self._room.disk.ledger.unfinished_apply) is not None:
+            if not self._room.lock.take(process):
+                await self._room.lock.wait()
+                process.pass_point("before a transaction")
+                continue
+            if await self._refuse(process):
+                return False
+            await self._drive(process)
+            self._room.lock.release(process)
+        return True
+
+    async def _refuse(self, process: Process) -> bool:
+        """Compare the ledger with what the world remembers; True when it knows less."""
+        ledger = self._room.disk.ledger
+        live = await process(ledger.read_live)
+        inventory = self._room.machine.inventory(live.environment_uid)
+        proof = self._room.outgrown_by(inventory, live)
+        if proof:
+            await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]
+            return True
+        return live.status is LedgerStatus.RECOVERING
+
+    def _is_recovering(self) -> bool:
+        rows = self._room.disk.ask("SELECT status FROM meta")
+        return rows == [(LedgerStatus.RECOVERING.value,)]
+
+    # -- driving --------------------------------------------------------------------------
+
+    async def _drive(self, process: Process) -> None:
+        """Carry out all that was entered, under a fence of one's own."""
+        reach, runs = await self._take_over(process)
+        rounds = asyncio.get_running_loop().create_task(self._rounds(process, runs))
+        try:
+            ledger = Witnessed(self._room.disk, self._room.judge)
+            while found := await process(self._room.disk.ledger.unfinished_apply):
+                accepted, body = found
+                try:
+                    outcome = await execute(
+                        load(body),
+                        accepted,
+                        ledger=ledger,  # type: ignore[arg-type]
+                        gate=process,
+                        world=reach,  # type: ignore[arg-type]
+                        clock=self._clock,
+                        progress=Silent(),
+                    )
+                    state, summary = outcome.state, outcome.summary
+                    await process(
+                        lambda uid=accepted.apply_uid, state=state, summary=summary: (
+                            ledger.finish_apply(
+                                uid, state=state, summary=summary, now_ms=self._clock.now_ms()
+                            )
+                        )
+                    )
+                except LedgerUnavailable:
+                    await asyncio.sleep(FULL_SECONDS)
+                self._room.lock.wake()
+            await self._leave_in_order(reach, runs)
+        finally:
+            rounds.cancel()
+
+    async def _take_over(self, process: Process) -> tuple[Reach, RunDriver]:
+        ledger, machine = self._room.disk.ledger, self._room.machine
+        fence = await process(
+            lambda: ledger.take_fence(who=process.name, now_ms=self._clock.now_ms())
+        )
+        ((uid, ledger_id, epoch),) = self._room.disk.ask(
+            "SELECT environment_uid, ledger_id, epoch FROM meta"
+        )
+        identity = Identity(uid, ledger_id, epoch, fence)
+        reach = Reach(process, ledger, self._clock, identity)
+        runs = RunDriver(ledger, machine, self._room.judge, self._clock, identity)
+        reach.before_departure = lambda: runs.round(start=False)
+        return reach, runs
+
+    async def _rounds(self, process: Process, runs: RunDriver) -> None:
+        """Let runs move while a plan is carried out."""
+        source = self._room.faults.source
+        for _ in range(3):
+            await asyncio.sleep(source.random() * 0.3)
+            if process.dead:
+                return
+            with contextlib.suppress(LedgerUnavailable, FenceLost):
+                runs.round()
+
+    async def _leave_in_order(self, reach: Reach, runs: RunDriver) -> None:
+        with contextlib.suppress(LedgerUnavailable, ProviderError):
+            runs.round()
+            await reach.let_leave()
+
+    async def _attend(self, process: Process) -> str:
+        if not await self._settle(process):
+            return "recovering"
+        while not self._room.lock.take(process):
+            await self._room.lock.wait()
+        if await self._refuse(process):
+            return "recovering"
+        reach, runs = await self._take_over(process)
+        for instance in self._room.disk.ledger.read_live().instances:
+            if instance.state.value not in {"terminating", "terminated"}:
+                with contextlib.suppress(ProviderError):
+                    await reach.reach(instance)
+        runs.round()
+        await reach.let_leave()
+        return "done"
+
+    # -- recovery -------------------------------------------------------------------------
+
+    async def _rebuild(self, process: Process, tree: Desired) -> str:
+        while not self._room.lock.take(process):
+            await self._room.lock.wait()
+        process.pass_point("before a transaction")
+        ledger = self._room.disk.ledger
+        reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
+        if not await self._room.rebuild(ledger, reach, tree):  # type: ignore[arg-type]
+            return "recovering"
+        self._room.judge.rebuilt(self._room.disk)
+        return "done"

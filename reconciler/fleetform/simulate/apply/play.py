@@ -1,0 +1,216 @@
+"""
+One seed of apply, from its first tree to the judge's last question.
+
+Faults come while the tree is edited a few times, then stop; from then on a few plans must be
+enough to make world, ledger and tree agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetform.model.plan import Permissions
+from fleetform.simulate.apply.end import ask_last
+from fleetform.simulate.apply.faults import draw_faults
+from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.lock import Lock
+from fleetform.simulate.apply.machine import Machine
+from fleetform.simulate.apply.person import Kept, Person
+from fleetform.simulate.apply.ports import MakeDisk, OutgrownBy, Rebuild
+from fleetform.simulate.apply.process import Room
+from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
+from fleetform.simulate.controller import SeededIds, VirtualClock
+from fleetform.simulate.loop import Stuck, VirtualLoop, run
+from fleetform.spec.desired import Desired
+
+__all__ = ["ApplyVerdict", "play_apply"]
+
+COMMITS_MAX = 4
+TRIES_MAX = 3
+"""How often somebody tries one commit again before they make the next."""
+
+ROUNDS_MAX = 25
+"""Plans that may be needed once faults have ended; the longest chain of holds takes about ten."""
+
+ALL = Permissions(allow_destroy=True, allow_restart=True, allow_deletes=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyVerdict:
+    """What one seed came to. `trace_digest` is the same for every run of the seed."""
+
+    seed: int
+    violations: tuple[str, ...]
+    faults: Mapping[str, int]
+    checked: Mapping[str, int]
+    plans: int
+    executions: int
+    virtual_seconds: float
+    trace_digest: str
+    trace: tuple[str, ...]
+
+
+def play_apply(
+    seed: int, make_disk: MakeDisk, outgrown_by: OutgrownBy, rebuild: Rebuild
+) -> ApplyVerdict:
+    """Play one seed to its end."""
+    source = random.Random(seed)  # noqa: S311 -- a seed must give the same run for ever
+    loop = VirtualLoop()
+    judge = Judge()
+    loop.on_advance = lambda now: setattr(judge, "now", now)
+    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild)
+    try:
+        run(play.run(), loop)
+    except (Exception, Stuck) as problem:  # noqa: BLE001 -- whatever it is, the seed has found a bug
+        judge.violate(loop.time(), f"{type(problem).__name__}: {problem}")
+    for sentence in loop.problems:
+        judge.violate(loop.time(), sentence)
+    trace = tuple(judge.trace)
+    return ApplyVerdict(
+        seed=seed,
+        violations=tuple(judge.violations),
+        faults=dict(judge.faults),
+        checked=dict(judge.checked),
+        plans=play.plans,
+        executions=judge.executions.total,
+        virtual_seconds=loop.time(),
+        trace_digest=hashlib.sha256("\n".join(trace).encode()).hexdigest(),
+        trace=trace,
+    )
+
+
+class _Play:
+    def __init__(
+        self,
+        source: random.Random,
+        judge: Judge,
+        loop: VirtualLoop,
+        make_disk: MakeDisk,
+        outgrown_by: OutgrownBy,
+        rebuild: Rebuild,
+    ) -> None:
+        self.plans = 0
+        self._random = source
+        self._judge = judge
+        faults = draw_faults(source, lambda kind, who: judge.fault(judge.now, kind, who))
+        disk = make_disk(ENVIRONMENT_UID, SeededIds(source))
+        machine = Machine(source, judge, disk, loop.time)
+        self._room = Room(judge, disk, machine, Lock(), faults, outgrown_by, rebuild, {})
+        self._tree = Tree.draw(source)
+        self._kept: list[Kept] = []
+        clock = VirtualClock()
+        self._first = Person("ada", self._room, clock, self._on_plan)
+        self._second = Person("bob", self._room, clock, self._on_plan)
+        self._now_declared: Desired = self._tree.desired()
+
+    async def run(self) -> None:
+        others = []
+        if self._random.random() < 0.5:
+            others.append(asyncio.create_task(self._meddle()))
+        if self._random.random() < 0.3:
+            others.append(asyncio.create_task(self._trouble()))
+        for number in range(self._random.randint(2, COMMITS_MAX)):
+            if number:
+                self._tree.edit()
+                self._now_declared = self._tree.desired()
+            await self._apply(self._now_declared)
+            await asyncio.sleep(self._random.random() * 10)
+        self._room.faults.over = True
+        self._room.disk.drain()
+        for task in others:
+            await task
+        await self._converge()
+
+    # -- people -----------------------------------------------------------------------------
+
+    async def _apply(self, tree: Desired) -> None:
+        """What somebody does who wants this commit applied and has other things to do as well."""
+        permissions = self._draw_permissions()
+        for _ in range(TRIES_MAX):
+            ending = await self._first.apply(tree, permissions)
+            if ending in {"done", "empty"}:
+                return
+            if ending == "recovering":
+                await self._first.rebuild(tree)
+            elif ending == "full":
+                await asyncio.sleep(2)
+            else:
+                await asyncio.sleep(self._random.random())
+
+    async def _meddle(self) -> None:
+        """A second person: the same tree at the same time, or the plan of the first, or an old one."""
+        for _ in range(self._random.randint(1, 3)):
+            await asyncio.sleep(self._random.random() * 8)
+            if self._kept and self._random.random() < 0.5:
+                newest = self._random.random() < 0.6
+                kept = self._kept[-1] if newest else self._random.choice(self._kept)
+                self._judge.note(self._judge.now, f"bob takes plan {kept.plan.digest[:8]}")
+                await self._second.apply_kept(kept)
+            else:
+                await self._second.apply(self._now_declared, self._draw_permissions())
+
+    def _draw_permissions(self) -> Permissions:
+        return Permissions(
+            allow_destroy=self._random.random() < 0.4,
+            allow_restart=self._random.random() < 0.3,
+            allow_deletes=self._random.choice((None, None, 1, 4)),
+            destroy=self._random.random() < 0.02,
+        )
+
+    def _on_plan(self, kept: Kept) -> None:
+        self.plans += 1
+        if not kept.plan.is_empty:
+            self._kept.append(kept)
+
+    # -- the machine --------------------------------------------------------------------------
+
+    async def _trouble(self) -> None:
+        """Power cuts, a full disk, and a ledger that is put back from an earlier copy."""
+        room = self._room
+        copy, marks = room.disk.image(), self._judge.snapshot()
+        for _ in range(self._random.randint(1, 3)):
+            await asyncio.sleep(self._random.random() * 6)
+            if room.faults.over:
+                return
+            kind = self._random.choice(("power cut", "full disk", "copy", "restore"))
+            if kind == "copy":
+                copy, marks = room.disk.image(), self._judge.snapshot()
+                continue
+            self._judge.fault(self._judge.now, kind, "the machine")
+            if kind == "full disk":
+                room.disk.fill()
+                await asyncio.sleep(self._random.random() * 3)
+                room.disk.drain()
+                continue
+            room.kill_all()
+            room.disk.load(copy if kind == "restore" else room.disk.image())
+            if kind == "restore":
+                self._judge.restored(marks)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    async def _converge(self) -> None:
+        self._tree.settle()
+        tree = self._tree.desired()
+        for _ in range(ROUNDS_MAX):
+            ending = await self._first.apply(tree, ALL)
+            if ending == "recovering":
+                await self._first.rebuild(tree)
+                continue
+            await self._first.attend()
+            if ending == "empty" and not self._is_moving():
+                break
+            until = self._room.machine.next_end()
+            await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
+        ask_last(self._room, self._first.plan(tree, ALL).plan, tree)
+
+    def _is_moving(self) -> bool:
+        rows = self._room.disk.ask(
+            "SELECT (SELECT count(*) FROM runs WHERE final = 0),"
+            " (SELECT count(*) FROM instances WHERE state IN ('terminating', 'provisioning'))"
+        )
+        return rows != [(0, 0)]

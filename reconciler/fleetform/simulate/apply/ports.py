@@ -1,0 +1,67 @@
+"""
+What the simulation of apply is given by `wiring`: the ledger's disk, and two decisions.
+
+The room knows no driver; the real statements and the real schema come in through these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from fleetform.model.instance import Instance
+from fleetform.model.live import Live
+from fleetform.model.ports import Ids, Ledger
+from fleetform.providers.contract.hosts import HostProvider
+from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.spec.desired import Desired
+
+__all__ = ["Disk", "MakeDisk", "OutgrownBy", "Rebuild", "Torn"]
+
+
+class Torn(BaseException):
+    """The process died inside of a transaction; not an error that anybody may catch."""
+
+
+class Disk(Protocol):
+    """
+    Where the ledger lies. All processes of a simulation use its one connection in turn.
+
+    What was committed is on it: a commit that returned survives a power cut.
+    """
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Read what is committed, past everything under test."""
+
+    def instances(self, fleet: str) -> Sequence[Instance]:
+        """Read a fleet's instances that are not terminated."""
+
+    def image(self) -> bytes:
+        """Copy all that is committed."""
+
+    def load(self, image: bytes) -> None:
+        """Put a copy in the place of what is there, as after a power cut or a restore."""
+
+    def tear(self, statements: int) -> None:
+        """Let the next transaction end with `Torn` after so many statements, if it has as many."""
+
+    def untear(self) -> bool:
+        """Stop waiting for that transaction; tells whether it came."""
+
+    def fill(self) -> None:
+        """Leave no room for another page until `drain`."""
+
+    def drain(self) -> None: ...
+
+
+MakeDisk = Callable[[str, Ids], Disk]
+"""Makes an empty ledger for an environment."""
+
+OutgrownBy = Callable[[Sequence[InstanceSeen], Live], str]
+"""Says which hosts know more than this ledger, or nothing."""
+
+Rebuild = Callable[[Ledger, HostProvider, Desired], Awaitable[bool]]
+"""Puts a lost or older ledger together again from its hosts and the tree; False: not this time."""

@@ -1,0 +1,120 @@
+"""
+One process: it may die at each point that it passes, and stand still at some.
+
+Whatever a dead process still had under way is cut off; what it had sent may arrive all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fleetform.simulate.apply.faults import Faults
+from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.lock import Lock
+from fleetform.simulate.apply.machine import Machine
+from fleetform.simulate.apply.ports import Disk, OutgrownBy, Rebuild, Torn
+
+__all__ = ["Crashed", "Process", "Room"]
+
+T = TypeVar("T")
+
+STATEMENTS_MAX = 12
+"""Statements after which a torn transaction ends: most of ours have ten to thirty."""
+
+PAUSE_SECONDS = 60.0
+
+
+class Crashed(Exception):
+    """The process was killed."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What all processes of a seed share."""
+
+    judge: Judge
+    disk: Disk
+    machine: Machine
+    lock: Lock
+    faults: Faults
+    outgrown_by: OutgrownBy
+    rebuild: Rebuild
+    alive: dict[str, Process]
+
+    def kill_all(self) -> None:
+        """The machine that everybody runs on loses its power."""
+        for process in list(self.alive.values()):
+            process.die()
+
+
+class Process:
+    """Implements `model.ports.Gate` for whatever runs in it."""
+
+    def __init__(self, name: str, room: Room) -> None:
+        self.name = name
+        self.room = room
+        self.dead = False
+        room.alive[name] = self
+
+    async def __call__(self, call: Callable[[], T], /) -> T:
+        """
+        Carry out one transaction.
+
+        At once, and in the order of the calls, as the writer's thread takes them; what takes time
+        is the reply.
+        """
+        faults, source = self.room.faults, self.room.faults.source
+        if faults.happens(faults.paused):
+            self.room.judge.fault(self.room.judge.now, "pause", self.name)
+            await asyncio.sleep(source.uniform(0, PAUSE_SECONDS))
+        self._check_alive()
+        if faults.dies("before a transaction", self.name):
+            self.die()
+            raise Crashed
+        result = self._tear(call) if faults.dies("in a transaction", self.name) else call()
+        if faults.dies("after a commit", self.name):
+            self.die()
+            raise Crashed
+        await asyncio.sleep(source.random() * 0.01)
+        self._check_alive()
+        return result
+
+    def _tear(self, call: Callable[[], T]) -> T:
+        """Die inside of the transaction, and find the disk as it was before."""
+        disk = self.room.disk
+        before = disk.image()
+        disk.tear(self.room.faults.source.randint(1, STATEMENTS_MAX))
+        try:
+            call()
+        except Torn:
+            disk.load(before)
+        finally:
+            disk.untear()
+            self.die()
+        raise Crashed
+
+    def pass_point(self, where: str) -> None:
+        """
+        Raises:
+            Crashed: The process dies here, or is dead.
+        """
+        self._check_alive()
+        if self.room.faults.dies(where, self.name):
+            self.die()
+            raise Crashed
+
+    def die(self) -> None:
+        self.dead = True
+        self.room.alive.pop(self.name, None)
+        self.room.lock.release(self)
+
+    def end(self) -> None:
+        """Leave in peace."""
+        self.die()
+
+    def _check_alive(self) -> None:
+        if self.dead:
+            raise Crashed

@@ -1,0 +1,79 @@
+"""
+What the judge believes was applied, from the steps that were written down as done.
+
+It reads no row of the ledger: a ledger that forgets a protection is to be found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fleetform.model.plan import Step
+from fleetform.spec.desired import ResourceKey, Rules
+
+__all__ = ["Applied", "Record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """
+    One resource as it was last applied.
+
+    `mark` is the highest `rerun` that any of its documents has had. `run_uid` is of the run that
+    was submitted last under this name.
+    """
+
+    document: Mapping[str, Any]
+    execution_digest: str
+    own_digest: str
+    digest: str
+    archived: bool = False
+    mark: int = 0
+    run_uid: str = ""
+
+    @property
+    def protected(self) -> bool:
+        return bool(self.document.get("protect"))
+
+
+@dataclass(slots=True)
+class Record:
+    """`version` goes up with each change of a resource, also with its removal."""
+
+    rules: Rules = field(default_factory=Rules)
+    resources: dict[ResourceKey, Applied] = field(default_factory=dict)
+    forgotten_paths: set[str] = field(default_factory=set)
+    version: dict[ResourceKey, int] = field(default_factory=dict)
+
+    def take(self, step: Step, run_uid: str = "") -> None:
+        """Take in a step that was written down as done; `run_uid` is of what it submitted."""
+        key, said = step.resource, step.arguments
+        if step.verb == "rules.set":
+            self.rules = Rules(**said["rules"])
+            return
+        self.version[key] = self.version.get(key, 0) + 1
+        if step.verb in {"fleet.remove", "volume.remove", "volume.forget"}:
+            self.resources.pop(key, None)
+            if step.verb == "volume.forget":
+                self.forgotten_paths.add(said["path"])
+        elif step.verb == "run.archive":
+            if key in self.resources:
+                self.resources[key] = replace(self.resources[key], archived=True)
+        elif "document" in said:
+            self.resources[key] = self._applied(key, said, run_uid)
+
+    def _applied(self, key: ResourceKey, said: Mapping[str, Any], run_uid: str) -> Applied:
+        before = self.resources.get(key)
+        return Applied(
+            document=said["document"],
+            execution_digest=said["execution_digest"],
+            own_digest=said["own_digest"],
+            digest=said["digest"],
+            run_uid=run_uid or (before.run_uid if before else ""),
+            mark=max(said["document"].get("rerun", 0), before.mark if before else 0),
+        )
+
+    def present(self, kind: str) -> int:
+        return sum(key.kind == kind and not one.archived for key, one in self.resources.items())

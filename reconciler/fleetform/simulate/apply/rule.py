@@ -1,0 +1,28 @@
+"""What must hold in every seed, each with its own sentence."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Rule"]
+
+
+class Rule(enum.StrEnum):
+    """A promise of apply; the value is the sentence that a verdict quotes."""
+
+    CHECKED = "the second reader accepts every plan"
+    UNCHANGED = "a plan is applied only to what it was made for"
+    APPLIED_ONCE = "a plan is applied at most once"
+    INTENDED = "nothing is done in the world before its intent is written down"
+    ONCE = "nothing is done twice for one operation"
+    ALONE = "a place holds one instance, a path one volume, a name one execution at a time"
+    PROTECTED = "nothing protected is removed or replaced"
+    PERMITTED = "nothing is destroyed without permission"
+    BUDGET = "no more is destroyed than the rules last applied allow"
+    REASON = "a finished run is executed again only for a reason"
+    RECOVERING = "a ledger that is not the newest causes nothing"
+    FENCED = "whoever was taken over causes nothing"
+    HISTORY = "every apply has an outcome"
+    CONVERGED = "once faults end, a plan is soon empty"
+    WORLD = "in the end the world is as the ledger says"
+    TREE = "in the end the ledger is as the tree says"

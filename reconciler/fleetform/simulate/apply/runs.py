@@ -1,0 +1,184 @@
+"""
+What becomes of runs meanwhile: placed, started, over, by the ledger's own calls.
+
+A manager would decide by `schedule` and `lifecycle`; here whoever holds the lock places what
+waits wherever there is place, so that plans meet runs in every state. Nothing else is modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetform.agents.protocol.messages import JobRecord
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.decision import Finish, Next, Placement, Requeue, Share, StopGang
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.ports import Book, Clock, Ledger
+from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid
+from fleetform.providers.contract.hosts import Identity
+from fleetform.simulate.apply.documents import CPU_MILLICORES
+from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.machine import Machine
+
+__all__ = ["RunDriver"]
+
+
+class RunDriver:
+    """One round at a time, each a few transactions; belongs to the process with the fence."""
+
+    def __init__(
+        self, ledger: Ledger, machine: Machine, judge: Judge, clock: Clock, identity: Identity
+    ) -> None:
+        self._ledger = ledger
+        self._machine = machine
+        self._judge = judge
+        self._clock = clock
+        self._fence = identity.fence
+
+    def round(self, *, start: bool = True) -> bool:
+        """Take in news, judge, place, send; returns whether any run is not over."""
+        book = self._ledger.read_book()
+        if not book.runs and not book.lingering:
+            return False
+        self._send(book)
+        if self._take_in(book):
+            book = self._ledger.read_book()
+        now_ms = self._clock.now_ms()
+        verdicts = list(self._verdicts(book))
+        if verdicts:
+            self._ledger.commit_verdicts(verdicts, fence=self._fence, now_ms=now_ms)
+            for uid, verdict in verdicts:
+                if isinstance(verdict, Requeue):
+                    self._judge.requeued(uid)
+            book = self._ledger.read_book()
+        placements = list(_placements(book)) if start else []
+        if placements:
+            self._ledger.commit_placements(placements, fence=self._fence, now_ms=now_ms)
+            book = self._ledger.read_book()
+        self._send(book)
+        return bool(book.runs or any(_is_open(job) for job in book.lingering))
+
+    # -- between rows and hosts ---------------------------------------------------------------
+
+    def _send(self, book: Book) -> None:
+        """Compare each job's row with what its host knows, and send what is due."""
+        names = {uid: run.name for uid, run in book.runs.items()}
+        for job in _jobs(book):
+            host = self._machine.hosts.get(job.instance_uid)
+            if host is None or host.fence > self._fence or not _is_open(job):
+                continue
+            known = host.records.get(job.key)
+            name = names.get(RunUid(job.key.run_uid), known.run_name if known else "")
+            run = book.runs.get(RunUid(job.key.run_uid))
+            record = JobRecord(
+                key=job.key,
+                job_uid=job.uid,
+                gen=job.gen,
+                digest="",
+                state=JobState.RUNNING,
+                started_at_ms=self._clock.now_ms(),
+                run_name=name,
+                execution_digest=run.execution_digest if run else "",
+            )
+            if job.stop_wanted:
+                self._machine.stop(host, record)
+            elif known is None and job.state is JobState.STARTING:
+                self._machine.start(host, record)
+
+    def _take_in(self, book: Book) -> bool:
+        """Write down what hosts know and rows do not."""
+        news: dict[str, list[JobRecord]] = {}
+        for job in _jobs(book):
+            host = self._machine.hosts.get(job.instance_uid)
+            if host is None or not _is_open(job):
+                continue
+            self._machine.advance(host)
+            record = host.records.get(job.key)
+            if record is not None and record.state is not job.state:
+                news.setdefault(job.instance_uid, []).append(record)
+        for uid, records in news.items():
+            self._ledger.commit_records(
+                uid, records, None, snapshot=False, fence=self._fence, now_ms=self._clock.now_ms()
+            )
+        return bool(news)
+
+    # -- what happens next ----------------------------------------------------------------------
+
+    def _verdicts(self, book: Book) -> Iterator[tuple[RunUid, Next]]:
+        for uid, run in book.runs.items():
+            attempt = book.attempts[uid]
+            verdict = _verdict(run, attempt, self._clock)
+            if verdict is not None:
+                yield uid, verdict
+
+
+def _verdict(run: Run, attempt: Attempt, clock: Clock) -> Next | None:
+    over = all(job.state is JobState.FINISHED for job in attempt.jobs)
+    if attempt.state is AttemptState.WAITING:
+        if run.stop_requested:
+            return Finish(RunState.TERMINATED, "stopped", run.stop_requested)
+        if run.template.wanted == "stopped":
+            return Finish(RunState.TERMINATED, "stopped", "state: stopped")
+        return None
+    if not over:
+        if run.stop_requested and attempt.state is not AttemptState.STOPPING:
+            return StopGang("stopped", run.stop_requested)
+        return None
+    (job,) = attempt.jobs
+    if run.stop_requested or job.cause is None or job.cause.value == "stopped":
+        return Finish(RunState.TERMINATED, "stopped", run.stop_requested)
+    if job.exit_code == 0:
+        return Finish(RunState.DONE, "exited", "")
+    if attempt.number < 2:
+        return Requeue(clock.now_ms(), job.cause.value, "")
+    return Finish(RunState.FAILED, job.cause.value, "")
+
+
+def _placements(book: Book) -> Iterator[Placement]:
+    used: dict[str, int] = {}
+    for one in book.allocations:
+        used[one.instance_uid] = used.get(one.instance_uid, 0) + one.cpu_millicores
+    for uid, run in book.runs.items():
+        attempt = book.attempts[uid]
+        if attempt.state is not AttemptState.WAITING or run.stop_requested:
+            continue
+        instance = _place(book, run, used)
+        if instance is None:
+            continue
+        used[instance.uid] = used.get(instance.uid, 0) + CPU_MILLICORES
+        share = Share(
+            rank=0,
+            instance_uid=instance.uid,
+            instance_generation=instance.generation,
+            boot_id=instance.boot_id,
+            cpu_millicores=CPU_MILLICORES,
+            memory_bytes=0,
+            memory_limited=False,
+            disk_bytes=0,
+        )
+        yield Placement(uid, run.generation, attempt.number, (share,))
+
+
+def _place(book: Book, run: Run, used: dict[str, int]) -> Instance | None:
+    volumes = {book.volume_fleets.get(mount.name) for mount in run.template.volumes}
+    for instance in book.instances:
+        if (
+            instance.state is InstanceState.READY
+            and (not run.template.fleets or instance.fleet in run.template.fleets)
+            and volumes <= {instance.fleet}
+            and used.get(instance.uid, 0) + CPU_MILLICORES <= instance.cpu_millicores
+        ):
+            return instance
+    return None
+
+
+def _jobs(book: Book) -> Iterator[Job]:
+    for attempt in book.attempts.values():
+        yield from attempt.jobs
+    yield from book.lingering
+
+
+def _is_open(job: Job) -> bool:
+    return bool(job.instance_uid) and job.state is not JobState.FINISHED
+
+

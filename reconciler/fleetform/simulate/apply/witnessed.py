@@ -1,0 +1,69 @@
+"""The real ledger with the judge beside it: what a call has committed, the judge is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetform.model.plan import Permissions, Plan, Step
+from fleetform.model.ports import Accepted, Begun, Ledger, StepOutcome
+from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.ports import Disk
+
+__all__ = ["Witnessed"]
+
+
+class Witnessed:
+    """The calls of `model.ports.Ledger` by which a plan is entered and written down."""
+
+    def __init__(self, disk: Disk, judge: Judge) -> None:
+        self._disk = disk
+        self._judge = judge
+
+    @property
+    def real(self) -> Ledger:
+        return self._disk.ledger
+
+    def accept(
+        self, plan: Plan, body: bytes, *, permissions: Permissions, who: str, now_ms: int
+    ) -> Accepted:
+        accepted = self.real.accept(plan, body, who=who, now_ms=now_ms)
+        self._judge.entered(plan, accepted, permissions)
+        return accepted
+
+    def begin_steps(
+        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+    ) -> Mapping[str, Begun]:
+        begun = self.real.begin_steps(apply_uid, steps, now_ms=now_ms)
+        self._judge.begun(apply_uid, steps, begun)
+        return begun
+
+    def finish_steps(
+        self,
+        apply_uid: str,
+        steps: Sequence[Step],
+        outcomes: Sequence[StepOutcome],
+        *,
+        now_ms: int,
+    ) -> Mapping[str, str]:
+        known = self._done(apply_uid)
+        refused = self.real.finish_steps(apply_uid, steps, outcomes, now_ms=now_ms)
+        errors = {one.key: one.error for one in outcomes if one.error}
+        self._judge.finished(apply_uid, steps, {**errors, **refused}, known, self._runs(steps))
+        return refused
+
+    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None:
+        self.real.finish_apply(apply_uid, state=state, summary=summary, now_ms=now_ms)
+        self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
+
+    def _done(self, apply_uid: str) -> list[str]:
+        rows = self._disk.ask(
+            "SELECT key FROM operations WHERE apply_uid = ? AND state = 'done'", (apply_uid,)
+        )
+        return [key for (key,) in rows]
+
+    def _runs(self, steps: Sequence[Step]) -> dict[str, str]:
+        names = [step.resource.name for step in steps if step.verb == "run.submit"]
+        if not names:
+            return {}
+        rows = self._disk.ask("SELECT name, uid FROM resources WHERE kind = 'run'")
+        return {name: uid for name, uid in rows if name in names}
