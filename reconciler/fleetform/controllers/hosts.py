@@ -28,6 +28,9 @@ RECONNECT_MAX_SECONDS = 10.0
 STEADY_MS = 1000
 """A session that lasted so long was a good one: the next is opened without a pause."""
 
+REACH_TOLD_SECONDS = 3.0
+"""How long a step waits before it says for which host."""
+
 REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
@@ -161,11 +164,20 @@ class HostSessions:
             return session.host
         waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
         session.waiters.append(waiter)
+        told = asyncio.get_running_loop().call_later(
+            REACH_TOLD_SECONDS, self._tell_waiting, session
+        )
         try:
             return await asyncio.wait_for(waiter, REACH_TIMEOUT_SECONDS)
         except TimeoutError:
             detail = f": {session.problem}" if session.problem else ""
             raise TemporaryError(f"host {instance.name} does not answer{detail}") from None
+        finally:
+            told.cancel()
+
+    def _tell_waiting(self, session: Session) -> None:
+        why = f": {session.problem}" if session.problem else ""
+        self._progress.notice(f"waiting for host {session.instance.name} to answer{why}")
 
     async def release(self, instance: Instance) -> None:
         """
@@ -286,7 +298,9 @@ class HostSessions:
         key = record.key
         if not self._logs.is_complete(key.run_uid, key.attempt, key.rank):
             self._addresses.setdefault(
-                record.job_uid, LogAddress(key.run_uid, key.attempt, key.rank, "")
+                record.job_uid,
+                # The record's own name: this manager may never have sent the job.
+                LogAddress(key.run_uid, key.attempt, key.rank, record.run_name),
             )
             size = self._logs.size(key.run_uid, key.attempt, key.rank)
             await host.follow_log(record.job_uid, size)

@@ -62,8 +62,13 @@ def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | N
         os.close(descriptor)
         return None
     holder = Holder(os.getpid(), who, command, now_ms, socket.gethostname())
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
+    except OSError:
+        # A full disk: whoever cannot say who it is shall not keep others off either.
+        os.close(descriptor)
+        raise
     return FileLock(descriptor, holder)
 
 

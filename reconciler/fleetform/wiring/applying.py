@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fleetform.lifecycle.patience import kept_by_silence
+from fleetform.model.figures import counted
 from fleetform.model.plan import Plan
 from fleetform.model.ports import Accepted, LedgerOutgrown, LedgerUnavailable, RunHistory, StalePlan
 from fleetform.model.run import FINAL, RunState
@@ -35,6 +37,7 @@ from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
+    from fleetform.lifecycle.patience import Rows
     from fleetform.model.ports import Gate, Ledger, Progress
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import SqliteLedger
@@ -59,7 +62,8 @@ class ApplyResult:
     What an apply came to.
 
     state: `done`, `failed` (a step failed), `handed-over` (somebody else carries it out and
-    nobody waits). `failed_steps` are sentences. `runs` are those that were waited for.
+    nobody waits). `failed_steps` are sentences. `runs` are those that were waited for. `messages`
+    say for what nobody waited any longer.
     """
 
     state: str
@@ -83,12 +87,17 @@ async def apply_plan(
         hosts = host_provider(workspace)
         if workspace.manager() is None:
             await refuse_if_outgrown(ledger, hosts)
-        freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+        # Files may be large, and a session that waits for its agent must not.
+        await asyncio.to_thread(
+            freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)
+        )
         try:
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
         except LedgerUnavailable as problem:
             raise LedgerProblem(str(problem), "free some space and apply again") from problem
-        apply = _Apply(workspace, plan, accepted, ledger, hosts, who, detach, progress)
+        apply = _Apply(
+            workspace, plan, accepted, ledger, hosts, who, progress, detach=detach, leave=detach
+        )
         return await apply.finish()
 
 
@@ -116,7 +125,7 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
             if workspace.manager() is None:
                 await refuse_if_outgrown(ledger, hosts)
                 progress.notice("going on with the apply that was interrupted")
-            apply = _Apply(workspace, plan, accepted, ledger, hosts, who, True, progress)
+            apply = _Apply(workspace, plan, accepted, ledger, hosts, who, progress, detach=True)
             await apply.finish()
 
 
@@ -131,8 +140,10 @@ class _Apply:
         ledger: SqliteLedger,
         hosts: HostProvider,
         who: str,
-        detach: bool,
         progress: Progress,
+        *,
+        detach: bool,
+        leave: bool = False,
     ) -> None:
         self._workspace = workspace
         self._plan = plan
@@ -140,11 +151,16 @@ class _Apply:
         self._ledger = ledger
         self._hosts = hosts
         self._who = who
+        # Do not wait for runs; and not even for changes that somebody else makes.
         self._detach = detach
+        self._leave = leave
         self._progress = progress
         self._names = waited_for(plan)
         self._over_since_ms: int | None = None
         self._unknown_since_ms: int | None = None
+        self._told: tuple[str, ...] = ()
+        self._kept: dict[str, tuple[str, ...]] = {}
+        self._steps_told: set[str] = set()
 
     async def finish(self) -> ApplyResult:
         with contextlib.closing(WriterGate()) as gate:
@@ -183,7 +199,8 @@ class _Apply:
             return True
         assert manager.runs is not None
         mirror = manager.runs.mirror
-        if not self._are_settled([mirror.state_of(name) for name in self._names]):
+        states = {name: mirror.state_of(name) for name in self._names}
+        if not self._are_settled(states, mirror):
             self._over_since_ms = None
             return False
         now = SystemClock().now_ms()
@@ -200,6 +217,9 @@ class _Apply:
             self._progress.notice(
                 f"{holder.command} (pid {holder.pid}) manages this environment and carries it out"
             )
+            if self._leave:
+                # It is entered, and whoever manages sees it through.
+                return True
         seen: dict[str, RunState] = {}
         serial = -1
         while self._workspace.manager() is not None:
@@ -213,6 +233,13 @@ class _Apply:
         return False
 
     async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
+        """Show what has moved since: steps that were done, runs with another state."""
+        steps = {step.key: step for step in self._plan.steps}
+        for one in await gate(lambda: self._ledger.read_operations(self._accepted.apply_uid)):
+            is_over = one.state in {"done", "failed"}
+            if is_over and one.key in steps and one.key not in self._steps_told:
+                self._steps_told.add(one.key)
+                self._progress.step_finished(steps[one.key], one.error)
         histories = await gate(lambda: self._ledger.read_runs(list(self._names)))
         for history in histories:
             run = history.run
@@ -223,25 +250,51 @@ class _Apply:
     async def _is_over(self, gate: Gate) -> bool:
         if self._accepted.state == "already-applied" and not self._names:
             return True
-        record = await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid))
-        if record == "running":
+        if await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid)) == "running":
             return False
         if self._detach:
             return True
         book = await gate(self._ledger.read_book)
-        outcomes = [book.outcomes.get(name) for name in self._names]
-        return self._are_settled([outcome.state if outcome else None for outcome in outcomes])
+        outcomes = {name: book.outcomes.get(name) for name in self._names}
+        states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
+        return self._are_settled(states, book)
 
-    def _are_settled(self, states: Sequence[RunState | None]) -> bool:
-        """Tell whether these runs are over, or have been unknown for long; None is over."""
-        if any(state is not None and state not in SETTLED for state in states):
+    def _are_settled(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
+        """
+        Tell whether these runs are over, or have got nowhere for long; None is over.
+
+        Nowhere: nobody knows how they are, or they wait for a host that is silent.
+        """
+        moving = [
+            name for name, state in states.items() if state is not None and state not in SETTLED
+        ]
+        unknown = [name for name, state in states.items() if state is RunState.UNKNOWN]
+        self._kept = {}
+        if moving or unknown:
+            kept = kept_by_silence(rows)
+            self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
+            self._tell_silence()
+        if any(name not in self._kept for name in moving):
             self._unknown_since_ms = None
             return False
-        if RunState.UNKNOWN not in states:
+        if not moving and not unknown:
             return True
         if self._unknown_since_ms is None:
             self._unknown_since_ms = SystemClock().boot_ms()
         return self._is_long_unknown()
+
+    def _tell_silence(self) -> None:
+        """Say once for which hosts runs wait."""
+        hosts = tuple(sorted({host for hosts in self._kept.values() for host in hosts}))
+        if hosts and hosts != self._told:
+            self._progress.notice(self._silence(hosts))
+        self._told = hosts
+
+    def _silence(self, hosts: Sequence[str]) -> str:
+        who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
+        return f"{who} silent, and {counted(len(self._kept), 'run')} wait for an answer".replace(
+            "1 run wait", "1 run waits"
+        )
 
     def _is_long_unknown(self) -> bool:
         since = self._unknown_since_ms
@@ -257,7 +310,13 @@ class _Apply:
             exit_code=exit_code(self._plan, failures, runs, detached=self._detach),
             failed_steps=failures,
             runs=runs,
+            messages=() if self._detach else self._left_waiting(),
         )
+
+    def _left_waiting(self) -> tuple[str, ...]:
+        if not self._told or not self._kept:
+            return ()
+        return (f"{self._silence(self._told)}; they go on when it comes back, apply or not",)
 
     def _state(self, failures: Sequence[str]) -> str:
         if failures:
@@ -280,17 +339,16 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
 
 def find_apply(ledger: Ledger, apply_uid: str) -> str:
     """Return the state of an apply: `running`, `done`, `failed`, `interrupted`."""
-    for record in ledger.read_applies(limit=1000):
-        if record.uid == apply_uid:
-            return record.state
-    return "done"
+    record = ledger.read_apply(apply_uid)
+    return "done" if record is None else record.state
 
 
 def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
-    for record in ledger.read_applies(limit=1000):
-        if record.uid == apply_uid and record.state == "failed":
-            return tuple(record.summary.splitlines()[1:]) or (record.summary,)
-    return ()
+    """Return a sentence for each step of an apply that failed."""
+    record = ledger.read_apply(apply_uid)
+    if record is None or record.state != "failed":
+        return ()
+    return tuple(record.summary.splitlines()[1:]) or (record.summary,)
 
 
 def exit_code(
@@ -299,15 +357,15 @@ def exit_code(
     """
     Choose by the table: 1 a step failed, 3 something is held, 4 a run failed, 0 all is well.
 
-    A run of which nobody knows whether it goes on has not succeeded.
+    A run of which nobody knows whether it goes on has not succeeded, nor has one that waits for a
+    host that is silent: who was not detached has waited for all others.
     """
     if failures:
         return 1
     if plan.held:
         return 3
     ended_badly = any(
-        run.run.state in SETTLED
-        and run.run.state is not RunState.DONE
+        run.run.state is not RunState.DONE
         and not run.archived
         and run.run.template.wanted != "stopped"
         for run in runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -85,3 +86,18 @@ def test_lock_that_says_nothing(path: Path) -> None:
         holder = who_holds(path)
         assert holder is not None
         assert holder.pid == 0
+
+
+def test_a_full_disk_keeps_nobody_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cannot write down who it is gives the lock up again, and says so."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            try_lock(path, who="anna", command="apply", now_ms=1)
+    assert who_holds(path) is None
+    with try_lock(path, who="anna", command="apply", now_ms=1) or pytest.fail("not free"):
+        assert who_holds(path) is not None

@@ -1,14 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
+from fleetform.controllers.mirror import Mirror
+from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.run import RunState
+from fleetform.simulate.controller import Silent
 from fleetform.simulate.scenario import make_desired
 from fleetform.wiring import applying
 from fleetform.wiring.applying import exit_code
 from unit.controllers.rig import Rig, pool, task
+
+
+class Told(Silent):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
 
 
 def test_a_run_that_nobody_knows_about_has_not_succeeded() -> None:
@@ -34,10 +46,42 @@ def test_a_moment_of_silence_ends_no_apply(monkeypatch: pytest.MonkeyPatch) -> N
     """An agent that is started again is back within a second; only long silence is an end."""
     apply = applying._Apply.__new__(applying._Apply)
     apply._unknown_since_ms = None
+    apply._told = ()
+    nothing = Mirror()
     monkeypatch.setattr(applying, "SILENCE_MS", 30)
-    assert apply._are_settled([RunState.DONE, None])
-    assert not apply._are_settled([RunState.DONE, RunState.UNKNOWN])
-    assert not apply._are_settled([RunState.RUNNING])
-    assert not apply._are_settled([RunState.UNKNOWN])
+    assert apply._are_settled({"a": RunState.DONE, "b": None}, nothing)
+    assert not apply._are_settled({"a": RunState.DONE, "b": RunState.UNKNOWN}, nothing)
+    assert not apply._are_settled({"a": RunState.RUNNING}, nothing)
+    assert not apply._are_settled({"a": RunState.UNKNOWN}, nothing)
     asyncio.run(asyncio.sleep(0.05))
-    assert apply._are_settled([RunState.UNKNOWN])
+    assert apply._are_settled({"a": RunState.UNKNOWN}, nothing)
+
+
+def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for it, and what depends on that, counts as settled after a while; others not."""
+    rig = Rig({"one": 60})
+    desired = make_desired(
+        pool(1), {"one": task(), "next": task(depends_on={"runs": [{"run": "one"}]})}
+    )
+    monkeypatch.setattr(applying, "SILENCE_MS", 30)
+
+    async def story() -> None:
+        await rig.apply(desired)
+        await rig.until(lambda: rig.state("one") is RunState.RUNNING)
+        (instance,) = rig.ledger.read_live().instances
+        rig.ledger.mark_instance(instance.uid, state="unreachable", message="off", now_ms=1)
+        book = rig.ledger.read_book()
+        assert kept_by_silence(book) == {"one": (instance.name,), "next": (instance.name,)}
+        told = Told()
+        apply = applying._Apply.__new__(applying._Apply)
+        apply._unknown_since_ms, apply._told, apply._progress = None, (), told
+        states = {name: book.outcomes[name].state for name in ("one", "next")}
+        assert not apply._are_settled(states, book)
+        time.sleep(0.05)  # noqa: ASYNC251 -- the clock asked is real, and the loop's is virtual
+        assert apply._are_settled(states, book)
+        assert told.notices == [f"host {instance.name} is silent, and 2 runs wait for an answer"]
+        (message,) = apply._left_waiting()
+        assert instance.name in message
+        assert exit_code(rig.plan(desired), (), rig.ledger.read_runs(), detached=False) == 4
+
+    rig.play(story())
