@@ -64,14 +64,15 @@ def test_nothing_is_read_twice(root, tmp_path, settled, monkeypatch):
     first = through_disk(root, tmp_path / "cache")
     counted = read_anew(monkeypatch)
     opened = []
-    from fleetform.spec.tree import sources
+    from fleetform.spec.tree import recall, sources
 
     read_file = sources.read_file
-    monkeypatch.setattr(
-        sources,
-        "read_file",
-        lambda *args, **named: opened.append(args[1]) or read_file(*args, **named),
-    )
+    for module in (recall, sources):
+        monkeypatch.setattr(
+            module,
+            "read_file",
+            lambda *args, **named: opened.append(args[1]) or read_file(*args, **named),
+        )
     assert through_disk(root, tmp_path / "cache") == first
     assert counted == []
     assert opened == ["environment.yaml"]

@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.spec.desired import Environment, Loaded
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding
-from fleetform.spec.identity import FILE_NAME, plain_environment
-from fleetform.spec.nodes import plain
-from fleetform.spec.tree.walk import read_file
+from fleetform.spec.identity import FILE_NAME
 
 if TYPE_CHECKING:
     from fleetform.spec.tree.cache import ReadingCache
@@ -44,18 +41,31 @@ def load_tree(
     Returns:
         Findings sorted by place, and what they leave of the declaration; see `Loaded`.
     """
-    from fleetform.spec.tree.load import Loader
-
     # All that is made here is kept, so that looking for garbage among it finds none; on ten
     # thousand documents that search took half of the time (measured: 4.1 s against 2.1 s).
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        with closing(Loader(Path(root), cache, buffers)) as loader:
-            return loader.load()
+        return _load(Path(root), cache, buffers)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _load(
+    root: Path, cache: ReadingCache | None, buffers: Mapping[str, bytes] | None
+) -> Loaded:
+    if cache is not None and cache.whole is not None and not buffers:
+        from fleetform.spec.tree.recall import Recall
+
+        with closing(Recall(root, cache, cache.whole)) as recall:
+            loaded = recall.load()
+        if loaded is not None:
+            return loaded
+    from fleetform.spec.tree.load import Loader
+
+    with closing(Loader(root, cache, buffers)) as loader:
+        return loader.load()
 
 
 def load_file(
@@ -96,6 +106,11 @@ def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...
 
 def _read_plainly(root: Path) -> Environment | None:
     """Read a file that is right without the models; None: they have to say what it is."""
+    from fleetform.spec.documents import read_documents
+    from fleetform.spec.identity import plain_environment
+    from fleetform.spec.nodes import plain
+    from fleetform.spec.tree.walk import read_file
+
     data = read_file(Path(root), FILE_NAME)
     if isinstance(data, Finding):
         return None

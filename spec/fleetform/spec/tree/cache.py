@@ -18,10 +18,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fleetform.spec.findings import Finding, Problem
 from fleetform.spec.tree.outcome import Conditions, Outcome
+
+if TYPE_CHECKING:
+    from fleetform.spec.tree.whole import Whole
 
 __all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "ReadingCache", "look_of"]
 
@@ -56,7 +59,8 @@ class Kept(NamedTuple):
 
 class KeptFile:
     """
-    The reading of one file's content.
+    The reading of one file's content, which stays as it was made: resources are made from it when
+    somebody asks, long after another load.
 
     Args:
         look: How the file looked that had this content last; empty when nobody knows.
@@ -94,12 +98,6 @@ class KeptFile:
             self._decode = None
         return self._documents
 
-    def renew(self, documents: Sequence[Kept]) -> None:
-        """A later reading of the same content."""
-        self._documents = documents
-        self._decode = None
-        self.body = b""
-
 
 @dataclass(slots=True)
 class ReadingCache:
@@ -108,10 +106,12 @@ class ReadingCache:
 
     Attributes:
         digests: SHA-256 of files that documents name, by their identity on disk.
+        whole: What the tree as a whole came to; None while nobody knows.
         is_changed: Something was learned that is worth writing down.
     """
 
     digests: MutableMapping[str, str] = field(default_factory=dict)
+    whole: Whole | None = None
     is_changed: bool = False
     _files: dict[str, KeptFile] = field(default_factory=dict)
     _former: dict[tuple[str, str], KeptFile] = field(default_factory=dict)
@@ -130,12 +130,29 @@ class ReadingCache:
                 self._retire(self._files[path])
             self._files = self._used
             self.is_changed = True
+        self._end_digests()
         room = max(_FORMER_MIN, len(self._files) // _FORMER_SHARE)
         for key in list(self._former)[: max(0, len(self._former) - room)]:
             del self._former[key]
+
+    def end_recalled(self) -> None:
+        """The same of a load for which the tree as a whole was known: all of it is in use."""
+        self._end_digests()
+
+    def _end_digests(self) -> None:
         self.is_changed = self.is_changed or len(self.digests) != self._digests_count
         while len(self.digests) > _DIGESTS_MAX:
             del self.digests[next(iter(self.digests))]
+
+    def known(self, path: str) -> KeptFile | None:
+        """The reading of what a file contained last."""
+        return self._files.get(path)
+
+    def look_again(self, known: KeptFile, look: str) -> None:
+        """A file with the content of a reading that is kept looks as `look` now."""
+        if known.look != look:
+            known.look = look
+            self.is_changed = True
 
     def by_look(self, path: str, look: str) -> KeptFile | None:
         """The reading of a file that has not changed since."""
@@ -152,9 +169,7 @@ class ReadingCache:
             known = self._former.pop((path, sha256), None)
         if known is None:
             return None
-        if known.look != look:
-            known.look = look
-            self.is_changed = True
+        self.look_again(known, look)
         self._put(known)
         return known
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fleetform.spec.tree import codec
+from fleetform.spec.tree import codec, whole_codec
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
 from fleetform.spec.tree.language import language_version
 
@@ -34,9 +34,11 @@ SIZE_MAX = 512 * 2**20
 # Ten thousand documents take some ten megabytes. A tree with more has the rest of it read anew.
 _PART_MAX = 64 * 2**20
 _TITLE_MAX = 300
+# So many files are decoded one by one: a plan looks at a few resources. Whoever goes on wants all.
+_ALONE_MAX = 32
 # A process that writes longer than this was killed meanwhile.
 _WRITING_SECONDS = 600
-_MAGIC = "fleetform readings 1"
+_MAGIC = "fleetform readings 2"
 _SUFFIX = ".readings"
 _UNFINISHED = ".new"
 
@@ -84,36 +86,45 @@ def _own_file(path: Path) -> bytes:
     return b""
 
 
-def _title(index: bytes, current: bytes, former: bytes) -> bytes:
-    parts = " ".join(f"{len(one)} {zlib.crc32(one)}" for one in (index, current, former))
-    return f"{_MAGIC} {language_version()} {parts}\n".encode()
+def _title(parts: Sequence[bytes]) -> bytes:
+    sums = " ".join(f"{len(one)} {zlib.crc32(one)}" for one in parts)
+    return f"{_MAGIC} {language_version()} {sums}\n".encode()
 
 
 def _fill(cache: ReadingCache, data: bytes) -> None:
     title, _, _ = data[:_TITLE_MAX].partition(b"\n")
-    lengths = [int(one) for one in title.split(b" ")[-6::2]]
+    lengths = [int(one) for one in title.split(b" ")[-8::2]]
     parts, at = [], len(title) + 1
     for length in lengths:
         parts.append(data[at : at + length])
         at += length
-    index, current, former = parts
-    if _title(index, current, former) != data[: len(title) + 1]:
+    index, whole, current, former = parts
+    if _title(parts) != data[: len(title) + 1]:
         return
     said = json.loads(index)
     cache.digests.update(said["digests"])
-    cache.fill(_files(said["current"], current), _files(said["former"], former))
+    files = _files(said["current"], current)
+    cache.fill(files, _files(said["former"], former))
+    if whole:
+        cache.whole = whole_codec.decode(whole, files)
 
 
 def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
-    """The files of one part, whose bodies are split when the first of them is needed."""
+    """The files of one part, whose bodies are split when several of them are needed."""
     raw: list[Any] = []
+    alone = 0
 
     def decoded(number: int) -> Sequence[Kept]:
+        nonlocal alone
+        alone += 1
+        if alone <= _ALONE_MAX:
+            return codec.decode(codec.split(files[number].body)[0])
         if not raw:
             raw.extend(codec.split(bodies))
         return codec.decode(raw[number])
 
-    files, at = [], 0
+    files: list[KeptFile] = []
+    at = 0
     for number, (path, sha256, look, size) in enumerate(index):
         body = bodies[at : at + size]
         decode = partial(decoded, number)
@@ -125,13 +136,31 @@ def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
 def _content(cache: ReadingCache) -> bytes:
     current_index, current = _part(cache.current())
     former_index, former = _part(cache.former())
+    whole = _whole(cache, len(current_index))
     said = {
         "digests": dict(cache.digests),
         "current": current_index,
         "former": former_index,
     }
     index = json.dumps(said).encode()
-    return b"".join((_title(index, current, former), index, current, former))
+    parts = (index, whole, current, former)
+    return b"".join((_title(parts), *parts))
+
+
+def _whole(cache: ReadingCache, written_count: int) -> bytes:
+    """What is known of the tree as a whole; empty where that could not be read again."""
+    files = list(cache.current())
+    # It counts files as they are written.
+    if (
+        cache.whole is None
+        or len(files) != written_count
+        or len(cache.whole.files) != written_count + 1
+        or any(one is not two for one, two in zip(cache.whole.files, files, strict=False))
+    ):
+        return b""
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        return whole_codec.encode(cache.whole)
+    return b""
 
 
 def _part(files: Iterator[KeptFile]) -> tuple[list[Any], bytes]:

@@ -19,7 +19,7 @@ from fleetform.spec.references import Reference, required
 from fleetform.spec.tree.cache import Header, Kept
 from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
 
-__all__ = ["decode", "encode", "split"]
+__all__ = ["decode", "encode", "finding_read", "finding_written", "split"]
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _DECODER = json.JSONDecoder()
@@ -70,7 +70,7 @@ def _written(kept: Kept) -> list[Any]:
         outcome.keys,
         _place(outcome.place),
         len(outcome.problems),
-        [[_problem(problem), _finding(found)] for problem, found in kept.told.items()],
+        [[_problem(problem), finding_written(found)] for problem, found in kept.told.items()],
         outcome.is_read,
         outcome.shared,
         None if same else outcome.documents,
@@ -86,7 +86,7 @@ def _read(said: list[Any]) -> Kept:
      shared, documents, rows, references, needed, conditions) = said  # fmt: skip
     declared = tuple([ResourceKey(*key) for key in keys])
     mentioned = [Reference(*one) for one in references]
-    known = {_problem_of(problem): _finding_of(found) for problem, found in told} if told else {}
+    known = {_problem_of(problem): finding_read(found) for problem, found in told} if told else {}
     outcome = Outcome(
         type_name,
         declared,
@@ -173,11 +173,13 @@ def _place(one: Place) -> list[Any]:
     return [one.file, one.line, one.column, one.length]
 
 
-def _finding(one: Finding) -> list[Any]:
+def finding_written(one: Finding) -> list[Any]:
+    """The lists that a finding is written as."""
     return [one.level, one.code, _place(one.place), one.detail, one.advice, one.address, one.text]
 
 
-def _finding_of(said: list[Any]) -> Finding:
+def finding_read(said: list[Any]) -> Finding:
+    """The finding that was written so."""
     level, code, place, detail, advice, address, text = said
     return Finding(
         Level(level), code, SUMMARIES[code], Place(*place), detail, advice, address, text

@@ -36,21 +36,30 @@ class Commit:
 
     def __init__(self, root: Path, bases: Sequence[str] = ()) -> None:
         """`bases` are folders outside of `root` that the tree is made of too, relative to it."""
+        self.bases = tuple(bases)
         self._process = _start(root, bases) if _has_repository(root) else None
 
     def read(self) -> str:
         """The commit, with `+dirty` if files of the tree differ from it; empty outside git."""
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return ""
         import subprocess
 
         try:
-            output, _ = self._process.communicate(timeout=_TIMEOUT_SECONDS)
+            output, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
+            process.kill()
+            process.communicate()
             return ""
-        return _parse(output) if self._process.returncode == 0 else ""
+        return _parse(output) if process.returncode == 0 else ""
+
+    def drop(self) -> None:
+        """Nobody wants to know any more; after `read` this does nothing."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
 
 
 def _has_repository(root: Path) -> bool:

@@ -75,6 +75,7 @@ class Files:
         contents: Path on this machine by SHA-256, of all files seen so far.
         sources: Paths in the tree that documents name, files and folders.
         answers: What was resolved, in order; whoever wants to know clears it before.
+        all_answers: The same of the whole tree, each once; None where one cannot be asked again.
     """
 
     root: Path
@@ -83,6 +84,7 @@ class Files:
     sources: set[str] = field(default_factory=set)
     roots: list[str] = field(default_factory=list)
     answers: list[FilesAnswer] = field(default_factory=list)
+    all_answers: dict[FilesAnswer, None] | None = field(default_factory=dict)
     _known: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     _expanded: dict[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     _real_root: str = ""
@@ -130,7 +132,12 @@ class Files:
         items = sorted([*found.values(), *away], key=lambda item: item["path"])
         if isinstance(folder, str):
             asked = tuple((entry.local_path, entry.destination) for entry in entries)
-            self.answers.append(FilesAnswer(folder, asked, _digest(items, problems)))
+            answer = FilesAnswer(folder, asked, _digest(items, problems))
+            self.answers.append(answer)
+            if self.all_answers is not None:
+                self.all_answers[answer] = None
+        else:
+            self.all_answers = None
         return items, problems
 
     def answers_again(self, answer: FilesAnswer) -> bool:

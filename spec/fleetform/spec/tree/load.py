@@ -4,11 +4,12 @@ The passes over a tree, in order, and what each leaves to the next.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.spec import checks
 from fleetform.spec.canonical import digest
@@ -20,7 +21,6 @@ from fleetform.spec.desired import (
     Loaded,
     Obstacle,
     ResourceKey,
-    Rules,
 )
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.identity import FILE_NAME
@@ -30,8 +30,7 @@ from fleetform.spec.overlay import Layer, Written, overlay
 from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
-from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
-from fleetform.spec.tree.addresses import Addresses
+from fleetform.spec.references import Catalogue, Entry, Upstream
 from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
@@ -39,18 +38,17 @@ from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.inside import is_folder
+from fleetform.spec.tree.origins import Made, Origins
 from fleetform.spec.tree.outcome import Conditions, Outcome
 from fleetform.spec.tree.place import address_of, place
+from fleetform.spec.tree.resources import declared_of, document_of, tree_digest
+from fleetform.spec.tree.seen import OBSTACLES, OF_THE_TREE
 from fleetform.spec.tree.sources import Sources, header_of, is_overlaying
 from fleetform.spec.tree.walk import finding, walk
+from fleetform.spec.tree.whole import Input, Whole
 
 if TYPE_CHECKING:
     from fleetform.spec.tree.reader import Reader
-
-# What nobody can carry out although the document is right.
-_OBSTACLES = frozenset({"not-carried-out", "undeclared-reference"})
-# They depend on what other documents asked for, and are told anew each time.
-_OF_THE_TREE = frozenset({"too-many-elements", "too-much-text"})
 
 
 @dataclass(slots=True)
@@ -88,7 +86,7 @@ class _Read:
         return tuple(
             Obstacle(one.code, _field_of(one), one.detail)
             for one in self.problems
-            if one.code in _OBSTACLES
+            if one.code in OBSTACLES
         )
 
 
@@ -120,6 +118,7 @@ class Loader:
         buffers: Mapping[str, bytes] | None = None,
     ) -> None:
         self._root = root
+        self._commit: Commit | None = None
         self._buffers = buffers or {}
         self._cache = cache
         self._files = Files(root, {} if cache is None else cache.digests)
@@ -135,15 +134,20 @@ class Loader:
         self._touched: set[int] = set()
         self._reader: Reader | None = None
         self._values = ""
+        self._walked_count = 0
+        self._made_of: dict[ResourceKey, Made] = {}
+        self._is_alone = True
+        self._has_disputes = False
 
     def load(self) -> Loaded:
         if not is_folder(self._root):
             return self._without_root()
         if self._cache is not None:
             self._cache.begin()
+            self._cache.whole = None
         environment = self._environments.read()
         bases = tuple(folder.path for folder in self._environments.folders[1:])
-        commit = Commit(self._root, bases)
+        self._commit = Commit(self._root, bases)
         self._files.roots.extend(bases)
         if not self._read_tree():
             environment = None
@@ -158,8 +162,8 @@ class Loader:
                 environment,
                 resources,
                 self._files.contents,
-                commit.read(),
-                _tree_digest({**resources, **_declared(beyond)}, environment.rules, addresses),
+                self._commit.read(),
+                tree_digest(_digests(resources, beyond), environment.rules, addresses),
                 frozenset(self._broken),
                 tuple(sorted(self._unread)),
                 beyond,
@@ -167,11 +171,12 @@ class Loader:
                 addresses.removed,
                 addresses.imports,
             )
-        else:
-            commit.read()
+        loaded = self._loaded(desired, bases)
         if self._cache is not None:
             self._keep(self._cache)
-        return self._loaded(desired, bases)
+            self._cache.end()
+            self._cache.whole = self._whole(self._cache, loaded)
+        return loaded
 
     def written(self) -> Iterator[tuple[str, Node]]:
         """After `load` without a cache: each document with all that it inherits, and its file."""
@@ -187,6 +192,8 @@ class Loader:
     def close(self) -> None:
         """Give back what was opened for reading."""
         self._sources.close()
+        if self._commit is not None:
+            self._commit.drop()
 
     def load_file(self, file: str) -> Loaded:
         """
@@ -201,7 +208,33 @@ class Loader:
         self._tell_problems()
         if self._cache is not None:
             self._keep(self._cache)
+            self._cache.end()
         return self._loaded(None)
+
+    def read_again(
+        self, files: Iterable[tuple[str, str]], values: Mapping[str, Any]
+    ) -> tuple[Finding, ...] | None:
+        """
+        Read files that have changed, of a tree of which all else is as it was, into the cache.
+
+        Args:
+            files: Each with how it looks.
+            values: The environment's.
+
+        Returns:
+            What is wrong with their documents alone; None where that takes the whole tree.
+        """
+        assert self._cache is not None, "it is where they go"
+        self._cache.begin()
+        self._environments.values = values
+        given = [self._sources.given(file, look=look) for file, look in files]
+        if self._unread or self._is_overlaid([given]):
+            return None
+        for one in given:
+            self._reads.extend(self._read_given(one))
+        self._tell_problems()
+        self._keep(self._cache)
+        return self._sorted_findings()
 
     def _look(self, file: str) -> str:
         try:
@@ -241,6 +274,7 @@ class Loader:
             for file in given[0]:
                 self._reads.extend(self._read_given(file))
             return True
+        self._is_alone = False
         layers = [
             Layer(tuple(self._written(files)), folder.patches)
             for files, folder in zip(given, reversed(self._environments.folders), strict=True)
@@ -306,6 +340,7 @@ class Loader:
         for told in walked.findings:
             self._tell(told)
         self._unread.extend(walked.unread)
+        self._walked_count += len(walked.files)
         unsaved = (file for file in self._buffers if folder.has(file))
         found = {*walked.files, *unsaved} - folder.patch_files
         ordered = sorted(found - {folder.below(FILE_NAME)})
@@ -373,6 +408,7 @@ class Loader:
         payload = {
             file for file in self._sources.files if any(step in sources for step in _steps(file))
         }
+        self._is_alone = self._is_alone and not payload
         self._reads = [read for read in self._reads if read.file not in payload]
         self._unread[:] = [file for file in self._unread if file not in payload]
         for file in payload:
@@ -396,6 +432,7 @@ class Loader:
             (entry for _, entry in entries), self._broken, has_unread=bool(self._unread)
         )
         for entry, problem in checks.check(catalogue):
+            self._has_disputes = True
             read = self._reads[entry.number]
             if read.others is None:
                 read.others = []
@@ -450,7 +487,10 @@ class Loader:
             if read.is_broken or entry.key.kind == PROFILE:
                 continue
             obstacles = read.obstacles
-            for one in _resources(entry, read.outcome, upstream):
+            for number, row in enumerate(read.outcome.rows):
+                document = document_of(read.outcome, row)
+                one = declared_of(read.outcome, row, upstream.of(document, row.identity))
+                self._made_of[one.key] = Made(read.file, read.outcome, number)
                 if obstacles:
                     beyond[one.key] = Beyond(one, obstacles)
                 else:
@@ -509,7 +549,6 @@ class Loader:
                 cache.keep(KeptFile(file, sha256, look, kept))
         for source in self._sources.kept_files:
             self._renew(source, reads.get(source.path, []), cache)
-        cache.end()
 
     def _renew(self, file: KeptFile, reads: list[_Read], cache: ReadingCache) -> None:
         """Keep what was learned of documents that were kept: other places, other conditions."""
@@ -521,8 +560,7 @@ class Loader:
         ]
         kept = [one for one in made if one is not None]
         if len(kept) == len(made):
-            file.renew(kept)
-            cache.is_changed = True
+            cache.keep(KeptFile(file.path, file.sha256, file.look, kept))
 
     def _made(self, read: _Read) -> Kept | None:
         """What to keep of a document; None where that would be of no use."""
@@ -530,7 +568,7 @@ class Loader:
         told = read.told or {}
         if read.conditions is None or outcome.is_spoiled or len(told) != len(read.problems):
             return None
-        if any(one.code in _OF_THE_TREE for one in outcome.problems):
+        if any(one.code in OF_THE_TREE for one in outcome.problems):
             return None
         if read.stub is not None:
             header: Header | None = read.stub[0].documents[read.stub[1]].header
@@ -541,6 +579,48 @@ class Loader:
             return None
         found = self._quoted(read.file, told.values())
         return Kept(header, outcome, read.conditions, dict(zip(told, found, strict=True)))
+
+    def _whole(self, cache: ReadingCache, loaded: Loaded) -> Whole | None:
+        """What the tree came to; None where it would not come to the same for certain."""
+        desired = loaded.desired
+        answers = self._files.all_answers
+        if desired is None or self._unread or self._buffers or answers is None:
+            return None
+        files = tuple(cache.current())
+        origins = Origins(files)
+        resources = origins.rows(desired.resources, self._made_of)
+        declared = {key: one.declared for key, one in desired.beyond.items()}
+        beyond = origins.rows(declared, self._made_of)
+        folders = self._environments.folders
+        return Whole(
+            replace(desired, resources={}, contents={}, commit="", beyond={}),
+            resources,
+            beyond,
+            {key: one.obstacles for key, one in desired.beyond.items()},
+            (*files, KeptFile("", "", "", origins.overlaid)),
+            loaded.findings,
+            loaded.documents_count,
+            loaded.files_count,
+            tuple(folder.path for folder in folders),
+            self._walked_count,
+            self._inputs(cache),
+            tuple(answers),
+            self._environments.addresses,
+            self._environments.values,
+            self._budget.left(),
+            self._is_alone,
+            self._has_disputes,
+        )
+
+    def _inputs(self, cache: ReadingCache) -> dict[str, Input]:
+        """Files that were read and have no reading."""
+        inputs = {}
+        for file in sorted(self._sources.files):
+            if cache.known(file) is None:
+                sha256 = hashlib.sha256(self._sources.data[file]).hexdigest()
+                _, look = self._sources.parsed.get(file, ("", ""))
+                inputs[file] = Input(sha256, look, self._sources.base_of[file])
+        return inputs
 
 
 def _is_known(read: _Read) -> bool:
@@ -568,25 +648,6 @@ def _entry(number: int, outcome: Outcome) -> Entry:
     )
 
 
-def _resources(entry: Entry, outcome: Outcome, upstream: Upstream) -> Iterator[Declared]:
-    kind = entry.key.kind
-    for row in outcome.rows:
-        document = {**outcome.shared, **row.own} if row.own else outcome.shared
-        yield Declared(
-            ResourceKey(kind, row.name),
-            entry.type,
-            document,
-            row.digest,
-            row.execution_digest,
-            row.own_digest,
-            entry.key.name if row.identity else "",
-            row.identity,
-            required(mentioned(document, kind)) if outcome.required is None else outcome.required,
-            upstream.of(document, row.identity),
-            entry.place,
-        )
-
-
 def _steps(file: str) -> Iterator[str]:
     """The file and every folder above it, as `files:` may name them."""
     step = file
@@ -597,26 +658,9 @@ def _steps(file: str) -> Iterator[str]:
         yield "."
 
 
-def _declared(beyond: Mapping[ResourceKey, Beyond]) -> dict[ResourceKey, Declared]:
-    return {key: one.declared for key, one in beyond.items()}
-
-
-def _tree_digest(
-    resources: Mapping[ResourceKey, Declared], rules: Rules, addresses: Addresses
-) -> str:
-    said = {
-        name: [[str(key) for key in one] for one in keys]
-        for name, keys in (
-            ("moved", addresses.moved),
-            ("removed", [(key,) for key in addresses.removed]),
-            ("import", [(key,) for key in addresses.imports]),
-        )
-        if keys
-    }
-    return digest(
-        {
-            **said,
-            "resources": {str(key): one.digest for key, one in resources.items()},
-            "rules": rules.document(),
-        }
-    )
+def _digests(
+    resources: Mapping[ResourceKey, Declared], beyond: Mapping[ResourceKey, Beyond]
+) -> dict[str, str]:
+    digests = {str(key): one.digest for key, one in resources.items()}
+    digests.update((str(key), one.declared.digest) for key, one in beyond.items())
+    return digests

@@ -63,6 +63,7 @@ class Sources:
         counts: How many documents each parsed file gave.
         parsed: SHA-256 of files that were read, and how they looked before; where parsing found
             something, they are not among them.
+        base_of: The folder of each file that was read, of those the tree is made of.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Sources:
         self.kept_files: list[KeptFile] = []
         self.counts: dict[str, int] = {}
         self.parsed: dict[str, tuple[str, str]] = {}
+        self.base_of: dict[str, str] = {}
 
     def close(self) -> None:
         """Every file that is to be read has been."""
@@ -216,6 +218,7 @@ class Sources:
             return None
         self.files.add(file)
         self.data[file] = data
+        self.base_of[file] = base
         if _MARK in data:
             self._marked.add(file)
         return data

@@ -1,0 +1,76 @@
+"""
+Values of `spec` as JSON and back, by the names of their classes.
+
+Only classes of the table below are ever made, so that what comes from a disk can be wrong and
+nothing worse. A class that is not there is refused when it is written: then nothing is kept,
+and nothing is lost but time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from fleetform.spec import desired
+from fleetform.spec.tree.addresses import Addresses
+from fleetform.spec.tree.outcome import FilesAnswer
+
+__all__ = ["read", "write"]
+
+_CLASSES: Mapping[str, type[Any]] = {
+    **{
+        name: one
+        for name, one in vars(desired).items()
+        if isinstance(one, type) and one.__module__ == desired.__name__
+    },
+    "Addresses": Addresses,
+    "FilesAnswer": FilesAnswer,
+}
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_TUPLE, _LIST, _SET, _DICT = "()", "[]", "{}", "{:}"
+
+
+def write(value: Any) -> Any:
+    """
+    Raises:
+        TypeError: Something in it is of no class that could be read again.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return [_TUPLE, *map(write, value)]
+    if kind is list:
+        return [_LIST, *map(write, value)]
+    if kind is frozenset:
+        return [_SET, *map(write, sorted(value))]
+    if kind is dict:
+        return [_DICT, *([write(key), write(item)] for key, item in value.items())]
+    if _CLASSES.get(kind.__name__) is not kind:
+        raise TypeError(f"{kind.__name__} is no value that is kept")
+    if is_dataclass(value):
+        return [kind.__name__, *(write(getattr(value, one.name)) for one in fields(value))]
+    return [kind.__name__, *map(write, value)]
+
+
+def read(said: Any) -> Any:
+    """
+    The value that was written.
+
+    Raises:
+        KeyError: It names a class that is none of these.
+        TypeError: It is nothing that `write` has written.
+    """
+    if type(said) is not list:
+        return said
+    tag, *items = said
+    if tag == _TUPLE:
+        return tuple(map(read, items))
+    if tag == _LIST:
+        return list(map(read, items))
+    if tag == _SET:
+        return frozenset(map(read, items))
+    if tag == _DICT:
+        return {read(key): read(item) for key, item in items}
+    return _CLASSES[tag](*map(read, items))
