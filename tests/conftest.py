@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from postgres_server import PostgresServer, reason_missing
+
 SUMMARY = "summary"
 SUMS = "sums"
 
@@ -47,6 +49,16 @@ def need() -> Callable[[str, bool, str], None]:
         pytest.skip(f"{service}: {reason}")
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def postgres(need: Callable[[str, bool, str], None]) -> Iterator[PostgresServer]:
+    """A real server for this process's tests."""
+    reason = reason_missing()
+    need("postgresql", not reason, reason)
+    server = PostgresServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -93,7 +93,8 @@ def _put_instance(context: Context, instance: InstanceSeen) -> None:
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address)"
         " VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1')"
-        " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning' WHERE state = 'terminated'",
+        " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning'"
+        " WHERE instances.state = 'terminated'",
         (instance.uid, instance.name, instance.fleet, number),
     )
 
@@ -368,10 +369,11 @@ def _put_resource(
         " own_digest, state, protected, parent, element, rerun_mark, document)"
         " VALUES (?, ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
         " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
-        " generation = generation + 1, digest = excluded.digest,"
+        " generation = resources.generation + 1, digest = excluded.digest,"
         " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
         " archived = 0, protected = excluded.protected, parent = excluded.parent,"
-        " element = excluded.element, rerun_mark = max(rerun_mark, excluded.rerun_mark),"
+        " element = excluded.element,"
+        " rerun_mark = max(resources.rerun_mark, excluded.rerun_mark),"
         " document = excluded.document",
         (
             *key, uid,

@@ -110,10 +110,10 @@ def _outcomes(connection: Statements, which: str, values: Sequence[str]) -> dict
 def _volume_fleets(connection: Statements) -> dict[str, str]:
     # One that is being made for the first time has no document yet.
     rows = connection.execute(
-        "SELECT name, document ->> 'fleet' AS fleet FROM resources"
-        " WHERE kind = 'volume' AND fleet IS NOT NULL ORDER BY name"
+        "SELECT name, document FROM resources WHERE kind = 'volume' ORDER BY name"
     )
-    return dict(rows.fetchall())
+    fleets = ((name, json.loads(document).get("fleet")) for name, document in rows)
+    return {name: fleet for name, fleet in fleets if fleet is not None}
 
 
 def _by_run(rows: Iterable[Sequence[object]]) -> dict[str, list[Job]]:

@@ -112,7 +112,12 @@ class Database:
         self.lock = threading.RLock()
 
     @contextmanager
-    def write(self, *, fence: int | None = None) -> Iterator[Transaction]:
+    def write(
+        self,
+        *,
+        fence: int | None = None,
+        takes_fence: bool = False,
+    ) -> Iterator[Transaction]:
         """
         Run one write transaction.
 

@@ -1,5 +1,5 @@
 """
-What can be wrong with a ledger's file, split by what a person does next.
+What can be wrong with a ledger, split by what a person does next.
 
     LedgerError
     ├── MissingLedgerError        nothing was ever applied here
@@ -9,7 +9,10 @@ What can be wrong with a ledger's file, split by what a person does next.
     ├── ForeignLedgerError        it belongs to another environment
     ├── NetworkFileSystemError    its locks cannot be trusted where it lies
     ├── ReadOnlyLedgerError       it cannot be written, and will not be by waiting
-    └── LedgerBusyError, LedgerFullError   also `LedgerUnavailable`: try again later
+    ├── AddressError              where it should be is not said, or not so that it can be used
+    ├── LoginError                its server does not let this user in
+    └── LedgerBusyError, LedgerFullError, UnreachableLedgerError   also `LedgerUnavailable`:
+                                  try again later
 
 Each message is one sentence; `advice` is the next thing to do.
 """
@@ -61,3 +64,20 @@ class LedgerBusyError(LedgerError, LedgerUnavailable):
 
 class LedgerFullError(LedgerError, LedgerUnavailable):
     """The disk is full; the transaction was rolled back, so nothing is lost."""
+
+
+class AddressError(LedgerError):
+    """What FLEETFORM_LEDGER or its file says; never quotes it, for a password is in it."""
+
+
+class LoginError(LedgerError):
+    """Wrong password, no such role, or a server that takes no connection from here."""
+
+
+class UnreachableLedgerError(LedgerError, LedgerUnavailable):
+    """
+    Its server does not answer, or the connection was lost.
+
+    Nothing was written, unless the sentence says that this is not known. It is safe then too to
+    do the same again: what was written is compared before anything is written over it.
+    """

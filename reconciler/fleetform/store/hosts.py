@@ -8,6 +8,7 @@ records or its events are about to say is not overruled here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,24 +62,29 @@ def _write(transaction: Transaction, seen: HostSeen, state: str, declared: str) 
     )
     # Who is leaving goes on leaving; everybody else takes jobs from now on.
     now_state = state if state == InstanceState.TERMINATING else InstanceState.READY
-    capacity: tuple[Any, ...] = (
-        now_state,
-        seen.boot_id,
-        report.cpu_millicores,
-        report.memory_bytes,
-        report.disk_bytes,
-        gpus,
-    )
+    said: Mapping[str, Any] = json.loads(declared) if declared else {}
     transaction.execute(
-        "UPDATE instances SET"
-        " generation = generation + ((state, boot_id, cpu_millicores, memory_bytes, disk_bytes,"
-        " gpus) <> (?1, ?2, coalesce(?7 ->> 'cpu', ?3), coalesce(?7 ->> 'memory', ?4),"
-        " coalesce(?7 ->> 'disk', ?5), ?6)),"
-        " state = ?1, boot_id = ?2, cpu_millicores = coalesce(?7 ->> 'cpu', ?3),"
-        " memory_bytes = coalesce(?7 ->> 'memory', ?4), disk_bytes = coalesce(?7 ->> 'disk', ?5),"
-        " gpus = ?6, install_id = ?8, machine_id = ?9, message = '' WHERE uid = ?10",
-        (*capacity, declared or "{}", seen.install_id, seen.machine_id, seen.instance_uid),
+        "UPDATE instances SET generation = generation + CASE WHEN"
+        " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
+        " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
+        " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
+        " gpus = ?6, install_id = ?7, machine_id = ?8, message = '' WHERE uid = ?9",
+        (
+            now_state,
+            seen.boot_id,
+            _known(said.get("cpu"), report.cpu_millicores),
+            _known(said.get("memory"), report.memory_bytes),
+            _known(said.get("disk"), report.disk_bytes),
+            gpus,
+            seen.install_id,
+            seen.machine_id,
+            seen.instance_uid,
+        ),
     )
+
+
+def _known(declared: int | None, reported: int) -> int:
+    return reported if declared is None else declared
 
 
 def _prove_losses(
@@ -132,9 +138,8 @@ def mark_instance(
         # Whether it answers or not, it is leaving.
         wanted = InstanceState.TERMINATING
     transaction.execute(
-        "UPDATE instances SET state = ?1, message = ?2, generation = generation + (state <> ?1)"
-        " WHERE uid = ?3",
-        (wanted, message, instance_uid),
+        "UPDATE instances SET state = ?, message = ?, generation = generation + ? WHERE uid = ?",
+        (wanted, message, int(before != wanted), instance_uid),
     )
     if before == wanted:
         return

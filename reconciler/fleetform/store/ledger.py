@@ -51,7 +51,7 @@ class SqliteLedger(Reads):
         self._ids = ids
 
     def take_fence(self, *, who: str, now_ms: int) -> int:
-        with self._database.write() as transaction:
+        with self._database.write(takes_fence=True) as transaction:
             fence = self._database.raise_fence(transaction, who)
             transaction.log("manager.changed", now_ms, f"{who} drives the runs from now on")
             return fence

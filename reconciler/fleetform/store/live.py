@@ -56,7 +56,7 @@ def read_live(connection: Statements) -> Live:
     ).fetchone()
     gpus = dict(
         connection.execute(
-            "SELECT run_uid, sum(gpus_count) FROM allocations WHERE gpus_count > 0 GROUP BY run_uid"
+            "SELECT run_uid, CAST(sum(gpus_count) AS BIGINT) FROM allocations WHERE gpus_count > 0 GROUP BY run_uid"
         )
     )
     instances = read_instances(connection)

@@ -9,6 +9,7 @@ promised by the primary key of `units`, so that a mistake here cannot allot one 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -239,16 +240,16 @@ class _Round:
 def _read_room(transaction: Transaction, instance_uid: str) -> _Room | None:
     row = transaction.one(
         "SELECT generation, state, boot_id, sharing, blocks, cpu_millicores, memory_bytes,"
-        " disk_bytes, (SELECT group_concat(json_extract(value, '$.uuid'), ' ')"
-        " FROM json_each(nullif(gpus, ''))) FROM instances WHERE uid = ?",
+        " disk_bytes, gpus FROM instances WHERE uid = ?",
         (instance_uid,),
     )
     if row is None:
         return None
     generation, state, boot_id, sharing, blocks, cpu, memory, disk, gpus = row
     used = transaction.one(
-        "SELECT coalesce(sum(cpu_millicores), 0), coalesce(sum(memory_bytes), 0),"
-        " coalesce(sum(disk_bytes), 0) FROM allocations WHERE instance_uid = ?",
+        "SELECT CAST(coalesce(sum(cpu_millicores), 0) AS BIGINT),"
+        " CAST(coalesce(sum(memory_bytes), 0) AS BIGINT),"
+        " CAST(coalesce(sum(disk_bytes), 0) AS BIGINT) FROM allocations WHERE instance_uid = ?",
         (instance_uid,),
     )
     assert used is not None
@@ -262,6 +263,6 @@ def _read_room(transaction: Transaction, instance_uid: str) -> _Room | None:
         cpu_millicores=cpu - used[0],
         memory_bytes=memory - used[1],
         disk_bytes=disk - used[2] if disk else None,
-        gpus=set(gpus.split(" ")) if gpus else set(),
+        gpus={gpu["uuid"] for gpu in json.loads(gpus)} if gpus else set(),
         taken={unit for (unit,) in taken},
     )

@@ -116,7 +116,8 @@ def _put_run(
         transaction.log("run.adopted", now_ms, f"run {name} was found on a host", ("run", name))
     transaction.execute(
         "INSERT INTO attempts (run_uid, number, state, submitted_at_ms, started_at_ms)"
-        " VALUES (?, ?, 'running', ?, ?) ON CONFLICT DO UPDATE SET state = 'running'"
+        " VALUES (?, ?, 'running', ?, ?)"
+        " ON CONFLICT (run_uid, number) DO UPDATE SET state = 'running'"
         " WHERE attempts.state IN ('waiting', 'reserved')",
         (uid, attempt, submitted, record.started_at_ms),
     )
@@ -130,8 +131,9 @@ _PUT_JOB = (
     " coalesce((SELECT boot_id FROM instances WHERE uid = ?7), ''), ?8, ?9, ?10, ?11, ?12, ?13,"
     " ?14, ?15, ?16, ?17)"
     # A row that waits is of a ledger older than the host: what happened since is the host's to say.
-    " ON CONFLICT DO UPDATE SET uid = excluded.uid, state = excluded.state,"
-    " gen = max(gen, excluded.gen), instance_uid = excluded.instance_uid,"
+    " ON CONFLICT (run_uid, attempt, rank) DO UPDATE"
+    " SET uid = excluded.uid, state = excluded.state,"
+    " gen = max(jobs.gen, excluded.gen), instance_uid = excluded.instance_uid,"
     " boot_id = excluded.boot_id, cause = excluded.cause, exit_code = excluded.exit_code,"
     " signal = excluded.signal, message = excluded.message,"
     " started_at_ms = excluded.started_at_ms, finished_at_ms = excluded.finished_at_ms,"

@@ -115,8 +115,8 @@ def _keep_cursor(
     # A snapshot replaces the cursor; events of one log only move it forward.
     transaction.execute(
         "UPDATE instances SET log_id = ?1, log_number = ?2 WHERE uid = ?3"
-        " AND (log_id <> ?1 OR log_number < ?2 OR ?4 AND log_number <> ?2)",
-        (cursor.log_id, cursor.number, instance_uid, snapshot),
+        " AND (log_id <> ?1 OR log_number < ?2 OR ?4 = 1 AND log_number <> ?2)",
+        (cursor.log_id, cursor.number, instance_uid, int(snapshot)),
     )
 
 

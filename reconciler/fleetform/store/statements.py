@@ -55,13 +55,17 @@ class Storage(Protocol):
 
     poll_seconds: float
 
-    def write(self, *, fence: int | None = None) -> AbstractContextManager[Transaction]: ...
+    def write(
+        self, *, fence: int | None = None, takes_fence: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """`takes_fence`: the transaction will call `raise_fence`."""
+
     def read(self) -> AbstractContextManager[Statements]: ...
     def serial(self) -> int:
         """Return a number that changes when another connection commits, and not by this one."""
 
     def raise_fence(self, transaction: Transaction, who: str) -> int:
-        """Take the next fence inside a transaction; returns it."""
+        """Take the next fence inside a transaction that said so; returns it."""
 
     def copy(self) -> Storage:
         """Copy all that is committed into memory, to try something out."""

@@ -75,10 +75,11 @@ _PUT_RESOURCE = (
     " own_digest, state, protected, parent, element, rerun_mark, document)"
     " VALUES ('run', ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
     " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
-    " generation = generation + 1, digest = excluded.digest,"
+    " generation = resources.generation + 1, digest = excluded.digest,"
     " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
     " archived = 0, protected = excluded.protected, parent = excluded.parent,"
-    " element = excluded.element, rerun_mark = max(rerun_mark, excluded.rerun_mark),"
+    " element = excluded.element,"
+    " rerun_mark = max(resources.rerun_mark, excluded.rerun_mark),"
     " document = excluded.document"
 )
 
@@ -134,7 +135,7 @@ def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple
     earlier: dict[str, tuple[str, bool]] = {}
     for name in names:
         row = transaction.one(
-            "SELECT r.uid, r.final AND NOT EXISTS (SELECT 1 FROM jobs"
+            "SELECT r.uid, r.final = 1 AND NOT EXISTS (SELECT 1 FROM jobs"
             " WHERE run_uid = r.uid AND state <> 'finished')"
             " FROM resources s JOIN runs r ON r.uid = s.uid WHERE s.kind = 'run' AND s.name = ?",
             (name,),

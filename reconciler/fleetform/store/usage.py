@@ -20,12 +20,12 @@ def record_usage(transaction: Transaction, run_uid: str, attempt: int, *, cause:
         # Millicores times milliseconds are microseconds of CPU; integers of 64 bits hold 292 000
         # years of them.
         " SELECT r.uid, ?2, r.name, r.who, count(*), min(j.started_at_ms), max(j.finished_at_ms),"
-        " sum(j.cpu_millicores * max(j.finished_at_ms - j.started_at_ms, 0)) / 1000,"
+        " CAST(sum(j.cpu_millicores * max(j.finished_at_ms - j.started_at_ms, 0)) AS BIGINT) / 1000,"
         " sum(j.gpus_count * max(j.finished_at_ms - j.started_at_ms, 0)),"
         " sum(j.memory_bytes), ?3"
         " FROM jobs j JOIN runs r ON r.uid = j.run_uid"
         " WHERE j.run_uid = ?1 AND j.attempt = ?2"
         " AND j.started_at_ms IS NOT NULL AND j.finished_at_ms IS NOT NULL"
-        " GROUP BY r.uid ON CONFLICT DO NOTHING",
+        " GROUP BY r.uid, r.name, r.who ON CONFLICT (run_uid, attempt) DO NOTHING",
         (run_uid, attempt, cause),
     )

@@ -13,18 +13,65 @@ from contract.ledgers import (
     Desk,
     StillClock,
 )
-from fleetform.model.ports import Ledger
+from fleetform.model.ports import Ledger, Reader
 from fleetform.store.opening import open_ledger
+from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.opening import open_postgres, open_postgres_snapshot
+from fleetform.store.snapshot import open_snapshot
 
 
-def open_sqlite(folder: Path) -> Ledger:
-    return open_ledger(folder / "ledger.db", ENVIRONMENT, CountingIds(), StillClock())
+class SqliteSite:
+    """A file of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "ledger.db"
+
+    def open(self) -> Ledger:
+        return open_ledger(self._path, ENVIRONMENT, CountingIds(), StillClock())
+
+    def look(self) -> Reader:
+        return open_snapshot(self._path, ENVIRONMENT)
 
 
-@pytest.fixture(params=[open_sqlite], ids=["sqlite"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Ledger]:
+class PostgresSite:
+    """A schema of a real server, which no earlier test has left anything in."""
+
+    def __init__(self, url: str) -> None:
+        self._address = Address.parse(url)
+        schema = schema_of(ENVIRONMENT)
+        connection = Connection(self._address, schema=schema)
+        connection.script(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        connection.close()
+
+    def open(self) -> Ledger:
+        return open_postgres(self._address, ENVIRONMENT, CountingIds(), StillClock())
+
+    def look(self) -> Reader:
+        return open_postgres_snapshot(self._address, ENVIRONMENT)
+
+
+Site = SqliteSite | PostgresSite
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    """Where the test's one ledger is."""
+    if request.param == "sqlite":
+        return SqliteSite(tmp_path)
+    return PostgresSite(request.getfixturevalue("postgres").url)
+
+
+@pytest.fixture
+def reopen(site: Site) -> Callable[[], Ledger]:
     """Open the test's one ledger once more, as another process would."""
-    return lambda: request.param(tmp_path)
+    return site.open
+
+
+@pytest.fixture
+def look(site: Site) -> Callable[[], Reader]:
+    """Open it as those do who only look."""
+    return site.look
 
 
 @pytest.fixture

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from contract.ledgers import (
-    ENVIRONMENT,
     Desk,
     run_key,
     submit_step,
 )
 from fleetform.model.event import LoggedEvent
-from fleetform.model.ports import Ledger
-from fleetform.store.snapshot import open_snapshot
+from fleetform.model.ports import Ledger, Reader
 
 
 def test_partial_book(desk: Desk) -> None:
@@ -72,10 +69,10 @@ def test_history_is_for_sweeps_too(desk: Desk) -> None:
     assert desk.ledger.read_runs(["b"])[0].commit == "c0ffee"
 
 
-def test_snapshot_sees_what_is_committed(desk: Desk, tmp_path: Path) -> None:
+def test_snapshot_sees_what_is_committed(desk: Desk, look: Callable[[], Reader]) -> None:
     """The read path gives what the ledger gives, while the ledger is open for writing."""
     desk.submit(submit_step("a"), submit_step("b"))
-    snapshot = open_snapshot(tmp_path / "ledger.db", ENVIRONMENT)
+    snapshot = look()
     before = snapshot.serial()
     desk.run_to_end("a")
     assert snapshot.serial() != before
@@ -85,3 +82,15 @@ def test_snapshot_sees_what_is_committed(desk: Desk, tmp_path: Path) -> None:
     assert snapshot.read_events() == desk.ledger.read_events()
     assert snapshot.read_applies() == desk.ledger.read_applies()
     snapshot.close()
+
+
+def test_copy_has_every_row(desk: Desk) -> None:
+    """A copy in memory reads as the ledger does, and what is done to it stays in it."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.run_to_end("a")
+    copy = desk.ledger.copy()
+    for read in ("read_live", "read_book", "read_runs", "read_events", "read_applies"):
+        assert getattr(copy, read)() == getattr(desk.ledger, read)()
+    copy.begin_recovery("tried out")
+    assert copy.read_live() != desk.ledger.read_live()
+    copy.close()

@@ -1,0 +1,1 @@
+"""The ledger on PostgreSQL; its driver is imported by `connection` and nowhere else."""

@@ -1,0 +1,254 @@
+"""
+A ledger's transactions on PostgreSQL, with the promises that they have on SQLite.
+
+READ COMMITTED, and one writer at a time: a write transaction begins by raising the serial in the
+only row of `meta`, and whoever comes second waits there until the first has committed, then sees
+all of it. So nothing is ever tried again because of a conflict, and what the rooms compare and
+write is as if they were alone (ADR 17).
+
+A protected transaction begins by holding the lease's row under its fence (`FOR KEY SHARE`):
+whoever takes the lease over waits for its end, and afterwards no statement of the old holder
+finds its row. A plain SELECT would let it commit (`tests/integration/postgres` shows it).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from fleetform.model.refusals import FenceLost
+from fleetform.store.database import Database, Transaction
+from fleetform.store.errors import UnreachableLedgerError
+from fleetform.store.postgres.address import Address
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.errors import is_lost, translated
+
+__all__ = ["LEASE", "PostgresDatabase"]
+
+LEASE = "manager"
+"""The lease's name; others are for what will be driven apart, such as shards of hosts."""
+
+_SETTLE_SECONDS = 5.0
+"""How long the fate of a commit without an answer is asked for."""
+
+_PAUSE_SECONDS = 0.1
+
+
+class PostgresDatabase:
+    """
+    A connection with a lock, made anew when it is lost. Implements `statements.Storage`.
+
+    A transaction whose connection is lost raises `UnreachableLedgerError`; the next one tries a
+    new connection.
+    """
+
+    poll_seconds = 0.1
+    """A look is an exchange with the server; ten a second cost it nothing that can be measured."""
+
+    def __init__(
+        self,
+        address: Address,
+        connection: Connection,
+        *,
+        schema: str,
+        read_only: bool = False,
+        who: str = "fleetform",
+    ) -> None:
+        self.address = address
+        self.schema = schema
+        self.lock = threading.RLock()
+        self._read_only = read_only
+        self._who = who
+        self._own_commits = 0
+        self._connection = connection
+
+    # -- transactions -------------------------------------------------------------------------
+
+    @contextmanager
+    def write(
+        self, *, fence: int | None = None, takes_fence: bool = False
+    ) -> Iterator[Transaction]:
+        """
+        Run one write transaction.
+
+        Locks are taken in one order, the lease's row before the one of `meta`.
+
+        Raises:
+            FenceLost: `fence` is given and not the newest; nothing was written.
+            LedgerError: See `errors.translated`; nothing was written, or it says that nobody
+                knows.
+        """
+        with self.lock, translated(self.address):
+            connection = self._begin("BEGIN ISOLATION LEVEL READ COMMITTED")
+            try:
+                if takes_fence:
+                    connection.execute("SELECT 1 FROM leases WHERE name = ? FOR UPDATE", (LEASE,))
+                if fence is not None:
+                    _hold_lease(connection, fence)
+                number = _raise_serial(connection)
+                before = connection.total_changes
+                transaction = Transaction(connection)
+                yield transaction
+                transaction.flush()
+                if connection.total_changes == before:
+                    connection.execute("ROLLBACK")
+                    return
+            except BaseException:
+                self._undo(connection)
+                raise
+            self._commit(connection, number)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Run several statements on one state of the ledger."""
+        with self.lock, translated(self.address):
+            connection = self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield connection
+            finally:
+                self._undo(connection)
+
+    def serial(self) -> int:
+        """
+        Return the ledger's serial without what this connection has raised it by.
+
+        It changes with others' commits only: no row of PostgreSQL says who wrote it.
+        """
+        with self.lock, translated(self.address):
+            for last in (False, True):
+                try:
+                    row = self._usable().execute("SELECT serial FROM meta").fetchone()
+                    break
+                except BaseException as error:
+                    if last or not is_lost(error):
+                        raise
+            return int(row[0]) - self._own_commits
+
+    def raise_fence(self, transaction: Transaction, who: str) -> int:
+        row = transaction.one(
+            "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
+        )
+        assert row is not None
+        fence = int(row[0])
+        transaction.execute("UPDATE leases SET fence = ? WHERE name = ?", (fence, LEASE))
+        return fence
+
+    def copy(self) -> Database:
+        """Copy all that is committed into a SQLite database in memory."""
+        from fleetform.store.copying import copy_to_memory
+
+        with self.read() as connection:
+            return copy_to_memory(connection)
+
+    def close(self) -> None:
+        with self.lock:
+            self._connection.close()
+
+    # -- the connection -----------------------------------------------------------------------
+
+    def _connect(self) -> Connection:
+        return Connection(
+            self.address, schema=self.schema, read_only=self._read_only, who=self._who
+        )
+
+    def _usable(self) -> Connection:
+        if self._connection.is_lost:
+            self._connection.drop()
+            self._connection = self._connect()
+        return self._connection
+
+    def _begin(self, statement: str) -> Connection:
+        """Begin on this connection, or on a new one if the server has ended it meanwhile."""
+        connection = self._usable()
+        try:
+            connection.script(statement)
+        except BaseException as error:
+            if not is_lost(error):
+                raise
+            connection.drop()
+            connection = self._connection = self._connect()
+            connection.script(statement)
+        return connection
+
+    def _undo(self, connection: Connection) -> None:
+        """Roll back; a connection on which that cannot be done is let go, which does the same."""
+        try:
+            if connection.in_transaction:
+                connection.script("ROLLBACK")
+        except Exception:  # noqa: BLE001 -- what led here is what the caller has to hear of
+            connection.drop()
+        if connection.is_lost:
+            connection.drop()
+            # Opened anew by the next transaction.
+
+    def _commit(self, connection: Connection, number: str) -> None:
+        try:
+            # Of a transaction in which a statement failed it says ROLLBACK.
+            assert connection.script("COMMIT") == "COMMIT", "a failure inside was passed over"
+        except BaseException as error:
+            if not is_lost(error):
+                self._undo(connection)
+                raise
+            connection.drop()
+            if not self._was_committed(number):
+                raise
+        self._own_commits += 1
+
+    def _was_committed(self, number: str) -> bool:
+        """
+        Ask a server what became of a transaction whose commit it did not answer.
+
+        Raises:
+            UnreachableLedgerError: It does not say in time.
+        """
+        until = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < until:
+            try:
+                connection = self._connection = self._connect()
+                row = connection.execute(
+                    "SELECT pg_xact_status(CAST(CAST(? AS TEXT) AS xid8))", (number,)
+                )
+                (status,) = row.fetchone()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if isinstance(error, asyncpg.InvalidParameterValueError):
+                    # Of the future: this server was promoted without that transaction.
+                    return False
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            if status != "in progress":
+                return bool(status == "committed")
+            # Its server process has not noticed yet that we are gone.
+            time.sleep(_PAUSE_SECONDS)
+        raise UnreachableLedgerError(
+            f"the ledger at {self.address.shown} went away while it was writing, and it is not"
+            " known whether it has written",
+            advice="run the same command again: what was written is not written twice",
+        )
+
+
+def _hold_lease(connection: Connection, fence: int) -> None:
+    """
+    Hold the lease's row under this fence until the transaction ends.
+
+    `FOR KEY SHARE` and not `FOR SHARE`: the fence is a part of a key, so raising it waits in both
+    cases, and renewing the term of the same fence, which a long transaction must not hold up,
+    waits in the other only.
+    """
+    held = connection.execute(
+        "SELECT 1 FROM leases WHERE name = ? AND fence = ? FOR KEY SHARE", (LEASE, fence)
+    ).fetchone()
+    if held is None:
+        newest, manager = connection.execute("SELECT fence, manager FROM meta").fetchone()
+        raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
+
+
+def _raise_serial(connection: Connection) -> str:
+    """Wait for other writers and raise the serial; returns the transaction's own number."""
+    row = connection.execute(
+        "UPDATE meta SET serial = serial + 1 RETURNING CAST(pg_current_xact_id() AS TEXT)"
+    ).fetchone()
+    return str(row[0])

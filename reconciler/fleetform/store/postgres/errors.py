@@ -1,0 +1,133 @@
+"""
+What PostgreSQL and its driver raise, in the ledger's words.
+
+By SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html), and for what never reached the
+server by type. What is not here is a fault of ours and stays what it is. The sentences name the
+ledger without its password; the driver's own, which may quote an address, is never passed on
+where one is being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from fleetform.store.errors import (
+    AddressError,
+    DamagedLedgerError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerFullError,
+    LoginError,
+    ReadOnlyLedgerError,
+    UnreachableLedgerError,
+)
+from fleetform.store.postgres.address import Address
+
+__all__ = ["LOST", "STARTING", "is_lost", "translated"]
+
+LOST: tuple[type[BaseException], ...] = (
+    OSError,
+    TimeoutError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.ConnectionFailureError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InternalClientError,
+)
+"""After one of these the connection is no more."""
+
+STARTING = asyncpg.CannotConnectNowError
+"""A server that starts, or recovers after a crash: seconds."""
+
+_AGAIN = "see whether the database server runs and can be reached, then run the same command again"
+
+# First match wins; the longer beginning of a SQLSTATE comes first.
+_KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
+    ("28", LoginError, "does not let this user in", "check user and password in FLEETFORM_LEDGER"),
+    (
+        "3D000",
+        AddressError,
+        "is no database of this server",
+        "make it with `createdb`, or name another one in FLEETFORM_LEDGER",
+    ),
+    (
+        "3F000",
+        DamagedLedgerError,
+        "has lost its schema",
+        "restore a copy of it, or run `fleetform state rebuild`",
+    ),
+    (
+        "42501",
+        ReadOnlyLedgerError,
+        "does not let this user write",
+        "let its owner run `GRANT CREATE ON DATABASE … TO …`; each environment has a schema there",
+    ),
+    (
+        "25006",
+        ReadOnlyLedgerError,
+        "can only be read: it is a standby, or set to be read only",
+        "name the primary in FLEETFORM_LEDGER; target_session_attrs=read-write finds it",
+    ),
+    ("55P03", LedgerBusyError, "is being written by somebody else", "try again when it is done"),
+    ("57014", LedgerBusyError, "took too long to answer", "try again when it is less busy"),
+    ("40", LedgerBusyError, "is being written by somebody else", "try again"),
+    ("53300", LedgerBusyError, "has no connection left", "raise max_connections, or try again"),
+    (
+        "53",
+        LedgerFullError,
+        "has run out of space or memory; nothing was written and nothing is lost",
+        "free some on its server and run the same command again",
+    ),
+    ("57", UnreachableLedgerError, "is shutting down or starting", _AGAIN),
+    ("25P03", UnreachableLedgerError, "has ended the session: this process stood still", _AGAIN),
+    ("08", UnreachableLedgerError, "does not answer", _AGAIN),
+    (
+        "XX",
+        DamagedLedgerError,
+        "is damaged",
+        "restore a copy of it, or run `fleetform state rebuild`",
+    ),
+    (
+        "58",
+        DamagedLedgerError,
+        "cannot read its own files",
+        "look at its server's log, restore a copy of it, or run `fleetform state rebuild`",
+    ),
+)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether the connection is gone with this error."""
+    if isinstance(error, LOST):
+        return True
+    return isinstance(error, asyncpg.InterfaceError) and "clos" in str(error)
+
+
+@contextmanager
+def translated(address: Address) -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        for state, kind, what, advice in _KINDS:
+            if (error.sqlstate or "").startswith(state):
+                said = f"the ledger at {address.shown} {what} ({error})"
+                raise kind(said, advice=advice) from error
+        raise
+    except asyncpg.ClientConfigurationError:
+        raise AddressError(
+            "the address of the ledger cannot be used",
+            advice="check its options (sslmode, sslrootcert, …) in FLEETFORM_LEDGER",
+        ) from None
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError, TimeoutError, OSError) as error:
+        if not is_lost(error):
+            raise
+        why = str(error) or "no answer in time"
+        raise UnreachableLedgerError(
+            f"the ledger at {address.shown} does not answer ({why})", advice=_AGAIN
+        ) from error

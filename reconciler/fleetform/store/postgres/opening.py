@@ -1,0 +1,60 @@
+"""From an address to a ledger on PostgreSQL: made, opened, upgraded, or refused with the reason."""
+
+from __future__ import annotations
+
+from fleetform.model.ports import Clock, Ids
+from fleetform.store.ledger import SqliteLedger
+from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.database import PostgresDatabase
+from fleetform.store.postgres.errors import translated
+from fleetform.store.postgres.schema import ensure_ledger, require_current
+from fleetform.store.snapshot import Snapshot
+
+__all__ = ["open_postgres", "open_postgres_snapshot"]
+
+
+def open_postgres(
+    address: Address, environment_uid: str, ids: Ids, clock: Clock, *, who: str = "fleetform"
+) -> SqliteLedger:
+    """
+    Open the environment's ledger for writing, making it if there is none.
+
+    Args:
+        address: Its database; the ledger is a schema of its own there.
+        environment_uid: Whose ledger.
+        ids: Mints the id of a new ledger.
+        clock: Says when it was made.
+        who: How the server's administrator sees the connection (`application_name`).
+
+    Raises:
+        LedgerError: By kind, see `errors`; nothing was changed.
+    """
+    schema = schema_of(environment_uid)
+    with translated(address):
+        connection = Connection(address, schema=schema, who=who)
+        try:
+            ensure_ledger(connection, schema, environment_uid, ids, clock)
+        except BaseException:
+            connection.close()
+            raise
+    return SqliteLedger(PostgresDatabase(address, connection, schema=schema, who=who), ids)
+
+
+def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
+    """
+    Open the environment's ledger for reading.
+
+    Raises:
+        MissingLedgerError: There is none; nothing has been applied yet.
+        LedgerError: By kind, see `errors`.
+    """
+    schema = schema_of(environment_uid)
+    with translated(address):
+        connection = Connection(address, schema=schema, read_only=True)
+        try:
+            require_current(connection, schema, environment_uid)
+        except BaseException:
+            connection.close()
+            raise
+    return Snapshot(PostgresDatabase(address, connection, schema=schema, read_only=True))

@@ -1,0 +1,178 @@
+"""
+Whether a schema of a PostgreSQL database holds a ledger of ours, and how one gets there.
+
+As on SQLite: a new one is made of a frozen text, a current one only looked at, and Alembic is
+imported when there is something to upgrade. Making and upgrading are one transaction each, under
+a lock that everybody asks for first, so that two first applies make one ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.ports import Clock, Ids
+from fleetform.store.errors import (
+    DamagedLedgerError,
+    ForeignLedgerError,
+    MissingLedgerError,
+    NewerLedgerError,
+    OlderLedgerError,
+    ReadOnlyLedgerError,
+)
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.schema import VERSION
+
+__all__ = ["ensure_ledger", "require_current"]
+
+_OLDEST_SERVER = 130_000
+"""PostgreSQL 13 is the first that can be asked what became of a transaction."""
+
+_RESTORE = "restore a copy of it, or drop that schema and run `fleetform state rebuild`"
+
+
+def require_current(connection: Connection, schema: str, environment_uid: str) -> None:
+    """
+    Refuse everything but this environment's ledger in this release's version.
+
+    Raises:
+        MissingLedgerError: There is none; nothing has been applied yet.
+        LedgerError: It is older, newer, another environment's, or none of ours.
+    """
+    version = _version(connection, schema)
+    if version is None:
+        raise MissingLedgerError(
+            f"there is no ledger in schema {schema}", advice="run `fleetform apply` to make one"
+        )
+    if version < VERSION:
+        raise OlderLedgerError(
+            f"the ledger in schema {schema} has version {version}, and this fleetform needs"
+            f" {VERSION}",
+            advice="run `fleetform apply`, which upgrades it; `pg_dump` makes a copy before",
+        )
+    _require_known(version, schema)
+    _require_owner(connection, schema, environment_uid)
+
+
+def ensure_ledger(
+    connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
+) -> None:
+    """
+    Make the ledger where there is none, upgrade an older one, refuse what is none of ours.
+
+    Raises:
+        LedgerError: By kind, see `errors`; nothing was changed.
+    """
+    _require_server(connection)
+    connection.script("BEGIN ISOLATION LEVEL READ COMMITTED")
+    try:
+        # Freed with the transaction. Whoever waited sees what the first has made.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (schema,))
+        version = _version(connection, schema)
+        if version is None:
+            _make(connection, schema, environment_uid, ids, clock)
+        else:
+            _require_known(version, schema)
+            _require_owner(connection, schema, environment_uid)
+            if version < VERSION:
+                _upgrade(connection, version)
+        connection.script("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.script("ROLLBACK")
+        raise
+
+
+def _make(
+    connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
+) -> None:
+    there = connection.execute(
+        "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?", (schema,)
+    ).fetchone()
+    if there is None:
+        connection.script(f"CREATE SCHEMA {schema}")
+    connection.script(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+    connection.execute(
+        "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
+        " VALUES (1, ?, ?, ?, ?)",
+        (environment_uid, ids.uid(), LedgerStatus.EMPTY, clock.now_ms()),
+    )
+    connection.execute("INSERT INTO leases (name) VALUES ('manager')")
+
+
+def _upgrade(connection: Connection, version: str) -> None:
+    from fleetform.store.migrations.upgrade import statements
+
+    connection.script(statements(version))
+    connection.execute("INSERT INTO leases (name) VALUES ('manager') ON CONFLICT (name) DO NOTHING")
+
+
+def _version(connection: Connection, schema: str) -> str | None:
+    """
+    Return the version of the ledger's schema, or None where there is no ledger.
+
+    Raises:
+        DamagedLedgerError: There are tables, and they are no ledger.
+    """
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT CAST(tablename AS TEXT) FROM pg_catalog.pg_tables WHERE schemaname = ?",
+            (schema,),
+        )
+    }
+    if not tables:
+        return None
+    if not tables.issuperset({"alembic_version", "meta"}):
+        raise DamagedLedgerError(
+            f"schema {schema} has tables, but is not a ledger", advice=_RESTORE
+        )
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    if row is None:
+        raise DamagedLedgerError(
+            f"the ledger in schema {schema} does not say its version", advice=_RESTORE
+        )
+    return str(row[0])
+
+
+def _require_known(version: str, schema: str) -> None:
+    if version > VERSION:
+        raise NewerLedgerError(
+            f"the ledger in schema {schema} has version {version}, and this fleetform knows"
+            f" {VERSION}",
+            advice="upgrade fleetform",
+        )
+
+
+def _require_owner(connection: Connection, schema: str, environment_uid: str) -> None:
+    row = connection.execute("SELECT environment_uid FROM meta").fetchone()
+    if row is None:
+        raise DamagedLedgerError(
+            f"the ledger in schema {schema} does not say whose it is", advice=_RESTORE
+        )
+    (owner,) = row
+    if owner != environment_uid:
+        raise ForeignLedgerError(
+            f"the ledger in schema {schema} belongs to environment {owner}, not to"
+            f" {environment_uid}",
+            advice="check the uid in environment.yaml: it names the state, and never changes",
+            owner=owner,
+        )
+
+
+def _require_server(connection: Connection) -> None:
+    number, encoding = connection.execute(
+        "SELECT current_setting('server_version_num'), current_setting('server_encoding')"
+    ).fetchone()
+    if int(re.sub(r"\D", "", number)) < _OLDEST_SERVER:
+        raise ReadOnlyLedgerError(
+            f"the ledger's server is PostgreSQL {int(number) // 10_000}, and 13 is the oldest that"
+            " can keep one",
+            advice="upgrade the server",
+        )
+    if encoding != "UTF8":
+        raise ReadOnlyLedgerError(
+            f"the ledger's database is encoded in {encoding}, which cannot hold every name",
+            advice="make one with `createdb --encoding=UTF8 --template=template0`",
+        )
