@@ -42,6 +42,7 @@ ROWS = (
     Row("serve", "serve", "Keep it so: follow the tree and drive the runs.", "Change"),
     Row("stop", "stop", "End runs.", "Change"),
     Row("rerun", "rerun", "Run finished runs again.", "Change"),
+    Row("emergency", "emergency", "Stop, drain, pause or freeze at once, for a while.", "Change"),
     Row("set", "set", "Change fields of a document.", "Change"),
     Row("ps", "ps", "List the runs and where they stand.", "See"),
     Row("logs", "logs", "Show what a run printed.", "See"),

@@ -62,7 +62,10 @@ class Manager:
         progress: Progress,
         load_plan: LoadPlan,
         poll_seconds: float = POLL_SECONDS,
+        ends_only: bool = False,
     ) -> None:
+        """With `ends_only` nothing begins: no plan is carried out, and no run starts."""
+        self._ends_only = ends_only
         self._poll_seconds = poll_seconds
         self._provider = provider
         self._identity = identity
@@ -122,6 +125,7 @@ class Manager:
                 progress=self._progress,
                 nursery=nursery,
                 fence=self._identity.fence,
+                starts=not self._ends_only,
             )
             departures = Departures(
                 hosts=hosts,
@@ -186,6 +190,8 @@ class Manager:
             return
         # Before the look, so that what comes in meanwhile is looked at as well.
         self._look_for_plans = False
+        if self._ends_only:
+            return
         try:
             found = await self._gate(self._ledger.unfinished_apply)
         except LedgerUnavailable:

@@ -61,7 +61,9 @@ class RunController:
         progress: Progress,
         nursery: Nursery,
         fence: int,
+        starts: bool = True,
     ) -> None:
+        self._starts = starts
         self.mirror = Mirror()
         self._ledger = ledger
         self._gate = gate
@@ -107,7 +109,8 @@ class RunController:
         touched |= await self._judge(touched)
         # Before runs are placed anew: they would be sent to the same hosts.
         await self._suspects.mark(self.mirror)
-        touched |= await self._place()
+        if self._starts:
+            touched |= await self._place()
         self._sender.send_due(touched)
 
     # -- taking in ------------------------------------------------------------------------------
@@ -130,7 +133,8 @@ class RunController:
         elif touched or self._hosts.instances_changed:
             await self._reread(touched)
         self._hosts.instances_changed = False
-        self._announced.tell(self.mirror.overrides, now_ms=self._clock.now_ms())
+        if self._starts:
+            self._announced.tell(self.mirror.overrides, now_ms=self._clock.now_ms())
         self._hosts.watch(self.mirror.instances, self._occupied())
         for instance_uid in list(self._hosts.greeted):
             self._suspects.greeted(instance_uid)

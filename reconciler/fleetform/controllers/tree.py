@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fleetform.model.plan import Plan
-from fleetform.model.ports import LedgerUnavailable, Progress, StalePlan
+from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, StalePlan
 
 LOOK_SECONDS = 0.5
 """How late an edit is seen; a look is one `stat` a file."""
@@ -60,6 +60,7 @@ class TreeKeeper:
     make_plan: Callable[[], Awaitable[Planned]]
     accept: Callable[[Plan], Awaitable[None]]
     progress: Progress
+    resync_seconds: float = RESYNC_SECONDS
 
     async def keep(self) -> None:
         """Run until cancelled."""
@@ -77,7 +78,7 @@ class TreeKeeper:
                 obstacle = await self._reconcile(planned.plan)
                 told = self._tell(told, (*planned.notices, *obstacle))
                 seen = None if obstacle else look.content
-                next_look = loop.time() + RESYNC_SECONDS
+                next_look = loop.time() + self.resync_seconds
             await asyncio.sleep(LOOK_SECONDS if seen is not None else RETRY_SECONDS)
 
     def _tell(self, told: tuple[str, ...], notices: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,6 +96,8 @@ class TreeKeeper:
             await self.accept(plan)
         except StalePlan as stale:
             return (f"planning again, because something moved: {stale}",)
+        except PolicyRefused as refused:
+            return (f"not applied: {refused}",)
         except (NotNow, LedgerUnavailable) as problem:
             return (f"planning again in a moment: {problem}",)
         return ()

@@ -8,13 +8,16 @@ lifts it. It is a row of the ledger, never a document.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from fleetform.model.selection import Selection
+from fleetform.spec.desired import ResourceKey
+
 __all__ = ["EMERGENCY", "Override", "OverrideKind", "PastOverride", "PutInForce", "holding",
-           "is_emergency_end", "matches"]  # fmt: skip
+           "is_emergency_end"]  # fmt: skip
 
 EMERGENCY = "emergency"
 """The cause of a run that an override of kind STOP has ended."""
@@ -62,15 +65,14 @@ class Override:
 
     def stops(self, name: str, parent: str = "") -> bool:
         """Tell whether it ends this run and keeps it from starting."""
-        return self.kind is OverrideKind.STOP and (
-            matches(self.target, f"run/{name}")
-            or (parent != "" and matches(self.target, f"run/{parent}"))
+        return self.kind is OverrideKind.STOP and _selection(self.target).selects(
+            ResourceKey("run", name), parent
         )
 
     def drains(self, fleet: str, host: str) -> bool:
         """Tell whether it keeps work off this host of this fleet."""
         return self.kind is OverrideKind.DRAIN and (
-            matches(self.target, f"fleet/{fleet}") or matches(self.target, f"host/{host}")
+            fnmatchcase(f"fleet/{fleet}", self.target) or fnmatchcase(f"host/{host}", self.target)
         )
 
     @property
@@ -111,18 +113,7 @@ def is_emergency_end(stop_requested: str) -> bool:
     return stop_requested.startswith(_STOP_SENTENCE)
 
 
-def matches(pattern: str, address: str) -> bool:
-    """
-    Tell whether an address is one that the pattern means.
-
-    `*` is any text and `?` any one character; brackets stand for themselves, since names of
-    elements have them: `run/sweep[lr=*]`.
-    """
-    return _regex(pattern).fullmatch(address) is not None
-
-
-# A pattern is asked once for each run that waits, and there are few of them.
+# A target is asked once for each run that waits, and there are few of them.
 @lru_cache(maxsize=256)
-def _regex(pattern: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(one) or re.escape(one) for one in pattern), re.DOTALL)
+def _selection(target: str) -> Selection:
+    return Selection([target])

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fleetform.model.refusals import FenceLost, LedgerOutgrown, LedgerUnavailable, StalePlan
+from fleetform.model.refusals import (
+    FenceLost,
+    LedgerOutgrown,
+    LedgerUnavailable,
+    PolicyRefused,
+    StalePlan,
+)
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:
@@ -29,9 +35,26 @@ if TYPE_CHECKING:
     from fleetform.spec.desired import ResourceKey
 
 __all__ = [
-    "Accepted", "ApplyRecord", "Begun", "BlobStore", "Book", "Clock", "FenceLost", "Gate", "Ids",
-    "Ledger", "LedgerOutgrown", "LedgerUnavailable", "LogStore", "Outcome", "Progress", "Reader",
-    "RunHistory", "StalePlan", "StepOutcome",
+    "Accepted",
+    "ApplyRecord",
+    "Begun",
+    "BlobStore",
+    "Book",
+    "Clock",
+    "FenceLost",
+    "Gate",
+    "Ids",
+    "Ledger",
+    "LedgerOutgrown",
+    "LedgerUnavailable",
+    "LogStore",
+    "Outcome",
+    "PolicyRefused",
+    "Progress",
+    "Reader",
+    "RunHistory",
+    "StalePlan",
+    "StepOutcome",
 ]  # fmt: skip
 
 T = TypeVar("T")

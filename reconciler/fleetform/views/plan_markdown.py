@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
+from fleetform.views.overrides import in_force
 from fleetform.views.plan_fields import field_rows
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_summary import summary
@@ -57,7 +58,8 @@ def render(plan: Plan) -> str:
 
 def _head(plan: Plan) -> str:
     commit = f" at {_code(short_commit(plan.commit))}" if plan.commit else ""
-    warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in plan.warnings)
+    sentences = (*map(in_force, plan.overrides), *plan.warnings)
+    warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in sentences)
     return (
         f"### Plan of {_code(plan.environment_name)}{commit}\n\n**{summary(plan)}**\n\n{warnings}"
     )

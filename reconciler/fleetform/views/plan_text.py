@@ -16,6 +16,7 @@ from fleetform.model import figures
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import BLANK, Line, Span, line, printable
+from fleetform.views.overrides import in_force
 from fleetform.views.plan_fields import FieldRow, field_rows
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_summary import summary
@@ -46,6 +47,7 @@ def render(plan: Plan) -> tuple[Line, ...]:
         part
         for section in (
             _header(plan),
+            _overrides(plan),
             _warnings(plan),
             _changes(plan),
             _held(plan),
@@ -71,6 +73,13 @@ def short_commit(commit: str) -> str:
     """Twelve digits name a commit, and that the tree differs from it is said all the same."""
     digits, plus, dirty = printable(commit).partition("+")
     return f"{digits[:12]}{plus}{dirty}"
+
+
+def _overrides(plan: Plan) -> Iterator[Line]:
+    """What outranks the tree comes before all that follows from the tree."""
+    for one in plan.overrides:
+        yield line(("! ", "bad"), printable(in_force(one)))
+        yield BLANK
 
 
 def _warnings(plan: Plan) -> Iterator[Line]:

@@ -43,7 +43,7 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.DEPENDENCY: "dependency",
     HeldBy.NOT_CARRIED_OUT: "not carried out yet",
     HeldBy.WINDOW: "freeze window",
-    HeldBy.OVERRIDE: "emergency",
+    HeldBy.OVERRIDE: "override",
     HeldBy.OWNER: "another environment's",
     HeldBy.DRIFT: "drift",
 }

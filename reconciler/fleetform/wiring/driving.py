@@ -25,6 +25,7 @@ def build_manager(
     *,
     who: str,
     progress: Progress,
+    ends_only: bool = False,
 ) -> Manager:
     """Take the fence and compose; call it holding the manager's lock."""
     clock = SystemClock()
@@ -45,4 +46,5 @@ def build_manager(
         clock=clock,
         progress=progress,
         load_plan=load_plan,
+        ends_only=ends_only,
     )

@@ -39,6 +39,7 @@ def command(
     A run that waits shows its first reason; `fleetform why RUN` shows all of them.
     """
     from fleetform.api.waiting import waiting_reasons
+    from fleetform.views.overrides import in_force_lines
     from fleetform.views.runs import groups_table, in_order, run_groups, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
 
@@ -62,6 +63,8 @@ def command(
     if as_json:
         out.json(groups if sweeps else rows)
         return
+    for sentence in in_force_lines(book.overrides, now_ms):
+        error_screen().labelled("note", sentence)
     if not rows:
         out.line("no runs" if not states else "no runs in these states", "dim")
         return

@@ -1,0 +1,285 @@
+"""`fleetform emergency`: break glass, above the tree, for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.duration import DURATION
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import complete_runs, say_of_each
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.who import who_asks
+from fleetform.model.override import OverrideKind
+
+if TYPE_CHECKING:
+    from fleetform.model.override import PutInForce
+    from fleetform.wiring.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_STOP = (
+    ("fleetform emergency stop train --reason 'loss is nan'", "End it now, whatever the tree says"),
+    ("fleetform emergency stop 'sweep[lr=0.1]' --reason hangs", "End one element of a sweep"),
+    ("fleetform emergency stop 'run/*' --reason 'cooling failed' --for 12h", "End all runs"),
+)
+_DRAIN = (
+    ("fleetform emergency drain fleet/gpu --reason 'fan noise'", "Place nothing more on a fleet"),
+    ("fleetform emergency drain host/gpu-3 --reason 'ecc errors'", "Or on one of its hosts"),
+)
+_PAUSE = (("fleetform emergency pause --reason 'disk nearly full' --for 30m", "Start nothing"),)
+_FREEZE = (("fleetform emergency freeze --reason audit --for 2d", "Apply no plan, of nobody"),)
+_THAW = (
+    ("fleetform emergency thaw --reason 'bad quota, see #412' --for 20m", "Open freeze windows"),
+)
+_LIFT = (
+    ("fleetform emergency lift 3", "End the override of that number"),
+    ("fleetform emergency lift all", "End all that are in force"),
+)
+_LIST = (
+    ("fleetform emergency list", "List what is in force"),
+    ("fleetform emergency list --all", "And what was"),
+)
+
+DEFAULT_MS = 4 * 3_600_000
+"""Half a working day: long enough to find out, short enough that what is forgotten ends by itself."""
+
+LONGEST_MS = 30 * 86_400_000
+"""What is to hold for longer is a change of the tree, with a review."""
+
+
+@group("emergency", examples=(_STOP[0], _DRAIN[0], _PAUSE[0], _FREEZE[0], _LIFT[0], _LIST[0]))
+def command() -> None:
+    """
+    Put something above the tree for a while, at once, with a reason.
+
+    Every plan, `ps`, `apply` and `serve` shows what is in force. When its time is up, all goes on
+    by itself.
+    """
+
+
+def _put_options(function: Function) -> Function:
+    for option in (
+        click.option("--until", metavar="MOMENT", help="Until when: `2026-12-24T18:00Z`."),
+        click.option("--for", "duration_ms", type=DURATION, help="For how long.  [default: 4h]"),
+        click.option("--reason", required=True, metavar="TEXT", help="Why; everybody is told."),
+    ):
+        function = option(function)
+    return tree_option(function)
+
+
+@command.command("stop", examples=_STOP)
+@click.argument("targets", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
+@_put_options
+def stop(targets: tuple[str, ...], **typed: Any) -> None:
+    """
+    End each RUN that is at work, and keep it from starting again.
+
+    A run that waits keeps waiting, and starts when this is over. One that was ended stays ended:
+    `fleetform rerun` runs it again. Works without `serve` too.
+    """
+    from fleetform.cli.emergency import run_targets, say_permanent_stop
+
+    workspace = open_workspace(typed["path"])
+    wanted = run_targets(workspace, targets)
+    put = _put(workspace, OverrideKind.STOP, wanted, typed)
+    say_of_each(screen(), put.ending, "is asked to end")
+    _say_protected(workspace, put)
+    say_permanent_stop(workspace, put)
+    if put.ending:
+        _drive(workspace, put.ending)
+
+
+@command.command("drain", examples=_DRAIN)
+@click.argument("targets", nargs=-1, required=True, metavar="FLEET|HOST...")
+@_put_options
+def drain(targets: tuple[str, ...], **typed: Any) -> None:
+    """
+    Place nothing more on each FLEET or HOST. What runs there goes on.
+
+    Write `fleet/NAME` or `host/NAME`; a bare NAME is whichever of the two there is.
+    """
+    from fleetform.cli.emergency import place_targets, say_permanent_drain
+
+    workspace = open_workspace(typed["path"])
+    wanted = place_targets(workspace, targets)
+    put = _put(workspace, OverrideKind.DRAIN, wanted, typed)
+    say_permanent_drain(put)
+    _say_if_nobody_drives(workspace)
+
+
+@command.command("pause", examples=_PAUSE)
+@_put_options
+def pause(**typed: Any) -> None:
+    """Start nothing at all. What runs goes on, and plans are applied."""
+    workspace = open_workspace(typed["path"])
+    _put(workspace, OverrideKind.PAUSE, (), typed)
+    _say_if_nobody_drives(workspace)
+
+
+@command.command("freeze", examples=_FREEZE)
+@_put_options
+def freeze(**typed: Any) -> None:
+    """
+    Apply no plan, of nobody. What was accepted before goes on, and its runs start.
+
+    Plans show what they would do as held; an apply of one that was made before is refused.
+    """
+    from fleetform.cli.emergency import say_permanent_freeze
+
+    workspace = open_workspace(typed["path"])
+    put = _put(workspace, OverrideKind.FREEZE, (), typed)
+    say_permanent_freeze(put)
+
+
+@command.command("thaw", examples=_THAW)
+@_put_options
+def thaw(**typed: Any) -> None:
+    """
+    Open the freeze windows of the environment: plans are applied in spite of them.
+
+    All other guards hold as before. This is the way to correct a window that is wrong, for a
+    commit that removes one is held by it.
+    """
+    workspace = open_workspace(typed["path"])
+    _put(workspace, OverrideKind.THAW, (), typed)
+
+
+@command.command("lift", examples=_LIFT)
+@click.argument("numbers", nargs=-1, required=True, metavar="NUMBER...|all")
+@tree_option
+def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
+    """End what is in force, by its NUMBER; what it kept goes on by itself."""
+    from fleetform.wiring.emergency import lift
+
+    workspace = open_workspace(path)
+    open_reader(workspace).close()
+    lifted = lift(workspace, _numbers(numbers), who=who_asks())
+    for one in lifted:
+        screen().line(f"lifted {one.number}: {one.sentence}")
+    missing = (
+        []
+        if "all" in numbers
+        else [number for number in numbers if int(number) not in {one.number for one in lifted}]
+    )
+    if missing:
+        raise Refused(
+            f"nothing of number {', '.join(missing)} is in force",
+            advice="`fleetform emergency list` shows what is",
+        )
+    if not lifted:
+        screen().line("nothing is in force", "dim")
+
+
+@command.command("list", examples=_LIST)
+@click.option("--all", "every", is_flag=True, help="Also what was lifted or ran out.")
+@tree_option
+@json_option
+def list_them(every: bool, path: str | None, as_json: bool) -> None:
+    """List what is in force, newest first: what, until when, who, and why."""
+    from fleetform.views.overrides import override_rows, overrides_table
+    from fleetform.wiring.clock import SystemClock
+
+    reader = open_workspace(path).reader()
+    past = () if reader is None else reader.read_past_overrides(limit=1000)
+    rows = [
+        row
+        for row in override_rows(past, now_ms=SystemClock().now_ms())
+        if every or row.state == "in force"
+    ]
+    out = screen()
+    if as_json:
+        out.json(rows)
+    elif rows:
+        out.table(overrides_table(rows))
+    else:
+        out.line("nothing is in force" if not every else "nothing ever was", "dim")
+
+
+# -- what the verbs share --------------------------------------------------------------------
+
+
+def _put(
+    workspace: Workspace, kind: OverrideKind, targets: Sequence[str], typed: dict[str, Any]
+) -> PutInForce:
+    from fleetform.views.overrides import in_force
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.emergency import put_in_force
+
+    reason = typed["reason"].strip()
+    if not reason:
+        raise Refused("--reason is empty", advice="say why: everybody who is held back is told")
+    until_ms = _until_ms(typed["duration_ms"], typed["until"], SystemClock().now_ms())
+    put = put_in_force(workspace, kind, targets, reason=reason, who=who_asks(), until_ms=until_ms)
+    for one in put.overrides:
+        screen().line(f"{one.number}: {in_force(one)}", "bold")
+    return put
+
+
+def _until_ms(duration_ms: int | None, until: str | None, now_ms: int) -> int:
+    from fleetform.spec.quantities.moment import parse_moment
+
+    if duration_ms is not None and until is not None:
+        raise Refused("--for and --until exclude each other")
+    until_ms = now_ms + (DEFAULT_MS if duration_ms is None else duration_ms)
+    if until is not None:
+        try:
+            until_ms = parse_moment(until) * 1000
+        except ValueError as error:
+            raise Refused(str(error)) from error
+    if until_ms <= now_ms:
+        raise Refused("that would be over before it began", advice="name a later end")
+    if until_ms - now_ms > LONGEST_MS:
+        raise Refused(
+            "an override holds for 30 days at most",
+            advice="what is to hold for longer is a change of the tree",
+        )
+    return until_ms
+
+
+def _numbers(typed: Sequence[str]) -> list[int] | None:
+    if "all" in typed:
+        return None
+    wrong = [one for one in typed if not one.isdecimal()]
+    if wrong:
+        raise Refused(
+            f"`{wrong[0]}` is no number of an override",
+            advice="`fleetform emergency list` shows the numbers; `all` lifts all",
+        )
+    return [int(one) for one in typed]
+
+
+def _say_protected(workspace: Workspace, put: PutInForce) -> None:
+    resources = open_reader(workspace).read_live().resources
+    names = [key.name for key, row in resources.items() if row.protected and key.name in put.ending]
+    say_of_each(error_screen(), names, "is protected, and ended all the same")
+
+
+def _drive(workspace: Workspace, names: Sequence[str]) -> None:
+    """End the runs from here, unless somebody else does."""
+    if workspace.manager() is not None:
+        return
+    import asyncio
+
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.wiring.emergency import drive_ends
+
+    out = error_screen()
+    out.line("nobody manages the environment, so they are ended from here", "dim")
+    try:
+        asyncio.run(drive_ends(workspace, names, who=who_asks(), progress=PlainProgress(screen())))
+    except KeyboardInterrupt:
+        out.line("the override holds; whoever manages the environment next ends them", "warn")
+
+
+def _say_if_nobody_drives(workspace: Workspace) -> None:
+    if workspace.manager() is None:
+        error_screen().labelled(
+            "help",
+            "nobody manages the environment, so nothing starts now anyway; this holds as soon as"
+            " somebody does",
+        )

@@ -1,0 +1,162 @@
+"""
+What an override is about, as people type it, and the commit that would make it permanent.
+
+An address that nobody knows is refused with a near one: whoever pulls this handle is in a hurry,
+and must not find out an hour later that nothing was stopped.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import unknown
+from fleetform.cli.screen import error_screen
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+    from fleetform.model.override import PutInForce
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["place_targets", "run_targets", "say_permanent_drain", "say_permanent_freeze",
+           "say_permanent_stop"]  # fmt: skip
+
+_DIFFS_MAX = 5
+"""Documents whose edit is shown: what somebody in a hurry still reads."""
+
+
+# -- targets ---------------------------------------------------------------------------------
+
+
+def run_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return addresses of runs, `run/train`, each of which means something that there is.
+
+    Raises:
+        Refused: One does not. A pattern is taken as it is: what it means may come.
+    """
+    from fleetform.model.selection import Selection, address_problem
+
+    targets = tuple(dict.fromkeys(one if "/" in one else f"run/{one}" for one in typed))
+    known: dict[ResourceKey, str] | None = None
+    for target in targets:
+        if problem := address_problem(target):
+            raise Refused(problem, advice="write a run's name, or `run/*` for all of them")
+        if not target.startswith("run/"):
+            raise Refused(
+                f"`{target}` is no run, and only runs can be stopped",
+                advice="`fleetform emergency drain` keeps work off fleets and hosts",
+            )
+        if "*" in target:
+            continue
+        known = _known_runs(workspace) if known is None else known
+        selection = Selection([target])
+        if not any(selection.selects(key, parent) for key, parent in known.items()):
+            names = {name for key, parent in known.items() for name in (key.name, parent) if name}
+            raise unknown("run", target.removeprefix("run/"), names)
+    return targets
+
+
+def _known_runs(workspace: Workspace) -> dict[ResourceKey, str]:
+    """Runs of the ledger and of the tree, with their sweeps; a tree with errors says less."""
+    reader = workspace.reader()
+    rows = {} if reader is None else reader.read_live().resources
+    known = {key: row.parent for key, row in rows.items() if key.kind == "run"}
+    desired = workspace.load().desired
+    if desired is not None:
+        known.update(
+            (key, one.parent) for key, one in desired.resources.items() if key.kind == "run"
+        )
+    return known
+
+
+def place_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return addresses of fleets and hosts, `fleet/gpu`, `host/gpu-3`, each of something there is.
+
+    Raises:
+        Refused: One is not, or a bare name is a fleet's and a host's.
+    """
+    reader = workspace.reader()
+    if reader is None:
+        raise Refused(
+            "there is no host to drain: nothing has been applied yet",
+            advice="see what would be made with `fleetform plan`",
+        )
+    known = _known_places(reader.read_live())
+    return tuple(dict.fromkeys(_place(one, known) for one in typed))
+
+
+def _known_places(live: Live) -> set[str]:
+    fleets = {f"fleet/{key.name}" for key in live.resources if key.kind == "fleet"}
+    return fleets | {f"host/{one.name}" for one in live.instances}
+
+
+def _place(typed: str, known: Iterable[str]) -> str:
+    patterns = [typed] if "/" in typed else [f"fleet/{typed}", f"host/{typed}"]
+    found = [one for one in patterns if any(fnmatchcase(place, one) for place in known)]
+    if len(found) > 1:
+        raise Refused(
+            f"`{typed}` is a fleet and a host", advice=f"write `{found[0]}` or `{found[1]}`"
+        )
+    if not found:
+        raise unknown("fleet or host", typed, known)
+    return found[0]
+
+
+# -- the commit that makes it permanent --------------------------------------------------------
+
+
+def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
+    """Show the edit that says in the tree what the override says above it."""
+    from fleetform.cli.editing import show_diff
+    from fleetform.wiring.editing import Editor
+    from fleetform.wiring.problems import Problem
+
+    names = [one.target.removeprefix("run/") for one in put.overrides]
+    whole = [name for name in names if not set("[*?") & set(name)]
+    if not whole:
+        _say_end(put, "what documents say of a whole run can be made permanent, and no more:")
+        return
+    try:
+        editor = Editor(workspace)
+        for name in whole[:_DIFFS_MAX]:
+            editor.set(editor.find(name, kinds=("run",)), ("state",), "stopped")
+        edits = editor.finish()
+    except Problem as problem:
+        _say_end(put, f"the edit that makes it permanent cannot be made now: {problem.message}")
+        return
+    show_diff(workspace, edits)
+    _say_end(put, f"`fleetform stop {' '.join(whole)} --commit` makes it permanent, as above;")
+
+
+def say_permanent_drain(put: PutInForce) -> None:
+    names = " ".join(one.target for one in put.overrides)
+    reason = shlex.quote(put.overrides[0].reason)
+    _say_end(put, f"`fleetform drain {names} --reason {reason} --commit` makes it permanent;")
+
+
+def say_permanent_freeze(put: PutInForce) -> None:
+    """A window of the environment's rules says the same, with a review."""
+    from fleetform.views.moments import moment
+
+    (one,) = put.overrides
+    assert one.until_ms is not None, "every override of the command has an end"
+    reason = one.reason.replace('"', "'")
+    _say_end(
+        put,
+        "in `rules:` of environment.yaml it would be"
+        f' `freeze: [{{from: "{moment(one.since_ms)}", to: "{moment(one.until_ms)}",'
+        f' reason: "{reason}"}}]`;',
+    )
+
+
+def _say_end(put: PutInForce, sentence: str) -> None:
+    numbers = " ".join(str(one.number) for one in put.overrides)
+    error_screen().labelled(
+        "help", f"{sentence} it ends by itself, sooner with `fleetform emergency lift {numbers}`"
+    )

@@ -1,0 +1,126 @@
+"""
+Overrides from a person's terminal: written at once, and carried out where nobody else would.
+
+Whoever may write the ledger may write overrides: its folder belongs to one account. Without a
+manager the agents go on with what they run, so the end of runs is then brought about from here.
+Nothing else is: no plan is carried out meanwhile, and nothing starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
+from fleetform.model.run import FINAL, RunState
+from fleetform.store.gate import WriterGate
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.driving import build_manager
+from fleetform.wiring.managing import try_manage
+from fleetform.wiring.opening import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
+from fleetform.wiring.problems import LedgerProblem
+
+if TYPE_CHECKING:
+    from fleetform.controllers.manager import Manager
+    from fleetform.model.override import Override, OverrideKind, PutInForce
+    from fleetform.model.ports import Progress
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["SILENCE_MS", "drive_ends", "lift", "put_in_force"]
+
+SILENCE_MS = 10_000
+"""How long a run of a silent host is waited for: its agent ends it when it is back, if told."""
+
+
+def put_in_force(
+    workspace: Workspace,
+    kind: OverrideKind,
+    targets: Sequence[str],
+    *,
+    reason: str,
+    who: str,
+    until_ms: int | None,
+) -> PutInForce:
+    """
+    Write overrides; they hold as soon as this returns.
+
+    Raises:
+        LedgerProblem: The ledger cannot be written; nothing is in force.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        try:
+            return ledger.put_overrides(
+                kind,
+                targets,
+                reason=reason,
+                who=who,
+                now_ms=SystemClock().now_ms(),
+                until_ms=until_ms,
+            )
+        except LedgerUnavailable as problem:
+            raise LedgerProblem(str(problem), "nothing is in force; try again") from problem
+
+
+def lift(workspace: Workspace, numbers: Sequence[int] | None, *, who: str) -> tuple[Override, ...]:
+    """
+    Lift overrides that are in force, or with None all of them; returns those it lifted.
+
+    Raises:
+        LedgerProblem: The ledger cannot be written; all still hold.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        try:
+            return ledger.lift_overrides(numbers, who=who, now_ms=SystemClock().now_ms())
+        except LedgerUnavailable as problem:
+            raise LedgerProblem(str(problem), "nothing was lifted; try again") from problem
+
+
+async def drive_ends(
+    workspace: Workspace, names: Sequence[str], *, who: str, progress: Progress
+) -> bool:
+    """
+    Bring about the ends that were asked for; False where somebody else manages and does so.
+
+    Returns once each run is over, or has been unknown for `SILENCE_MS`.
+
+    Raises:
+        Problem: The ledger cannot be used, or the world remembers another one.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        tenure = try_manage(workspace, who=who, command="emergency stop")
+        if tenure is None:
+            return False
+        with tenure, contextlib.closing(WriterGate()) as gate:
+            hosts = host_provider(workspace)
+            await refuse_if_outgrown(ledger, hosts)
+            manager = build_manager(
+                workspace, ledger, gate, hosts, who=who, progress=progress, ends_only=True
+            )
+            try:
+                await manager.run(_Ended(names))
+            except LedgerOutgrown as proof:
+                raise recovering(str(proof)) from proof
+    return True
+
+
+class _Ended:
+    """Tells whether these runs are over, or nobody has heard of the rest for a while."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._since_ms = SystemClock().boot_ms()
+
+    def __call__(self, manager: Manager) -> bool:
+        assert manager.runs is not None
+        states = [manager.runs.mirror.state_of(name) for name in self._names]
+        going = [state for state in states if state is not None and state not in FINAL]
+        if any(state is not RunState.UNKNOWN for state in going):
+            self._since_ms = SystemClock().boot_ms()
+            return False
+        return not going or SystemClock().boot_ms() - self._since_ms >= SILENCE_MS
