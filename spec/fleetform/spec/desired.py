@@ -9,7 +9,7 @@ and never a product's default, so that an upgrade with other defaults changes no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Finding, Level, Place
@@ -107,7 +107,9 @@ class FreezeWindow:
 
     def document(self) -> dict[str, Any]:
         """Return JSON values of what is set."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "reason"}
+        unset = {None, "", "UTC", "all"}
+        return {"reason": self.reason} | {k: v for k, v in said.items() if v not in unset}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""
+What a person should hear about a plan as a whole before reading what it does.
+
+That much goes, because a tree that was read in part looks like one from which much was taken out;
+and that rules change, because they are not those by which this plan was judged.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.figures import counted
+from fleetform.model.plan import Action, Change
+from fleetform.model.windows import loosened
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import Rules
+
+__all__ = ["cautions"]
+
+_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
+
+GOING_MIN = 3
+"""Of two resources one is half; nobody needs to be told that."""
+
+
+def cautions(sheet: Sheet) -> tuple[str, ...]:
+    """Return sentences, the gravest first."""
+    return (*_much_goes(sheet), *_rules_change(sheet))
+
+
+def _much_goes(sheet: Sheet) -> tuple[str, ...]:
+    """Held or not: what the budget keeps today goes with the next flag."""
+    # Somebody who asks for the removal of everything has been told so.
+    if sheet.permissions.destroy:
+        return ()
+    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
+    going = sum(change.action in _LEAVING and _is_there(sheet, change) for change in changes)
+    there = len(sheet.present)
+    if going < GOING_MIN or going * 2 <= there:
+        return ()
+    return (
+        f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
+        " than half.",
+    )
+
+
+def _is_there(sheet: Sheet, change: Change) -> bool:
+    return sheet.row_key(change) in sheet.present
+
+
+def _rules_change(sheet: Sheet) -> tuple[str, ...]:
+    if sheet.live.rules is None:
+        return ()  # Before the first apply there is nothing that they could have allowed.
+    steps = (step for change in sheet.changes.values() for step in change.steps)
+    after = next(
+        (Rules.of(step.arguments["rules"]) for step in steps if step.verb == "rules.set"), None
+    )
+    if after is None:
+        return ()
+    paths = loosened(sheet.rules, after)
+    if not paths:
+        return ("The rules that change count from the next plan on; this one is judged without.",)
+    verb = "allows" if len(paths) == 1 else "allow"
+    return (
+        f"{' and '.join(paths)} {verb} more from the next plan on; this one is judged by the rules"
+        " applied last.",
+    )
