@@ -14,7 +14,10 @@ class Verb(enum.StrEnum):
     FLEET_MAKE = "fleet.make"
     FLEET_UPDATE = "fleet.update"
     FLEET_REMOVE = "fleet.remove"
+    FLEET_ADOPT = "fleet.adopt"
+    FLEET_FORGET = "fleet.forget"
     VOLUME_MAKE = "volume.make"
+    VOLUME_ADOPT = "volume.adopt"
     VOLUME_UPDATE = "volume.update"
     VOLUME_FORGET = "volume.forget"
     VOLUME_REMOVE = "volume.remove"
@@ -23,6 +26,8 @@ class Verb(enum.StrEnum):
     RUN_STOP = "run.stop"
     RUN_ARCHIVE = "run.archive"
     RUN_RESTORE = "run.restore"
+    RUN_FORGET = "run.forget"
+    RESOURCE_MOVE = "resource.move"
     RULES_SET = "rules.set"
 
 
@@ -31,7 +36,9 @@ TOUCHES_WORLD = frozenset(
         Verb.FLEET_MAKE,
         Verb.FLEET_UPDATE,
         Verb.FLEET_REMOVE,
+        Verb.FLEET_ADOPT,
         Verb.VOLUME_MAKE,
+        Verb.VOLUME_ADOPT,
         Verb.VOLUME_UPDATE,
         Verb.VOLUME_REMOVE,
     }

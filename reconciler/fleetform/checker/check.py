@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetform.checker import destruction, execution, references, rows, scope, steps
+from fleetform.checker import destruction, execution, moved, references, rows, scope, steps, taken
 from fleetform.checker.invariant import Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.live import Live
@@ -17,6 +17,11 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     scope.check_changes_single,
     scope.check_held_not_done,
     scope.check_nothing_forgotten,
+    scope.check_scope_kept,
+    moved.check_moves_declared,
+    moved.check_moved_kept,
+    taken.check_let_go_kept,
+    taken.check_found_asked_for,
     scope.check_broken_untouched,
     scope.check_unread_kept,
     destruction.check_protected_kept,

@@ -10,7 +10,17 @@ from fleetform.checker.reading import Reading, destroys
 from fleetform.model.plan import Change
 
 # After one of these, what the row stood for is gone, or another has its name.
-_ENDS = frozenset({"fleet.remove", "volume.remove", "volume.forget", "run.archive", "run.submit"})
+_ENDS = frozenset(
+    {
+        "fleet.remove",
+        "fleet.forget",
+        "volume.remove",
+        "volume.forget",
+        "run.archive",
+        "run.forget",
+        "run.submit",
+    }
+)
 
 
 def check_protected_kept(reading: Reading) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from fleetform.checker.reading import Reading, at_work, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason
 from fleetform.model.run_state import RunState
+from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared
 
 
@@ -19,7 +20,10 @@ def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
         if step.verb != "run.submit" or row is None or not is_over(row):
             continue
         declared = reading.declared(step.resource)
-        if declared is None or not _has_reason(change, declared, row):
+        asked = Reason.REPLACE_ASKED in change.reasons and Selection(
+            reading.scope.replaces
+        ).selects(step.resource, row.parent)
+        if declared is None or not (asked or _has_reason(change, declared, row)):
             yield Violation(
                 Invariant.FINISHED_STAYS_FINISHED, f"{step.resource} is over and would run again"
             )
@@ -62,7 +66,8 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
             continue
         ends = any(one.verb == "run.stop" and one.resource == step.resource for one in change.steps)
         same = at_work(row) and not any(one.field_class == "execution" for one in change.fields)
-        pinned = ("run-not-started", step.resource) in reading.claims
+        known_as = reading.earlier_names.get(step.resource, step.resource)
+        pinned = ("run-not-started", known_as) in reading.claims
         if not (ends or same or (pinned and not at_work(row))):
             yield Violation(
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,

@@ -14,6 +14,11 @@ class Invariant(enum.StrEnum):
     ONE_CHANGE_A_RESOURCE = "one-change-a-resource"
     HELD_IS_NOT_DONE = "held-is-not-done"
     NOTHING_FORGOTTEN = "nothing-forgotten"
+    SCOPE_KEPT = "scope-kept"
+    MOVED_IS_THE_SAME = "moved-is-the-same"
+    MOVED_IS_KEPT = "moved-is-kept"
+    LET_GO_IS_KEPT = "let-go-is-kept"
+    FOUND_IS_ASKED_FOR = "found-is-asked-for"
     BROKEN_STAYS = "broken-stays"
     UNREAD_REMOVES_NOTHING = "unread-removes-nothing"
     PROTECTED_STAYS = "protected-stays"
@@ -42,7 +47,12 @@ _SENTENCES = {
     Invariant.RECOVERING_CHANGES_NOTHING: "a recovering ledger changes nothing",
     Invariant.ONE_CHANGE_A_RESOURCE: "each resource has one change, in order of keys",
     Invariant.HELD_IS_NOT_DONE: "what is held is not carried out",
-    Invariant.NOTHING_FORGOTTEN: "every difference is a change or held",
+    Invariant.NOTHING_FORGOTTEN: "every difference is a change, held, or left out on purpose",
+    Invariant.SCOPE_KEPT: "only what nobody asked for is left out, and nothing excluded is done",
+    Invariant.MOVED_IS_THE_SAME: "what was renamed is the same under its new name",
+    Invariant.MOVED_IS_KEPT: "what was renamed neither goes nor is made anew",
+    Invariant.LET_GO_IS_KEPT: "what is let go is left as it is",
+    Invariant.FOUND_IS_ASKED_FOR: "only what may be imported is taken as it is found",
     Invariant.BROKEN_STAYS: "what a broken document declares is left alone",
     Invariant.UNREAD_REMOVES_NOTHING: "nothing goes while a file cannot be read",
     Invariant.PROTECTED_STAYS: "nothing protected is removed or replaced",

@@ -6,9 +6,11 @@ Facts are derived from the ledger's rows and the steps, never from what a change
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from fleetform.checker.moved import earlier_names, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
@@ -41,7 +43,17 @@ class Reading:
         return {(one.claim, one.resource): one.value for one in self.plan.predicates}
 
     def row(self, key: ResourceKey) -> LiveResource | None:
-        return self.live.resources.get(key)
+        return self.rows.get(key)
+
+    @cached_property
+    def rows(self) -> Mapping[ResourceKey, LiveResource]:
+        """The ledger's by the names that the tree uses: those that the plan renames them to."""
+        return renamed_rows(self.plan, self.live)
+
+    @cached_property
+    def earlier_names(self) -> dict[ResourceKey, ResourceKey]:
+        """Of what is renamed: the name that the ledger knows, by the new one."""
+        return earlier_names(self.plan)
 
     def declared(self, key: ResourceKey) -> Declared | None:
         return None if self.permissions.destroy else self.desired.resources.get(key)

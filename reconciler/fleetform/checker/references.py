@@ -10,18 +10,23 @@ from fleetform.checker.reading import Reading, at_work
 from fleetform.model.live import LiveResource
 from fleetform.spec.desired import ResourceKey
 
-_DROPS = frozenset({"fleet.remove", "volume.remove", "volume.forget"})
+_DROPS = frozenset({"fleet.remove", "fleet.forget", "volume.remove", "volume.forget"})
+_MAKES = frozenset({"fleet.make", "volume.make"})
 
 
 def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
     """What stays, as it will be after the plan, refers to nothing that goes."""
-    made = {step.resource for _, step in reading.steps if step.verb == "volume.make"}
+    made = {step.resource for _, step in reading.steps if step.verb in _MAKES}
     gone = {step.resource for _, step in reading.steps if step.verb in _DROPS} - made
     if not gone:
         return
-    ended = {step.resource for _, step in reading.steps if step.verb in {*_DROPS, "run.archive"}}
+    ended = {
+        step.resource
+        for _, step in reading.steps
+        if step.verb in {*_DROPS, "run.archive", "run.forget"}
+    }
     changed = {change.key for change in reading.plan.changes}
-    for key, row in reading.live.resources.items():
+    for key, row in reading.rows.items():
         if row.archived or key in ended or key in changed:
             continue
         for lost in sorted(_references(row) & gone):

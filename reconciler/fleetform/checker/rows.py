@@ -23,13 +23,18 @@ def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
             if gone and ("absent", key) not in reading.claims:
                 yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} is absent")
             if row is not None and not gone:
-                pinned = reading.claims.get(("generation", key))
+                # The ledger knows it by its earlier name, and the new one must be free.
+                known_as = reading.earlier_names.get(key, key)
+                if known_as != key and ("absent", key) not in reading.claims:
+                    yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} is absent")
+                pinned = reading.claims.get(("generation", known_as))
                 if pinned != str(row.generation):
                     yield Violation(
                         Invariant.ROWS_PINNED,
                         f"{key} is of generation {row.generation}, pinned is {pinned}",
                     )
-        if _ends_what_waits(reading, step) and ("run-not-started", key) not in reading.claims:
+        waiting = ("run-not-started", reading.earlier_names.get(key, key))
+        if _ends_what_waits(reading, step) and waiting not in reading.claims:
             yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} has not started")
 
 

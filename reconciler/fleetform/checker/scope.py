@@ -9,6 +9,8 @@ from itertools import pairwise
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.model.live import LedgerStatus, LiveResource
+from fleetform.model.plan import Change
+from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared, ResourceKey
 
 
@@ -48,7 +50,11 @@ def check_held_not_done(reading: Reading) -> Iterator[Violation]:
 
 def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
     handled: set[ResourceKey] = set()
-    for change in (*reading.plan.changes, *(held.change for held in reading.plan.held)):
+    for change in (
+        *reading.plan.changes,
+        *(held.change for held in reading.plan.held),
+        *(deferred.change for deferred in reading.plan.deferred),
+    ):
         handled.add(change.key)
         handled.add(ResourceKey(change.key.kind, change.replaces))
     wanted = {} if reading.permissions.destroy else reading.desired.resources
@@ -57,7 +63,7 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
             continue
         if _differs(declared, reading.row(key)):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
-    for key, row in reading.live.resources.items():
+    for key, row in reading.rows.items():
         if row.archived or key in wanted or key in handled or key.kind not in KINDS:
             continue
         if not reading.is_left_alone(key, row.parent):
@@ -70,6 +76,30 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
     if row.digest == declared.digest:
         return False
     return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
+
+
+def check_scope_kept(reading: Reading) -> Iterator[Violation]:
+    """
+    What is excluded is not done, and nothing is left out that was asked for.
+
+    What a target brings along is for the planner; that it needs it shows in `references`.
+    """
+    excludes, targets = Selection(reading.scope.excludes), Selection(reading.scope.targets)
+    for change in reading.plan.changes:
+        if _means(excludes, change):
+            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and excluded")
+    for deferred in reading.plan.deferred:
+        change = deferred.change
+        asked = _means(targets, change) or not targets
+        if asked and not _means(excludes, change):
+            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is left out and was asked for")
+
+
+def _means(selection: Selection, change: Change) -> bool:
+    names = {change.key.name, change.replaces} - {""}
+    return any(
+        selection.selects(ResourceKey(change.key.kind, name), change.parent) for name in names
+    )
 
 
 def check_broken_untouched(reading: Reading) -> Iterator[Violation]:

@@ -16,6 +16,11 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
     ("fleet", Action.CREATE): frozenset({"fleet.make"}),
     ("fleet", Action.UPDATE): frozenset({"fleet.update"}),
     ("fleet", Action.DELETE): frozenset({"fleet.remove"}),
+    ("fleet", Action.REPLACE): frozenset({"fleet.remove", "fleet.make"}),
+    ("fleet", Action.FORGET): frozenset({"fleet.forget"}),
+    ("fleet", Action.ADOPT): frozenset({"fleet.adopt"}),
+    ("volume", Action.ADOPT): frozenset({"volume.adopt"}),
+    ("run", Action.FORGET): frozenset({"run.stop", "run.forget"}),
     ("volume", Action.CREATE): frozenset({"volume.make"}),
     ("volume", Action.UPDATE): frozenset({"volume.update"}),
     ("volume", Action.REPLACE): frozenset({"volume.forget", "volume.remove", "volume.make"}),
@@ -31,14 +36,20 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
 _CARRIES_DOCUMENT = frozenset(
     {
         "fleet.make",
+        "fleet.adopt",
         "fleet.update",
         "volume.make",
+        "volume.adopt",
         "volume.update",
         "run.submit",
         "run.update",
         "run.restore",
     }
 )
+
+
+# Stands in front of whatever else happens to what was renamed.
+_MOVE = "resource.move"
 
 
 def check_keys_unique(reading: Reading) -> Iterator[Violation]:
@@ -72,7 +83,8 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
         if not verbs:
             yield Violation(Invariant.STEPS_FIT_ACTION, f"{change.key} has no step")
         for step in change.steps:
-            if step.verb not in allowed or step.resource.name not in names:
+            fits = step.verb in allowed or (step.verb == _MOVE and bool(change.moved_from))
+            if not fits or step.resource.name not in names:
                 yield Violation(
                     Invariant.STEPS_FIT_ACTION,
                     f"{step.key} stands under {change.action} of {change.key}",

@@ -7,15 +7,18 @@ costs one comparison a resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from fleetform.model.live import LiveResource
+from fleetform.model.rows import quiet_digests, restless_rows
+from fleetform.model.selection import Selection
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.pairing import Pairing, pair_elements
 from fleetform.plan.proposal import Sheet
-from fleetform.spec.desired import Declared
+from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.table import digests_of
 
 
 def compare_rules(sheet: Sheet) -> None:
@@ -30,20 +33,48 @@ def compare_resources(sheet: Sheet) -> None:
     """Propose a change for everything that is declared and differs, or is there and should not."""
     added: list[Declared] = []
     rows = sheet.live.resources
-    for key, declared in sheet.wanted.items():
-        row = rows.get(key)
+    anew = Selection(sheet.scope.replaces)
+    for key in _differing(sheet, anew):
+        declared, row = sheet.wanted[key], rows.get(key)
         if row is None or (row.archived and key.kind != "run"):
             added.append(declared)
+        elif anew and anew.selects(key, declared.parent):
+            proposal = KINDS[key.kind].renew(declared, row, sheet.permissions)
+            if proposal is not None:
+                sheet.add(proposal)
         elif row.digest != declared.digest or row.archived:
             proposal = KINDS[key.kind].change(declared, row, sheet.permissions)
             if proposal is not None:
                 sheet.add(proposal)
     removed = [
-        row
-        for key, row in sheet.present.items()
-        if key not in sheet.wanted and not sheet.is_left_alone(key, row.parent)
+        sheet.present[key]
+        for key in sheet.present
+        if key not in sheet.wanted and not sheet.is_left_alone(key, key.parent)
     ]
+    if sheet.desired.removed and not sheet.permissions.destroy:
+        removed = _propose_forgotten(sheet, removed)
     _propose_new_and_gone(sheet, added, removed)
+
+
+def _differing(sheet: Sheet, anew: Selection) -> Iterator[ResourceKey]:
+    """What is declared, less what is known to be as it should be and is not asked for anew."""
+    quiet = quiet_digests(sheet.live.resources)
+    for key, digest in digests_of(sheet.wanted).items():
+        if quiet.get(key) != digest or (anew and anew.selects(key, key.parent)):
+            yield key
+
+
+def _propose_forgotten(sheet: Sheet, removed: Iterable[LiveResource]) -> list[LiveResource]:
+    """Propose to forget what the environment lets go; returns the others."""
+    let_go = frozenset(sheet.desired.removed)
+    others: list[LiveResource] = []
+    tombstones = (row for row in restless_rows(sheet.live.resources).values() if row.archived)
+    for row in (*removed, *(one for one in tombstones if one.key not in sheet.wanted)):
+        if row.key in let_go or ResourceKey(row.key.kind, row.parent) in let_go:
+            sheet.add(KINDS[row.key.kind].forget(row))
+        elif not row.archived:
+            others.append(row)
+    return others
 
 
 def _propose_new_and_gone(
@@ -56,7 +87,9 @@ def _propose_new_and_gone(
         pairing = pair_elements(added, removed)
     for declared, row in pairing.pairs:
         sheet.add(propose_pair(declared, row))
+    imports = frozenset(sheet.desired.imports)
     for declared in pairing.added:
-        sheet.add(KINDS[declared.key.kind].create(declared))
+        kind = KINDS[declared.key.kind]
+        sheet.add(kind.adopt(declared) if declared.key in imports else kind.create(declared))
     for row in pairing.removed:
         sheet.add(KINDS[row.key.kind].remove(row))

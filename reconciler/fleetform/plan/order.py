@@ -19,9 +19,14 @@ from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
 # by the old, and end at once.
-_MAKES = frozenset({"fleet.make", "fleet.update", "volume.make"})
-_USES = frozenset({"volume.make", "volume.update", "run.submit", "run.update", "run.restore"})
+_MAKES = frozenset(
+    {"resource.move", "fleet.make", "fleet.adopt", "fleet.update", "volume.make", "volume.adopt"}
+)
+_USES = frozenset(
+    {"volume.make", "volume.adopt", "volume.update", "run.submit", "run.update", "run.restore"}
+)
 _DROPS = frozenset({"volume.forget", "volume.remove"})
+_LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
 
 _Needs = dict[ResourceKey, list[str]]
 
@@ -45,7 +50,7 @@ def _linked(
     declared = sheet.wanted.get(change.key)
     if step.verb in _USES and declared is not None:
         needs.update(made[key] for key in declared.references if key in made)
-    if step.verb in _DROPS or step.verb == "fleet.remove":
+    if step.verb in _DROPS or step.verb in _LETS_GO:
         needs.update(ended.get(step.resource, ()))
     needs -= {*step.needs, step.key}
     if not needs:
@@ -65,7 +70,7 @@ def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey,
 def _what_ends(sheet: Sheet) -> _Needs:
     """For each volume and fleet that goes: the steps that end what uses it."""
     dropped = _steps_by_resource(sheet, _DROPS)
-    removed = _steps_by_resource(sheet, frozenset({"fleet.remove"}))
+    removed = _steps_by_resource(sheet, _LETS_GO)
     needs: _Needs = {key: [] for key in (*dropped, *removed)}
     if not needs:
         return needs

@@ -12,15 +12,19 @@ from collections.abc import Callable
 from fleetform.model.live import Live
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
+from fleetform.model.rows import present_rows
 from fleetform.plan.annex import annex_of
+from fleetform.plan.cautions import cautions
 from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.corrections import correct_drift
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
 from fleetform.plan.kinds import KINDS
+from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
 from fleetform.plan.predicates import predicates_of
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.proposal import NOTHING_MOVED, Sheet
+from fleetform.plan.scope import defer_the_held, defer_the_rest, scope_warnings
 from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
 from fleetform.spec.desired import Desired, Rules, left_alone
@@ -32,7 +36,13 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     compare_resources,
     # After the comparison: what is changed anyway is made anew with that.
     correct_drift,
+    # Behind all that proposes: a step that renames goes in front of the others.
+    add_moves,
+    # Before anything is held: what nobody asked for is not told as held.
+    defer_the_rest,
     *PASSES,
+    # The passes may have held what is left for another plan anyway.
+    defer_the_held,
     # After the holds: a step must not wait for one that is not in the plan.
     order_steps,
     # Last: nothing is put into a change behind it that nobody may see.
@@ -63,7 +73,11 @@ def plan(
         what is held. The digest covers all but the annex.
     """
     assert live.environment_uid in {"", desired.environment.uid}, "another environment's ledger"
+    moves = NOTHING_MOVED
+    if not permissions.destroy:
+        live, moves = moved_live(desired, live)
     sheet = _open_sheet(desired, live, permissions, scope, now_ms)
+    sheet.moves = moves
     for change_pass in _CHAIN:
         change_pass(sheet)
     return sealed(
@@ -81,7 +95,12 @@ def plan(
             commit=desired.commit,
             tree_digest=desired.digest,
             annex=annex_of(sheet, now_ms),
-            warnings=_warnings(sheet),
+            warnings=(
+                *_warnings(sheet),
+                *cautions(sheet),
+                *stuck_warnings(sheet.moves),
+                *scope_warnings(sheet),
+            ),
             deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
             scope=scope,
             overrides=sheet.overrides,
@@ -101,20 +120,17 @@ def _open_sheet(
         now_ms=now_ms,
         overrides=holding(live.overrides, now_ms),
     )
-    sheet.present = {
-        key: row for key, row in live.resources.items() if not row.archived and key.kind in KINDS
-    }
+    sheet.present = present_rows(live.resources, KINDS)
     if permissions.destroy:
         return sheet
     sheet.left_alone = left_alone(desired)
+    sheet.wanted = desired.resources
     if sheet.left_alone:
         sheet.wanted = {
             key: declared
             for key, declared in desired.resources.items()
             if not sheet.is_left_alone(key, declared.parent)
         }
-    else:
-        sheet.wanted = dict(desired.resources)
     return sheet
 
 

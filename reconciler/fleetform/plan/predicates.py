@@ -22,10 +22,14 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             continue  # Rules have no row of their own; the ledger is pinned.
         change = sheet.changes[key]
         row_key = sheet.row_key(change)
+        # The ledger knows it by the name that it had when it was read.
+        known_as = sheet.moves.before.get(row_key, row_key)
         if change.uid:
-            found.append(Predicate("generation", row_key, str(change.generation)))
+            found.append(Predicate("generation", known_as, str(change.generation)))
+        if known_as != row_key:
+            found.append(Predicate("absent", row_key))
         if not change.uid or change.replaces:
             found.append(Predicate("absent", key))
         if row_key in sheet.not_started:
-            found.append(Predicate("run-not-started", row_key))
+            found.append(Predicate("run-not-started", known_as))
     return tuple(found)

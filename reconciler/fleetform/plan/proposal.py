@@ -7,6 +7,7 @@ of `changes` and put it into `held`; nothing is ever put back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleetform.model.live import Live, LiveResource
@@ -31,6 +32,25 @@ class Proposal:
     not_started: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """
+    What of the declared moves there is still to do.
+
+    Attributes:
+        before: The earlier name of each row that is renamed, by its new one.
+        stuck: Declared moves whose new name somebody else has: earlier name and new one.
+        mentioning: Rows in which something that is renamed is mentioned, by their names now.
+    """
+
+    before: Mapping[ResourceKey, ResourceKey]
+    stuck: tuple[tuple[ResourceKey, ResourceKey], ...] = ()
+    mentioning: frozenset[ResourceKey] = frozenset()
+
+
+NOTHING_MOVED = Moves({})
+
+
 @dataclass(slots=True)
 class Sheet:
     """
@@ -44,6 +64,9 @@ class Sheet:
         present: Live rows that are not tombstones, of the kinds that a plan handles.
         deferred: Changes that the scope leaves for another plan.
         not_started: Rows whose change holds only while their run has not started.
+        in_scope: Keys of changes that the targets mean or need; None where there are none.
+        brought: Those of them that only came along, in the order they were found.
+        moves: What is renamed; `live` and `present` have the new names already.
         now_ms: Unix milliseconds; for what holds at times only, and never for what is proposed.
         overrides: What people have put above the tree and that is in force now.
     """
@@ -53,13 +76,16 @@ class Sheet:
     permissions: Permissions
     rules: Rules
     scope: Scope = WHOLE
-    wanted: dict[ResourceKey, Declared] = field(default_factory=dict)
-    present: dict[ResourceKey, LiveResource] = field(default_factory=dict)
+    wanted: Mapping[ResourceKey, Declared] = field(default_factory=dict)
+    present: Mapping[ResourceKey, LiveResource] = field(default_factory=dict)
     left_alone: frozenset[ResourceKey] = frozenset()
     changes: dict[ResourceKey, Change] = field(default_factory=dict)
     held: dict[ResourceKey, Held] = field(default_factory=dict)
     deferred: dict[ResourceKey, Deferred] = field(default_factory=dict)
     not_started: set[ResourceKey] = field(default_factory=set)
+    in_scope: frozenset[ResourceKey] | None = None
+    brought: dict[ResourceKey, None] = field(default_factory=dict)
+    moves: Moves = NOTHING_MOVED
     now_ms: int = 0
     overrides: tuple[Override, ...] = ()
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
+from fleetform.model.rows import RowsOutdated
 from fleetform.plan.planner import plan
-from fleetform.wiring.problems import PlanProblem
+from fleetform.plan.scope import idle_addresses
+from fleetform.spec.table import digests_of
+from fleetform.wiring.problems import PlanProblem, ScopeProblem
 
 if TYPE_CHECKING:
     from fleetform.spec.desired import Desired, Loaded
@@ -33,12 +36,20 @@ def make_plan(
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller has refused a tree without an environment"
-    if live is None:
-        reader = workspace.reader()
-        live = (
-            reader.read_live() if reader is not None else _without_ledger(workspace, loaded.desired)
-        )
-    return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+    if live is not None:
+        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+    reader = workspace.reader()
+    if reader is None:
+        live = _without_ledger(workspace, loaded.desired)
+        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+    try:
+        # Most that is declared is as it should be, and no more is read of it.
+        live = reader.read_live(digests_of(loaded.desired.resources))
+        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+    except RowsOutdated:
+        # It was asked for after all, and somebody had committed meanwhile.
+        live = reader.read_live()
+        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
 
 
 def checked_plan(
@@ -49,6 +60,7 @@ def checked_plan(
     *,
     now_ms: int,
 ) -> Plan:
+    _refuse_idle(desired, live, scope)
     made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)
     if violations := check(made, desired, live, permissions, scope):
         raise PlanProblem(
@@ -57,6 +69,15 @@ def checked_plan(
             "nothing was changed; please report it with the output of `fleetform plan --json`",
         )
     return made
+
+
+def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
+    """An address that means nothing is a slip: the plan would be of something else than meant."""
+    for text, suggestion in idle_addresses(desired, live, scope):
+        raise ScopeProblem(
+            f"`{text}` means nothing that is declared or exists",
+            f"did you mean `{suggestion}`?" if suggestion else "`fleetform ps --all` lists runs",
+        )
 
 
 def _without_ledger(workspace: Workspace, desired: Desired) -> Live:

@@ -5,6 +5,7 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── WorkspaceProblem (1)   no environment here, or it cannot be read
     ├── LedgerProblem (1)      the ledger cannot be opened or written
     ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
+    ├── ScopeProblem (1)       an address means nothing that there is
     ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
     ├── RecoveringProblem (3)  the world remembers another ledger
     └── Locked (6)             somebody else manages the environment
@@ -45,6 +46,10 @@ class EditProblem(Problem):
     ) -> None:
         super().__init__(message, advice)
         self.findings = findings
+
+
+class ScopeProblem(Problem):
+    pass
 
 
 class PlanProblem(Problem):

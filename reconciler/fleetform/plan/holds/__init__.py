@@ -13,6 +13,7 @@ from fleetform.plan.holds.broken import hold_broken
 from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.holds.destruction import hold_destruction
+from fleetform.plan.holds.forgetting import hold_forgotten_in_use
 from fleetform.plan.holds.operation import hold_unfinished
 from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.owner import hold_owned_elsewhere
@@ -20,6 +21,7 @@ from fleetform.plan.holds.protection import hold_protected
 from fleetform.plan.holds.recovery import hold_while_recovering
 from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.holds.window import hold_in_window
+from fleetform.plan.moves import hold_while_starting
 from fleetform.plan.proposal import Sheet
 
 PASSES: tuple[Callable[[Sheet], None], ...] = (
@@ -31,6 +33,7 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_beyond,
     # An earlier apply owns the resource until it is finished.
     hold_unfinished,
+    hold_while_starting,
     # What passes by itself comes before what somebody has to do something about.
     hold_overridden,
     hold_in_window,
@@ -38,6 +41,7 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     # Protection cannot be allowed away by a flag: it comes before what can.
     hold_protected,
     hold_volumes_in_use,
+    hold_forgotten_in_use,
     hold_destruction,
     # Counts what would really be destroyed, so it follows everything that holds by itself.
     hold_beyond_budget,

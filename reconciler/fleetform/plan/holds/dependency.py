@@ -24,7 +24,7 @@ _CURE = "it follows as soon as {key} is released"
 
 
 def hold_dependants(sheet: Sheet) -> None:
-    if not sheet.held:
+    if not sheet.held and not sheet.deferred:
         return
     _hold_what_needs_the_missing(sheet)
     for kind in ("volume", "fleet"):
@@ -32,7 +32,8 @@ def hold_dependants(sheet: Sheet) -> None:
 
 
 def _hold_what_needs_the_missing(sheet: Sheet) -> None:
-    missing = [key for key in sorted(sheet.held) if _is_missing(sheet, key)]
+    left = {**sheet.deferred, **sheet.held}
+    missing = [key for key in sorted(left) if _is_missing(sheet, key)]
     if not missing:
         return
     dependants: dict[ResourceKey, list[ResourceKey]] = {}
@@ -45,18 +46,22 @@ def _hold_what_needs_the_missing(sheet: Sheet) -> None:
         needed = missing.pop()
         for key in dependants.get(needed, ()):
             if key in sheet.changes:
-                sheet.hold(
-                    key,
-                    HeldBy.DEPENDENCY,
-                    f"it needs {needed}, which is held",
-                    _CURE.format(key=needed),
-                )
+                sheet.hold(key, HeldBy.DEPENDENCY, *_told(sheet, f"it needs {needed}", needed))
                 if _is_missing(sheet, key):
                     missing.append(key)
 
 
 def _is_missing(sheet: Sheet, key: ResourceKey) -> bool:
-    return key not in sheet.present and key.kind != "environment"
+    # What is not renamed is not there under its new name.
+    is_there = key in sheet.present and key not in sheet.moves.before
+    return not is_there and key.kind != "environment"
+
+
+def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
+    """A detail and its cure: what is held is released, what is left out is asked for."""
+    if key in sheet.deferred:
+        return f"{clause}, and {sheet.deferred[key].why}", f"plan {key} as well"
+    return f"{clause}, which is held", _CURE.format(key=key)
 
 
 def _makes(sheet: Sheet, key: ResourceKey) -> bool:
@@ -77,11 +82,12 @@ def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
     }
     for referrer in sorted(_rows_that_stay(sheet)) if leaving else ():
         for key in sorted(_referred_to(sheet.present[referrer], kind, leaving)):
+            cure = f"plan {referrer} as well" if referrer in sheet.deferred else _CURE
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
                 f"{referrer} stays and refers to it",
-                _CURE.format(key=referrer),
+                cure.format(key=referrer),
             )
             leaving.discard(key)
 
@@ -93,13 +99,13 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
     What the tree declares and no pass holds cannot refer to what the tree does not declare:
     the checks of `spec` have seen to that.
     """
-    for held in sheet.held.values():
-        key = sheet.row_key(held.change)
+    for one in (*sheet.held.values(), *sheet.deferred.values()):
+        key = sheet.row_key(one.change)
         if key in sheet.present:
             yield key
     if sheet.left_alone and not sheet.permissions.destroy:
-        for key, row in sheet.present.items():
-            if row.parent and ResourceKey(key.kind, row.parent) in sheet.left_alone:
+        for key in sheet.present:
+            if key.parent and ResourceKey(key.kind, key.parent) in sheet.left_alone:
                 yield key
 
 

@@ -8,6 +8,7 @@ fleet as a whole takes its hosts, and is destructive.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
@@ -70,6 +71,54 @@ def propose_remove(row: LiveResource) -> Proposal:
             at_stake=f"{hosts} and whatever still runs there",
         )
     )
+
+
+def propose_renew(
+    declared: Declared, row: LiveResource, _permissions: Permissions
+) -> Proposal | None:
+    """Let all hosts go and make them anew."""
+    removal = propose_remove(row).change
+    (remove,) = removal.steps
+    changed = changed_fields("fleet", json.loads(row.document), declared.document)
+    return Proposal(
+        Change(
+            key=declared.key,
+            action=Action.REPLACE,
+            reasons=(Reason.REPLACE_ASKED, *reasons_of(changed)),
+            type=declared.type,
+            fields=changed,
+            steps=(
+                remove,
+                make_step("fleet.make", declared.key, _arguments(declared), (remove.key,)),
+            ),
+            uid=row.uid,
+            generation=row.generation,
+            destructive=True,
+            at_stake=removal.at_stake,
+        )
+    )
+
+
+def propose_forget(row: LiveResource) -> Proposal:
+    """Hosts stay up, with their agents; nobody here knows them any more."""
+    return Proposal(
+        Change(
+            key=row.key,
+            action=Action.FORGET,
+            reasons=(Reason.LET_GO,),
+            type=row.type,
+            steps=(make_step("fleet.forget", row.key, {}),),
+            uid=row.uid,
+            generation=row.generation,
+        )
+    )
+
+
+def propose_adopt(declared: Declared) -> Proposal:
+    """Hosts of this environment that no fleet has become this one's; the rest is made."""
+    made = propose_create(declared).change
+    step = make_step("fleet.adopt", declared.key, _arguments(declared))
+    return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 
 def _arguments(declared: Declared) -> dict[str, Any]:

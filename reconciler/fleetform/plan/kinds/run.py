@@ -88,6 +88,64 @@ def propose_remove(row: LiveResource) -> Proposal:
     )
 
 
+def propose_renew(
+    declared: Declared, row: LiveResource, permissions: Permissions
+) -> Proposal | None:
+    """
+    Run it again because somebody asks for it.
+
+    What waits is not begun twice, and what is to stand still does not run: those are changed as
+    ever.
+    """
+    case = _Case.of(declared, row, permissions)
+    reasons = (Reason.REPLACE_ASKED, *reasons_of(case.changed))
+    if case.stop_wanted or case.phase is Phase.WAITING or (row.archived and not _is_over(case)):
+        differs = row.archived or row.digest != declared.digest
+        return propose_change(declared, row, permissions) if differs else None
+    if case.phase is Phase.ACTIVE:
+        return _restarted(case, reasons)
+    return _submitted(case, (Reason.RETURNED, *reasons) if row.archived else reasons)
+
+
+def propose_forget(row: LiveResource) -> Proposal:
+    """
+    Take the run out of what is compared, with its tombstone: put back, it is a new one.
+
+    Its history stays. What is at work is not ended by this, so it cannot be forgotten either.
+    """
+    at = phase(row)
+    forget = make_step("run.forget", row.key, {})
+    steps: tuple[Step, ...] = (forget,)
+    if at is Phase.WAITING:
+        stop = _stop_step(row, "removed")
+        steps = (stop, make_step("run.forget", row.key, {}, (stop.key,)))
+    proposal = Proposal(
+        Change(
+            key=row.key,
+            action=Action.FORGET,
+            reasons=(Reason.LET_GO,),
+            type=row.type,
+            steps=steps,
+            uid=row.uid,
+            generation=row.generation,
+            parent=row.parent,
+            element=row.element,
+        ),
+        not_started=at is Phase.WAITING,
+    )
+    if at is not Phase.ACTIVE:
+        return proposal
+    return _held(
+        proposal,
+        f"it is {_state(row)}, and forgetting it would not end it",
+        "wait for its end, or take it out of `removed:` to end it",
+    )
+
+
+def _is_over(case: _Case) -> bool:
+    return case.phase is Phase.FINISHED
+
+
 def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
     """One element of a sweep in the place of another: the old one goes, the new one runs."""
     removal = propose_remove(row)
@@ -229,6 +287,9 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
     on_change = case.declared.document.get("on_change", "hold")
     proposal = _submitted(case, reasons, after_uid=case.row.uid)
     if case.row.run is not None and case.row.run.cause == NO_EVIDENCE:
+        if case.rerun_asked:
+            # Only a person could say so, and has; nothing of it is there that could still run.
+            return _submitted(case, reasons)
         return _held(
             proposal,
             "no host knows whether it ran before the ledger was rebuilt",
@@ -268,7 +329,7 @@ def _returned(case: _Case) -> Proposal:
         return _held_while_ending(_submitted(case, (Reason.RETURNED,)))
     if case.rerun_asked:
         return _submitted(case, (Reason.RETURNED, Reason.RERUN_ASKED))
-    if case.declared.execution_digest != case.row.execution_digest:
+    if case.another_execution:
         return _submitted(case, (Reason.RETURNED, Reason.EXECUTION_CHANGED))
     # Removed while it ran: it has no result to find again, and being in the tree means to be
     # run to the end.
@@ -386,6 +447,8 @@ def _at_stake(row: LiveResource) -> str:
 __all__ = [
     "propose_change",
     "propose_create",
+    "propose_forget",
     "propose_pair",
     "propose_remove",
+    "propose_renew",
 ]

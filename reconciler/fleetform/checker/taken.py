@@ -1,0 +1,38 @@
+"""That what is let go stays as it is, and that only what was meant is taken in as it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading, at_work, destroys
+from fleetform.spec.desired import ResourceKey
+
+_FORGETS = frozenset({"fleet.forget", "run.forget"})
+_ADOPTS = frozenset({"fleet.adopt", "volume.adopt"})
+
+
+def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
+    """Nothing of it is ended, and only what `removed:` names is forgotten by a verb of its own."""
+    if reading.permissions.destroy:
+        return
+    let_go = frozenset(reading.desired.removed)
+    for change in reading.plan.changes:
+        names = {change.key, ResourceKey(change.key.kind, change.parent)}
+        is_let_go = bool(names & let_go)
+        for step in change.steps:
+            if step.verb in _FORGETS and not is_let_go:
+                yield Violation(Invariant.LET_GO_IS_KEPT, f"nobody lets {change.key} go")
+            if is_let_go and destroys(reading, step):
+                yield Violation(Invariant.LET_GO_IS_KEPT, f"{step.key} is planned")
+        row = reading.row(change.key)
+        if is_let_go and row is not None and at_work(row):
+            yield Violation(Invariant.LET_GO_IS_KEPT, f"{change.key} is at work and forgotten")
+
+
+def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
+    for _, step in reading.steps:
+        if step.verb in _ADOPTS and step.resource not in reading.desired.imports:
+            yield Violation(
+                Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be taken as it is found"
+            )

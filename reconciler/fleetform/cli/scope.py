@@ -1,0 +1,69 @@
+"""The options that say what a plan is made of: shared by `plan` and `apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fleetform.cli.failure import Refused
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Scope
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def scope_options(function: Function) -> Function:
+    """Take --target, --exclude and --replace."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_OPTIONS = (
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="ADDR",
+        help="Plan only this, and what it needs: `train`, `fleet/local`, `run/sweep[*]`.",
+    ),
+    click.option(
+        "--exclude",
+        "excludes",
+        multiple=True,
+        metavar="ADDR",
+        help="Leave this out, also where a target needs it.",
+    ),
+    click.option(
+        "--replace",
+        "replaces",
+        multiple=True,
+        metavar="ADDR",
+        help="Make this anew although nothing differs: run it again, make fleet or volume anew.",
+    ),
+)
+
+NAMES = ("targets", "excludes", "replaces")
+"""Of the parameters that a command is given."""
+
+
+def scope_of(options: Mapping[str, Any]) -> Scope:
+    """
+    Collect what `scope_options` took.
+
+    Raises:
+        Refused: Something of it is no address.
+    """
+    from fleetform.model.plan import Scope
+    from fleetform.model.selection import address_problem
+
+    for name in NAMES:
+        for text in options[name]:
+            if problem := address_problem(text):
+                raise Refused(
+                    problem, advice="write for example `train`, `fleet/local` or `run/sweep[*]`"
+                )
+    return Scope(*(tuple(dict.fromkeys(options[name])) for name in NAMES))

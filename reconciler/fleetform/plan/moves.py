@@ -1,0 +1,261 @@
+"""
+Resources that have another name now: what the ledger knows, as it will be called.
+
+A name is a label, and the uid is who somebody is. So before anything is compared, the rows of
+the ledger are taken under their new names, and what they mention with them: what differs then is
+a change, and what was only renamed is none. The renaming itself is a step of its own, before all
+others of its resource.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
+from fleetform.model.run_state import RunState
+from fleetform.plan.proposal import NOTHING_MOVED, Moves, Proposal, Sheet
+from fleetform.plan.steps import make_step
+from fleetform.spec.desired import Desired, ResourceKey
+from fleetform.spec.names import split_element
+from fleetform.spec.renaming import Renames, digests_of, rename_references
+
+__all__ = ["add_moves", "hold_while_starting", "moved_live", "stuck_warnings"]
+
+_STARTING = frozenset({RunState.PROVISIONING, RunState.PREPARING})
+
+
+def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
+    """Return what is live under the names that hold now; the same where nothing was renamed."""
+    if not desired.moved:
+        return live, NOTHING_MOVED
+    pairs, stuck = _effective(desired, live)
+    if not pairs:
+        return live, Moves({}, stuck)
+    renames = Renames({**pairs, **_sweeps(desired, pairs)})
+    rows: dict[ResourceKey, LiveResource] = {}
+    mentioning: set[ResourceKey] = set()
+    displaced = {after: before for before, after in pairs.items() if after in live.resources}
+    for key, row in live.resources.items():
+        # A tombstone under the new name gives way: it takes the name that is given up.
+        renamed = displaced[key] if key in displaced and key not in pairs else pairs.get(key, key)
+        documented = _documented(row, renames)
+        if documented is not row:
+            mentioning.add(renamed)
+        rows[renamed] = _called(documented, renamed)
+    return (
+        replace(
+            live,
+            resources=rows,
+            instances=tuple(
+                replace(one, fleet=renames.name("fleet", one.fleet)) for one in live.instances
+            ),
+            overrides=tuple(
+                replace(one, target=_target(one.target, renames)) for one in live.overrides
+            ),
+            claims={renames.of(key): claim for key, claim in live.claims.items()},
+            drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
+        ),
+        Moves({after: before for before, after in pairs.items()}, stuck, frozenset(mentioning)),
+    )
+
+
+def _effective(
+    desired: Desired, live: Live
+) -> tuple[dict[ResourceKey, ResourceKey], tuple[tuple[ResourceKey, ResourceKey], ...]]:
+    """Rows that are renamed, and moves that cannot be made, each by the earlier name."""
+    declared = dict(desired.moved)
+    renames = Renames(declared)
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    stuck: list[tuple[ResourceKey, ResourceKey]] = []
+    taken: set[ResourceKey] = set()
+    # From the end: of a chain, who has come furthest is the one that is meant.
+    order = {before: number for number, (before, _) in enumerate(desired.moved)}
+    for key in sorted(live.resources, key=lambda one: (-_place(one, order), one)):
+        after = renames.of(key)
+        if after == key:
+            continue
+        there = live.resources.get(after)
+        if after in taken or (there is not None and not there.archived):
+            if not live.resources[key].archived:
+                stuck.append((key, after))
+            continue
+        taken.add(after)
+        pairs[key] = after
+    return pairs, tuple(sorted(stuck))
+
+
+def _sweeps(
+    desired: Desired, pairs: Mapping[ResourceKey, ResourceKey]
+) -> dict[ResourceKey, ResourceKey]:
+    """Sweeps that are renamed as a whole: they have no row, and are mentioned all the same."""
+    parents = {ResourceKey(key.kind, split_element(key.name)[0]) for key in pairs}
+    return {before: after for before, after in desired.moved if before in parents}
+
+
+def _place(key: ResourceKey, order: Mapping[ResourceKey, int]) -> int:
+    parent = ResourceKey(key.kind, split_element(key.name)[0])
+    return order.get(key, order.get(parent, -1))
+
+
+def _documented(row: LiveResource, renames: Renames) -> LiveResource:
+    """The row with new names in its document; itself where none is mentioned."""
+    if not renames.may_be_in(row.document):
+        return row
+    document = json.loads(row.document)
+    renamed = rename_references(row.key.kind, document, renames)
+    if renamed is document:
+        return row
+    digest, execution_digest = digests_of(row.key.kind, renamed)
+    return replace(
+        row,
+        document=json.dumps(renamed),
+        # A row without a digest is one that was never made in whole, and stays so.
+        digest=digest if row.digest else "",
+        execution_digest=execution_digest if row.digest else "",
+        own_digest=digest if row.own_digest == row.digest else row.own_digest,
+    )
+
+
+def _called(row: LiveResource, key: ResourceKey) -> LiveResource:
+    if row.key == key:
+        return row
+    parent, element = split_element(key.name)
+    return replace(row, key=key, parent=parent if element else "", element=element)
+
+
+def _target(target: str, renames: Renames) -> str:
+    kind, slash, name = target.partition("/")
+    return str(renames.of(ResourceKey(kind, name))) if slash else target
+
+
+# -- as changes of a plan --------------------------------------------------------------------
+
+
+def add_moves(sheet: Sheet) -> None:
+    """Give each renamed row its step, in front of whatever else happens to it."""
+    if not sheet.moves.before:
+        return
+    own, pairs = _own_digests(sheet), _replacements(sheet)
+    for after, before in sheet.moves.before.items():
+        row = sheet.live.resources[after]
+        if sheet.is_left_alone(after, row.parent):
+            continue
+        step = make_step(
+            "resource.move",
+            after,
+            {
+                "from": before.name,
+                "parent": row.parent,
+                "element": row.element,
+                "sweep": _sweep(sheet, before),
+                "own_digests": {},
+            },
+        )
+        key = after if after in sheet.changes or after in sheet.held else pairs.get(after, after)
+        if key in sheet.changes:
+            sheet.changes[key] = _behind(sheet.changes[key], step, before)
+        elif key in sheet.held:
+            held = sheet.held[key]
+            sheet.held[key] = replace(held, change=_behind(held.change, step, before))
+        elif not row.archived:
+            sheet.add(Proposal(_renamed(row, step, before)))
+    _tell_own_digests(sheet, own)
+
+
+def _sweep(sheet: Sheet, before: ResourceKey) -> str:
+    """The sweep that is renamed as a whole with this element in it, by its earlier name."""
+    parent, element = split_element(before.name)
+    declared = dict(sheet.desired.moved)
+    is_whole = element and before not in declared and ResourceKey(before.kind, parent) in declared
+    return parent if is_whole else ""
+
+
+def _replacements(sheet: Sheet) -> dict[ResourceKey, ResourceKey]:
+    """Of pairs: the key of the change, by the row that goes."""
+    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
+    return {sheet.row_key(change): change.key for change in changes if change.replaces}
+
+
+def _behind(change: Change, move: Step, before: ResourceKey) -> Change:
+    steps = tuple(replace(step, needs=(*step.needs, move.key)) for step in change.steps)
+    return replace(
+        change,
+        steps=(move, *steps),
+        reasons=(*change.reasons, Reason.MOVED),
+        moved_from=before.name,
+    )
+
+
+def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
+    return Change(
+        key=row.key,
+        action=Action.UPDATE,
+        reasons=(Reason.MOVED,),
+        type=row.type,
+        steps=(step,),
+        uid=row.uid,
+        generation=row.generation,
+        parent=row.parent,
+        element=row.element,
+        moved_from=before.name,
+    )
+
+
+def _own_digests(sheet: Sheet) -> dict[str, str]:
+    """
+    What rows that inherit will say of themselves, where only names in them change.
+
+    It cannot be found out from the whole document, and one that is out of date would take the
+    next change of a base for one of the document's own, and run it again.
+    """
+    found: dict[str, str] = {}
+    for key in sorted(sheet.moves.mentioning):
+        declared, row = sheet.wanted.get(key), sheet.live.resources[key]
+        if declared is not None and declared.digest == row.digest:
+            found[str(key)] = declared.own_digest
+    return found
+
+
+def _tell_own_digests(sheet: Sheet, own: Mapping[str, str]) -> None:
+    """Put them into the first renaming of the plan; all are carried out as one."""
+    for key in sorted(sheet.changes) if own else ():
+        first, *others = sheet.changes[key].steps
+        if first.verb == "resource.move":
+            said = replace(first, arguments={**first.arguments, "own_digests": dict(own)})
+            sheet.changes[key] = replace(sheet.changes[key], steps=(said, *others))
+            return
+
+
+def hold_while_starting(sheet: Sheet) -> None:
+    """
+    A job that is on its way to its host is told what it is called: it arrives first.
+
+    Two messages about one job that say different things are a conflict to the host.
+    """
+    starting = sorted(
+        row.key
+        for row in sheet.present.values()
+        if row.run is not None
+        and row.run.state in _STARTING
+        and (row.key in sheet.moves.before or row.key in sheet.moves.mentioning)
+    )
+    if not starting:
+        return
+    renamed = [key for key in sheet.changes if sheet.changes[key].moved_from]
+    for key in renamed:
+        sheet.hold(
+            key,
+            HeldBy.RUNNING_WORK,
+            f"{starting[0]} is just being started under the names that hold now",
+            "plan again once it runs",
+        )
+
+
+def stuck_warnings(moves: Moves) -> Sequence[str]:
+    return tuple(
+        f"{before} was not renamed: there is {after} already. It is declared no more, and goes."
+        for before, after in moves.stuck
+    )

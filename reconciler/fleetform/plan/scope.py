@@ -1,0 +1,166 @@
+"""
+What somebody asked a plan to be made of, and what is left for another.
+
+Targets bring along what they need and is not there: a run its fleet, its volumes and the runs
+it waits for. An exclusion wins over both. What is left is told as deferred, so that a part is
+never taken for the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from fleetform.model.live import Live
+from fleetform.model.plan import Change, Deferred, Scope
+from fleetform.model.selection import Selection
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import Desired, ResourceKey
+
+__all__ = ["defer_the_held", "defer_the_rest", "idle_addresses", "scope_warnings"]
+
+
+_NAMED_MAX = 5
+
+
+def idle_addresses(desired: Desired, live: Live, scope: Scope) -> list[tuple[str, str]]:
+    """Addresses of a scope that mean nothing, each with what may have been meant, or empty."""
+    texts = (*scope.targets, *scope.excludes, *scope.replaces)
+    return Selection(texts).idle(_meanable(desired, live)) if texts else []
+
+
+def _meanable(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
+    """Everything that an address can mean, with its parent."""
+    yield ResourceKey("environment", desired.environment.name), ""
+    for key in desired.resources:
+        yield key, key.parent
+    for key, beyond in desired.beyond.items():
+        yield key, beyond.declared.parent
+    for key in desired.broken:
+        yield key, ""
+    for key in live.resources:
+        yield key, key.parent
+
+
+def defer_the_rest(sheet: Sheet) -> None:
+    """Take out of the plan what nobody asked for this time; before anything is held."""
+    if sheet.scope.is_whole:
+        return
+    sheet.in_scope = _in_scope(sheet)
+    for table in (sheet.changes, sheet.held):
+        for key in list(table):
+            change = sheet.held[key].change if table is sheet.held else sheet.changes[key]
+            if not _is_asked_for(sheet, change):
+                table.pop(key)
+                sheet.deferred[key] = Deferred(change, _why(sheet, change))
+
+
+def defer_the_held(sheet: Sheet) -> None:
+    """What a later pass holds and nobody asked for is no concern of this plan either."""
+    if sheet.scope.is_whole:
+        return
+    for key, held in list(sheet.held.items()):
+        # What the targets need and cannot have is held where they are, and told with them.
+        if not _is_asked_for(sheet, held.change):
+            del sheet.held[key]
+            sheet.deferred[key] = Deferred(held.change, _why(sheet, held.change))
+
+
+def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
+    """Keys of changes that were asked for or come along; None: all but the excluded."""
+    targets, excludes = Selection(sheet.scope.targets), Selection(sheet.scope.excludes)
+    if not targets:
+        return None
+    changes = {**sheet.changes, **{key: one.change for key, one in sheet.held.items()}}
+    asked = {key for key, one in changes.items() if _selects(targets, one)}
+    # Targets that differ in nothing may still wait for something that does.
+    asked.update(key for key in sheet.wanted if targets.selects(key, key.parent))
+    waiting = sorted(asked)
+    reached = set(waiting)
+    while waiting:
+        for needed in _needs(sheet, waiting.pop(), changes):
+            if needed not in reached and not _selects(excludes, changes[needed]):
+                reached.add(needed)
+                waiting.append(needed)
+                sheet.brought.setdefault(needed, None)
+    return frozenset(reached)
+
+
+def _needs(
+    sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]
+) -> Iterable[ResourceKey]:
+    """What must be changed before this can be: it is not there, or not yet of that name."""
+    declared = sheet.wanted.get(key)
+    if declared is None:
+        return _users(sheet, key, changes)
+    needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
+    return [
+        one
+        for one in needed
+        if one in changes and (one not in sheet.present or changes[one].moved_from)
+    ]
+
+
+def _users(sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]) -> list[ResourceKey]:
+    """Of something that goes: what goes too and has to be ended first."""
+    if key.kind not in {"fleet", "volume"} or key not in changes:
+        return []
+    return [
+        one
+        for one in changes
+        if one in sheet.present
+        and one not in sheet.wanted
+        and one.kind in {"run", "volume"}
+        and key in _mentioned(sheet, one)
+    ]
+
+
+def _mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
+    document = json.loads(sheet.present[key].document)
+    fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
+    found = {ResourceKey("fleet", name) for name in fleets}
+    mounts = document.get("volumes", ()) if key.kind == "run" else ()
+    found.update(
+        ResourceKey("volume", one["name"]) for one in mounts if isinstance(one.get("name"), str)
+    )
+    return found
+
+
+def _is_asked_for(sheet: Sheet, change: Change) -> bool:
+    if _selects(Selection(sheet.scope.excludes), change):
+        return False
+    if sheet.in_scope is None:
+        return True
+    return change.key in sheet.in_scope or _selects(Selection(sheet.scope.targets), change)
+
+
+def _selects(selection: Selection, change: Change) -> bool:
+    """A pair is meant by either of its two elements."""
+    names = (change.key.name, change.replaces) if change.replaces else (change.key.name,)
+    return any(
+        selection.selects(ResourceKey(change.key.kind, name), change.parent) for name in names
+    )
+
+
+def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
+    """What came along without being named, in one sentence."""
+    asked = Selection(sheet.scope.targets)
+    brought = sorted(
+        key
+        for key in sheet.brought
+        if key in sheet.changes and not _selects(asked, sheet.changes[key])
+    )
+    if not brought:
+        return ()
+    names = ", ".join(str(key) for key in brought[:_NAMED_MAX])
+    more = f" and {len(brought) - _NAMED_MAX} more" if len(brought) > _NAMED_MAX else ""
+    verb = "come" if len(brought) > 1 else "comes"
+    return (
+        f"{names}{more} {verb} along: the targets need {'them' if len(brought) > 1 else 'it'}.",
+    )
+
+
+def _why(sheet: Sheet, change: Change) -> str:
+    if _selects(Selection(sheet.scope.excludes), change):
+        return "it is excluded"
+    return "it is not among the targets"
