@@ -35,8 +35,9 @@ def accept(
     if known is not None and known[1] == "running":
         return Accepted(known[0], "resumed", done_keys(transaction, known[0]))
     if known is not None and known[1] == "done":
-        # The same plan holds again when its outcome was undone since: then it is a new apply.
-        if _failures(transaction, plan, frozenset()):
+        # The same plan holds again when its outcome was undone since: then it is a new apply. One
+        # of a file was made once and is done once: who wants it again makes another.
+        if plan.kept is not None or _failures(transaction, plan, frozenset()):
             return Accepted(known[0], "already-applied", done_keys(transaction, known[0]))
         known = None
     require_permitted(transaction, plan, now_ms)
@@ -139,6 +140,12 @@ def finish_apply(
     transaction.execute(
         "UPDATE operations SET state = 'dropped' WHERE apply_uid = ?"
         " AND state IN ('planned', 'intended')",
+        (apply_uid,),
+    )
+    # As for a volume whose step failed; see `volumes.fail_make`.
+    transaction.execute(
+        "UPDATE resources SET archived = 1, state = 'failed'"
+        " WHERE kind = 'volume' AND state = 'making' AND operation = ?",
         (apply_uid,),
     )
     transaction.execute("UPDATE resources SET operation = '' WHERE operation = ?", (apply_uid,))

@@ -19,8 +19,9 @@ from contract.ledgers import (
     submit_step,
 )
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import Predicate
+from fleetform.model.plan import Kept, Permissions, Predicate
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
+from fleetform.plan.file import sealed
 from fleetform.spec.desired import ResourceKey, Rules
 
 
@@ -53,6 +54,22 @@ def test_plan_holds_again_after_undo(ledger: Ledger) -> None:
         )
         ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
         carry_out(ledger, [step("fleet.remove", "f")])
+
+
+def test_a_plan_of_a_file_is_done_once(ledger: Ledger) -> None:
+    """One that was kept is not done again, also not when what it did has been undone."""
+    making = plan_of(ledger, [fleet_step("f")], absent("fleet", "f"))
+    kept = sealed(replace(making, kept=Kept("1" * 32, 1, "me", Permissions())))
+    first = enter(ledger, kept)
+    assert first.state == "new"
+    ledger.begin_steps(first.apply_uid, kept.steps, now_ms=1)
+    ledger.finish_steps(first.apply_uid, kept.steps, [StepOutcome(kept.steps[0].key)], now_ms=1)
+    ledger.finish_apply(first.apply_uid, state="done", summary="", now_ms=1)
+    carry_out(ledger, [step("fleet.remove", "f")])
+    again = enter(ledger, kept)
+    assert (again.state, again.apply_uid) == ("already-applied", first.apply_uid)
+    other = sealed(replace(making, kept=Kept("2" * 32, 1, "me", Permissions())))
+    assert enter(ledger, other).state == "new"
 
 
 def test_unfinished_plan_is_resumed(reopen: Callable[[], Ledger]) -> None:

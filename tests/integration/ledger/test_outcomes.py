@@ -39,7 +39,7 @@ def test_a_stale_plan_is_refused_with_its_code(lab: Lab) -> None:
     assert lab.run("plan", "--out", str(plan)).returncode == 0
     lab.declare(FLEET.replace("cpu: 8", "cpu: 4"), task("one", lab.says("one")))
     assert lab.run("apply", "-y").returncode == 0
-    done = lab.run("apply", "-y", "--plan", str(plan))
+    done = lab.run("apply", "-y", str(plan))
     assert done.returncode == 5, done.stdout + done.stderr
     assert lab.said() == ["one"]
 

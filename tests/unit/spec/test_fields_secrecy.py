@@ -8,8 +8,9 @@ import pkgutil
 import pytest
 
 from fleetform.spec import fields, kinds
+from fleetform.spec.documents.source import quote_lines
 from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS, names_secret
-from fleetform.spec.findings import Level
+from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.kinds.credentials import Guarded
 from fleetform.spec.kinds.variables import warn_of_secrets
 
@@ -100,3 +101,13 @@ def test_a_secret_that_stands_in_env_is_warned_of_and_kept():
     ]
     assert "`HF_TOKEN`" in found[0].detail
     assert "hunter2" not in found[0].detail
+
+
+def test_a_line_with_a_secret_is_quoted_by_no_finding():
+    """Findings are printed into logs: neither the warning nor another one of the line repeats it."""
+    data = b"type: task\nenv: {HF_TOKEN: hunter2}\nnodes: 0\n"
+    found = [
+        Finding(Level.WARNING, code, "", Place("a.yaml", line, 1, 3))
+        for code, line in (("secret-in-clear", 2), ("unknown-field", 2), ("bad-value", 3))
+    ]
+    assert [one.text for one in quote_lines(found, data)] == ["", "", "nodes: 0"]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
 from fleetform.cli.screen import screen
+from fleetform.cli.takeover import take_over_first, takeover_options
 from fleetform.cli.tree import load, open_workspace
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
+    from fleetform.cli.carry_out import Watching
     from fleetform.model.plan import Plan
     from fleetform.wiring.workspace import Workspace
 
@@ -25,17 +28,31 @@ _EXAMPLES = (
     ("fleetform apply", "Show the plan, ask, carry it out, and follow the runs to their end"),
     ("fleetform apply -y --detach", "Submit without asking and do not wait for the runs"),
     ("fleetform apply -y --show-output", "Print what the jobs print, as they print it"),
+    (
+        "fleetform apply --takeover --for 1h --reason 'GPU swap'",
+        "Have `serve` rest for an hour, and apply by hand meanwhile",
+    ),
     ("fleetform apply --allow-restart", "Let changed runs that are running be run anew"),
-    ("fleetform apply --plan today.plan", "Carry out exactly that plan, or refuse if it is stale"),
+    (
+        "fleetform apply today.plan",
+        "Carry out just what `plan --out` kept, or say what is otherwise",
+    ),
 )
 
 
 @make_command("apply", examples=_EXAMPLES)
-@tree_argument
+@click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH|FILE]")
+@click.option(
+    "-C",
+    "tree",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder of the environment of a FILE.  [default: the nearest one upward from here]",
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @permission_options
 @refresh_options
 @click.option("--detach", is_flag=True, help="Do not wait for the runs.")
+@takeover_options
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
 @click.option(
     "--json-into",
@@ -43,56 +60,94 @@ _EXAMPLES = (
     metavar="FILE",
     help="Append progress to FILE as JSON lines.",
 )
-@click.option(
-    "--plan",
-    "plan_file",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Carry out the plan that `plan --out` wrote.",
-)
 def command(
     path: str | None,
+    tree: str | None,
     yes: bool,
     detach: bool,
     show_output: bool,
     json_into: str | None,
-    plan_file: str | None,
     refresh: bool,
     refresh_only: bool,
+    takeover: bool,
+    for_ms: int | None,
+    reason: str | None,
     **permissions: Any,
 ) -> int:
     """
-    Make the environment at PATH as its tree says.
+    Make the environment at PATH as its tree says, or carry out the plan in FILE.
 
     Shows the plan and asks. Changes that delete, or that end running work, are held back
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs as they
     are; a second apply follows them again. Exits with 4 when a run fails.
-    """
-    from fleetform.cli.carry_out import Watching, ask, carry_out, settle_earlier
-    from fleetform.plan.exit import exit_code
 
+    A plan of a FILE is carried out once, and only while what it touches is as it was: else this
+    exits with 5 and says what is otherwise.
+    """
+    from fleetform.cli.carry_out import Watching, settle_earlier
+
+    if path is not None and not os.path.isdir(path):  # noqa: PTH112 -- pathlib takes 10 ms
+        workspace = open_workspace(tree)
+        _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
+        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
+        return _apply_file(workspace, path, Watching(detach, show_output, json_into), yes=yes)
+    if tree is not None:
+        raise Refused("-C goes with a FILE; a tree is named as PATH")
     workspace = open_workspace(path)
     if refresh_only:
         return _take_note(workspace, yes=yes)
+    take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
     settle_earlier(workspace)
     permissions["refresh"] = refresh
-    plan = (
-        _read_plan(workspace, plan_file)
-        if plan_file is not None
-        else _make_plan(workspace, permissions)
-    )
+    plan = _make_plan(workspace, permissions)
     # Somebody may have begun to apply while this plan was made; theirs is seen through first.
-    while plan_file is None and plan.held and settle_earlier(workspace):
+    while plan.held and settle_earlier(workspace):
         plan = _make_plan(workspace, permissions)
-    out = screen()
-    show_plan(out, plan)
-    if plan.is_empty and (detach or not plan.progressing):
+    show_plan(screen(), plan)
+    return _carry_out(workspace, plan, Watching(detach, show_output, json_into), yes=yes)
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    if given := sorted(name for name, value in options.items() if value not in {None, False}):
+        flag = f"--{given[0].replace('_', '-')}"
+        raise Refused(
+            f"{flag} does not go with a plan in a file: what it may do was said when it was made",
+            advice=f"plan again with {flag} and --out",
+        )
+
+
+def _apply_file(workspace: Workspace, file: str, watching: Watching, *, yes: bool) -> int:
+    """Carry out a plan that `plan --out` kept, if it was not and still can be."""
+    from fleetform.cli.carry_out import settle_earlier
+    from fleetform.wiring.saved import read_plan_file, require_standing
+
+    plan = read_plan_file(workspace, file)
+    settle_earlier(workspace)
+    before = require_standing(workspace, plan)
+    if before is not None and not before.stands:
+        raise Refused(
+            before.sentence,
+            advice="a plan is carried out once; plan again, and apply that",
+            code=Exit.STALE,
+        )
+    if before is not None:
+        screen().line(f"Nothing to do: {before.sentence}.", "good")
+        return Exit.OK
+    show_plan(screen(), plan)
+    return _carry_out(workspace, plan, watching, yes=yes)
+
+
+def _carry_out(workspace: Workspace, plan: Plan, watching: Watching, *, yes: bool) -> int:
+    from fleetform.cli.carry_out import ask, carry_out
+    from fleetform.plan.exit import exit_code
+
+    if plan.is_empty and (watching.detach or not plan.progressing):
         return exit_code(plan, detailed=False)
     if not plan.is_empty:
-        out.line()
+        screen().line()
         question, expected = _question(plan)
         ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, Watching(detach, show_output, json_into))
+    return carry_out(workspace, plan, watching)
 
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
@@ -130,25 +185,6 @@ def _take_note(workspace: Workspace, *, yes: bool) -> int:
     accepted = accept_drift(workspace, found, who=who_asks())
     out.line(f"Taken note of {counted(len(accepted), 'field')}.", "good")
     return 0
-
-
-def _read_plan(workspace: Workspace, file: str) -> Plan:
-    """Read a kept plan; whether it still fits is the ledger's to say."""
-    from fleetform.plan.file import load as load_plan
-
-    try:
-        plan = load_plan(Path(file).read_bytes())
-    except ValueError as error:
-        raise Refused(
-            f"{file} is not a plan: {error}", advice="write one with `fleetform plan --out`"
-        ) from error
-    if plan.environment_uid != workspace.environment.uid:
-        raise Refused(
-            f"{file} is a plan of the environment `{plan.environment_name}`, and this is "
-            f"`{workspace.environment.name}`",
-            advice="name the other environment's folder as PATH",
-        )
-    return plan
 
 
 def _question(plan: Plan) -> tuple[str, str]:

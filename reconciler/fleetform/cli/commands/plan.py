@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +25,7 @@ _EXAMPLES = (
     ("fleetform plan --detailed-exitcode", "Exit with 2 when there are changes"),
     ("fleetform plan --refresh", "Ask the world first, and show what sets right what has drifted"),
     ("fleetform plan --markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
-    ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply --plan today.plan`"),
+    ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply today.plan`"),
 )
 
 
@@ -42,7 +41,8 @@ _EXAMPLES = (
 @click.option(
     "--out",
     type=click.Path(dir_okay=False),
-    help="Write the plan into a file that `apply --plan` carries out.",
+    metavar="FILE",
+    help="Write the plan into FILE, for `apply FILE`: only its owner reads it.",
 )
 @click.option("--destroy", is_flag=True, help="Plan the removal of everything, as `destroy` would.")
 def command(
@@ -76,18 +76,19 @@ def command(
     found = look_first(workspace) if refresh else None
     if found is not None and not as_json and not markdown:
         show_drift(screen(), found, quiet=True)
+    allowed = permissions_of(permissions, destroy=destroy)
+    now_ms = SystemClock().now_ms()
     plan = make_plan(
-        workspace,
-        loaded,
-        permissions_of(permissions, destroy=destroy),
-        now_ms=SystemClock().now_ms(),
-        live=None if found is None else found.live,
+        workspace, loaded, allowed, now_ms=now_ms, live=None if found is None else found.live
     )
-    show_plan(screen(), plan, "json" if as_json else "markdown" if markdown else "text")
     if out is not None:
-        from fleetform.plan.file import dump
+        from fleetform.wiring.saved import write_plan_file
 
-        Path(out).write_bytes(dump(plan))
+        # First: what is shown is what the file has, its digest included.
+        plan = write_plan_file(workspace, plan, out, allowed, who=who_asks(), now_ms=now_ms)
+    show_plan(screen(), plan, "json" if as_json else "markdown" if markdown else "text")
+    if out is not None and not as_json and not markdown:
+        screen().line(f"Kept in {out}; `fleetform apply {out}` carries out just that.", "dim")
     keep_plan(workspace, plan, who=who_asks())
     return exit_code(plan, detailed=detailed)
 

@@ -68,15 +68,20 @@ def count_breaks(text: str) -> int:
 
 
 def quote_lines(findings: Iterable[Finding], data: bytes) -> list[Finding]:
-    """Return findings about one file, each with the line of the file that it points at."""
+    """
+    Return findings about one file, each with the line of the file that it points at.
+
+    A line on which a secret stands is quoted by none of them: what is printed ends up in logs.
+    """
     every = list(findings)
-    wanted = {finding.place.line for finding in every if not finding.text} - {0}
+    secret = {finding.place.line for finding in every if finding.code == "secret-in-clear"}
+    wanted = {finding.place.line for finding in every if not finding.text} - {0} - secret
     if not wanted:
         return every
     lines = _some_lines(data.decode("utf-8-sig", "replace"), wanted)
     return [
         finding
-        if finding.text or not finding.place.line
+        if finding.text or finding.place.line not in wanted
         else replace(finding, text=_quotable(lines.get(finding.place.line, ""), finding.place))
         for finding in every
     ]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +35,7 @@ def test_a_file_that_is_no_plan_is_refused(typed, root, tmp_path):
     """Whatever is passed as a plan is read as one and never guessed at."""
     file = tmp_path / "x"
     file.write_text("{}", encoding="utf-8")
-    code, _out, err = typed("apply", str(root), "--plan", str(file))
+    code, _out, err = typed("apply", str(file), "-C", str(root))
     assert code == 1
     assert "fleetform plan --out" in err
 
@@ -45,9 +47,50 @@ def test_a_plan_of_another_environment_is_refused(typed, root, tmp_path, monkeyp
     environment = root / "environment.yaml"
     text = environment.read_text(encoding="utf-8")
     environment.write_text(text.replace("0123", "fedc"), encoding="utf-8")
-    code, _out, err = typed("apply", str(root), "--plan", str(file))
+    code, _out, err = typed("apply", str(file), "-C", str(root))
     assert code == 1
     assert "is a plan of the environment `lab`" in err
+
+
+@pytest.mark.parametrize("flag", ["--allow-destroy", "--allow-restart", "--refresh"])
+def test_a_plan_in_a_file_brings_its_own_permissions(typed, root, tmp_path, flag):
+    """What it may do was said when it was made; a flag now would promise what it cannot keep."""
+    file = tmp_path / "x"
+    typed("plan", str(root), "--out", str(file))
+    code, _out, err = typed("apply", str(file), "-C", str(root), flag)
+    assert code == 1
+    assert f"plan again with {flag} and --out" in err
+
+
+def test_a_file_is_readable_for_its_owner_alone(typed, root, tmp_path):
+    """Steps carry what jobs are given: nobody else reads that."""
+    file = tmp_path / "x"
+    assert typed("plan", str(root), "--out", str(file))[0] == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_leaves_the_earlier_plan(typed, root, tmp_path, monkeypatch):
+    """A plan is in its file whole or not at all, and what kept it from being there is said."""
+    file = tmp_path / "x"
+    file.write_text("earlier", encoding="utf-8")
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, _out, err = typed("plan", str(root), "--out", str(file))
+    assert code == 1
+    assert "No space left on device" in err
+    assert file.read_text(encoding="utf-8") == "earlier"
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".x.")] == []
+
+
+def test_what_is_no_plain_file_is_not_replaced(typed, root):
+    """A rename onto a device would put a file in its place."""
+    code, _out, err = typed("plan", str(root), "--out", os.devnull)
+    assert code == 1
+    assert "is no plain file" in err
+    assert not Path(os.devnull).is_file()
 
 
 class terminal:  # noqa: N801 -- used as a function

@@ -1,0 +1,99 @@
+"""
+A plan from a file under the same invariants, although nobody reads its tree again.
+
+What it wants is what its steps carry; all else stays as it is. So every check holds that the ledger
+can answer: protection, budget, what was permitted when it was made, finished runs, the rules that
+were applied last. That its documents are those of some commit is the digest's to say.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from fleetform.checker.check import check
+from fleetform.checker.invariant import Violation
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Change, Plan, Reason, Step
+from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
+
+__all__ = ["check_saved"]
+
+_KINDS = frozenset({"fleet", "volume", "run"})
+
+
+def check_saved(plan: Plan, live: Live) -> tuple[Violation, ...]:
+    """
+    Read a plan of a file against what is there now.
+
+    Returns:
+        As `check`; what has come to be since it was made may have made it wrong, so a violation
+        is no fault of ours here.
+    """
+    assert plan.kept is not None, "it is of a file"
+    if not plan.ledger_id:
+        # It was made before there was a ledger; that its resources are absent says the rest.
+        live = replace(live, ledger_id="", epoch=plan.epoch)
+    return check(plan, _desired(plan, live), live, plan.kept.permissions, plan.scope)
+
+
+def _desired(plan: Plan, live: Live) -> Desired:
+    """The tree that the plan moves the ledger to."""
+    resources = {
+        key: _as_it_is(row)
+        for key, row in live.resources.items()
+        if not row.archived and key.kind in _KINDS
+    }
+    rules = live.rules or Rules()
+    for change in plan.changes:
+        for name in {change.key.name, change.replaces, change.moved_from}:
+            resources.pop(ResourceKey(change.key.kind, name), None)
+        for step in change.steps:
+            if step.verb == "rules.set":
+                rules = Rules.of(step.arguments["rules"])
+            elif step.arguments.get("document") is not None:
+                resources[step.resource] = _carried(step, change)
+        if change.moved_from and change.key not in resources:
+            row = live.resources.get(ResourceKey(change.key.kind, change.moved_from))
+            if row is not None:
+                resources[change.key] = replace(_as_it_is(row), key=change.key)
+    return Desired(
+        environment=Environment(plan.environment_name, plan.environment_uid, rules),
+        resources=dict(sorted(resources.items())),
+        commit=plan.commit,
+        digest=plan.tree_digest,
+        moved=tuple(
+            (ResourceKey(one.key.kind, one.moved_from), one.key)
+            for one in plan.changes
+            if one.moved_from
+        ),
+        removed=tuple(one.key for one in plan.changes if Reason.LET_GO in one.reasons),
+        imports=tuple(one.key for one in plan.changes if Reason.FOUND in one.reasons),
+    )
+
+
+def _as_it_is(row: LiveResource) -> Declared:
+    return Declared(
+        key=row.key,
+        type=row.type,
+        document=json.loads(row.document) if row.document else {},
+        digest=row.digest,
+        execution_digest=row.execution_digest,
+        own_digest=row.own_digest,
+        parent=row.parent,
+        element=row.element,
+    )
+
+
+def _carried(step: Step, change: Change) -> Declared:
+    said = step.arguments
+    return Declared(
+        key=step.resource,
+        type=said.get("type", change.type),
+        document=said["document"],
+        digest=said["digest"],
+        execution_digest=said["execution_digest"],
+        own_digest=said["own_digest"],
+        parent=said.get("parent", ""),
+        element=said.get("element", ""),
+    )

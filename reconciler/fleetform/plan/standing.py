@@ -1,0 +1,127 @@
+"""
+What has become of a plan since it was made: which of its predicates fail, and whether its outcome
+still stands.
+
+The ledger asks the same in the transaction that enters a plan, and its word counts. This is for
+people, before they are asked to agree: it says what is different, and not only that it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step
+from fleetform.model.sealing import Seal
+from fleetform.plan.diff import changed_fields
+from fleetform.plan.phase import Phase, phase
+from fleetform.spec.desired import ResourceKey, Rules
+
+__all__ = ["Failing", "failing", "undone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """
+    One predicate that holds no more.
+
+    Attributes:
+        key: What it is about; None for the ledger as a whole.
+        detail: What is there instead, to go on a sentence with: `has started`.
+        fields: What changed of its document since, sealed.
+    """
+
+    key: ResourceKey | None
+    detail: str
+    fields: tuple[FieldChange, ...] = ()
+
+
+def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
+    """
+    Compare a plan's predicates with what is there now, in their order.
+
+    A resource that fails twice is named once: what came first says enough.
+    """
+    if plan.ledger_id and (plan.ledger_id, plan.epoch) != (live.ledger_id, live.epoch):
+        return (
+            Failing(
+                None,
+                f"the plan was made with ledger {plan.ledger_id} of epoch {plan.epoch}, and this is"
+                f" {live.ledger_id or 'none'} of epoch {live.epoch}",
+            ),
+        )
+    found: dict[ResourceKey, Failing] = {}
+    planned = {_row_key(change): change for change in plan.changes}
+    for predicate in plan.predicates:
+        if predicate.resource is not None and predicate.resource not in found:
+            one = _failing(predicate, predicate.resource, live, planned, plan.environment_uid)
+            if one is not None:
+                found[predicate.resource] = one
+    return tuple(found.values())
+
+
+def _failing(
+    predicate: Predicate,
+    key: ResourceKey,
+    live: Live,
+    planned: dict[ResourceKey, Change],
+    environment_uid: str,
+) -> Failing | None:
+    row = live.resources.get(key)
+    if predicate.claim == "absent":
+        return None if row is None or row.archived else Failing(key, "exists by now")
+    if row is None:
+        return Failing(key, "no longer exists")
+    if predicate.claim == "generation" and str(row.generation) != predicate.value:
+        return Failing(
+            key, "was changed since", _changed_since(planned.get(key), row, environment_uid)
+        )
+    if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
+        return Failing(key, "has started")
+    return None
+
+
+def _changed_since(
+    change: Change | None, row: LiveResource, environment_uid: str
+) -> tuple[FieldChange, ...]:
+    if change is None or change.before is None or not row.document:
+        return ()
+    kind = change.key.kind
+    now = Seal(environment_uid).value(kind, "", json.loads(row.document))
+    return changed_fields(kind, change.before, now)
+
+
+def _row_key(change: Change) -> ResourceKey:
+    return ResourceKey(change.key.kind, change.replaces or change.moved_from or change.key.name)
+
+
+# -- a plan that was applied ---------------------------------------------------------------
+
+
+def undone(plan: Plan, live: Live) -> tuple[ResourceKey, ...]:
+    """Name what a plan that was carried out has made and that is otherwise by now, by key."""
+    return tuple(dict.fromkeys(sorted(_undone(plan, live))))
+
+
+def _undone(plan: Plan, live: Live) -> Iterator[ResourceKey]:
+    # Of several steps on one resource the last says how it was left.
+    last = {step.resource: step for change in plan.changes for step in change.steps}
+    for key, step in last.items():
+        if not _stands(step, live):
+            yield key
+
+
+def _stands(step: Step, live: Live) -> bool:
+    if step.verb == "rules.set":
+        return (live.rules or Rules()) == Rules.of(step.arguments["rules"])
+    row = live.resources.get(step.resource)
+    if step.verb.endswith((".remove", ".forget", ".archive")):
+        return row is None or row.archived
+    if step.verb == "resource.move":
+        return True  # It has left this name; under its new one it is another step's matter.
+    if row is None or row.archived:
+        return False
+    digest = step.arguments.get("digest")
+    return digest is None or row.digest == digest

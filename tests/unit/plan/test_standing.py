@@ -1,0 +1,80 @@
+"""What has become of a plan since it was made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from fleetform.model.live import Live
+from fleetform.model.plan import Plan
+from fleetform.model.run import RunState
+from fleetform.plan.standing import failing, undone
+from fleetform.spec.desired import ResourceKey, Rules
+from unit.plan.trees import carry_out, fleet, ledger, planned, row, task, tree, volume
+
+
+def changed(live: Live, address: str, **more: object) -> Live:
+    key = ResourceKey(*address.split("/"))
+    return replace(live, resources={**live.resources, key: replace(live.resources[key], **more)})
+
+
+def sentences(plan: Plan, live: Live) -> list[tuple[str, str]]:
+    return [(str(one.key), one.detail) for one in failing(plan, live)]
+
+
+OLD, NEW = task("train", priority=5), task("train", priority=9, commands=["new"])
+
+
+def test_what_is_as_it_was_fails_nowhere():
+    """Also when all else has changed."""
+    live = ledger(row(OLD), row(task("other")))
+    plan = planned(tree(NEW, task("other"), task("new")), live)
+    assert failing(plan, live) == ()
+    assert failing(plan, changed(live, "run/other", generation=9)) == ()
+
+
+def test_what_was_changed_is_named_with_its_fields():
+    """The row's document now against the one it was planned against."""
+    live = ledger(row(OLD))
+    plan = planned(tree(NEW), live)
+    now = changed(
+        live, "run/train", generation=4, document=json.dumps({**OLD.document, "priority": 7})
+    )
+    (one,) = failing(plan, now)
+    assert (str(one.key), one.detail) == ("run/train", "was changed since")
+    assert [(field.path, field.before, field.after) for field in one.fields] == [("priority", 5, 7)]
+
+
+def test_what_came_went_or_started_is_named():
+    """Each claim has its words, and one resource is named once."""
+    live = ledger(row(OLD), row(task("waits"), RunState.PENDING))
+    plan = planned(tree(NEW, task("waits", commands=["new"]), task("new")), live)
+    now = ledger(row(task("waits"), RunState.RUNNING), row(task("new")))
+    assert sentences(plan, now) == [
+        ("run/new", "exists by now"),
+        ("run/train", "no longer exists"),
+        ("run/waits", "has started"),
+    ]
+
+
+def test_another_ledger_is_named_alone():
+    """Nothing else can be said of what another ledger knows."""
+    live = ledger(row(OLD))
+    plan = planned(tree(NEW), live)
+    (one,) = failing(plan, replace(live, epoch=3))
+    assert one.key is None
+    assert "epoch 2" in one.detail
+
+
+def test_an_outcome_stands_until_it_is_undone():
+    """Right after, everything stands; what is changed or removed then is named."""
+    live = ledger(row(OLD), row(task("over")), row(fleet("old")))
+    desired = tree(NEW, fleet("local"), volume("data"), rules=Rules(delete_count=7))
+    plan = planned(desired, live, allow_destroy=True)
+    after, _ = carry_out(plan, live)
+    assert undone(plan, after) == ()
+    gone = {key: one for key, one in after.resources.items() if key.name != "local"}
+    later = replace(after, resources=gone, rules=Rules())
+    assert [str(key) for key in undone(plan, later)] == ["environment/lab", "fleet/local"]
+    later = changed(after, "run/train", digest="other")
+    assert [str(key) for key in undone(plan, later)] == ["run/train"]
