@@ -30,6 +30,7 @@ from fleetform.agents.protocol.messages import (
     RemoveVolume,
     Reply,
     Shutdown,
+    SnapshotVolume,
     Start,
     Stop,
     Welcome,
@@ -118,7 +119,7 @@ class Agent:
             self._say(end, Reply(message.id, True, body={"host": to_json(self._report())}))
         elif isinstance(message, MissingBlobs):
             self._say(end, Reply(message.id, True, body={"missing": []}))
-        elif isinstance(message, (MakeVolume, RemoveVolume, Shutdown)):
+        elif isinstance(message, (MakeVolume, RemoveVolume, SnapshotVolume, Shutdown)):
             self._say(end, Reply(message.id, True))
         else:
             assert isinstance(message, FollowLog), message

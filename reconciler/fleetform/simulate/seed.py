@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.checker import check
 from fleetform.model.instance import InstanceState
+from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import Ids, Ledger, StalePlan
 from fleetform.model.run import FINAL, RunState
@@ -142,8 +143,22 @@ class _Play:
                 names = sorted(key.name for key in desired.resources if key.kind == "run")
                 name = self._random.choice(names)
                 self._judge.note(self._now(), f"asked to stop {name}")
-                self._ledger.request_stop([name], who="a person", now_ms=VirtualClock().now_ms())
+                self._stop(name)
                 lives.written_elsewhere()
+
+    def _stop(self, name: str) -> None:
+        """Put an override above the tree and take it away at once: the end was asked for."""
+        now_ms = VirtualClock().now_ms()
+        put = self._ledger.put_overrides(
+            OverrideKind.STOP,
+            [f"run/{name}"],
+            reason="out of time",
+            who="a person",
+            now_ms=now_ms,
+            until_ms=None,
+        )
+        numbers = [one.number for one in put.overrides]
+        self._ledger.lift_overrides(numbers, who="a person", now_ms=now_ms)
 
     async def _apply(self, desired: Desired) -> None:
         for _ in range(20):

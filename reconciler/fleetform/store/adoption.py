@@ -23,7 +23,7 @@ from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.progress import refresh_runs
-from fleetform.store.rebuild import judge_runs, put_records
+from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
 
 __all__ = ["adopt_world"]
@@ -42,6 +42,7 @@ def adopt_world(
         mark_missing: Runs of the tree without a row become `unknown`: this ledger may have
             known them.
     """
+    interrupt_applies(context.transaction, now_ms=context.now_ms)
     found = _adopt_fleets(context, evidence, steps)
     found += _adopt_volumes(context, evidence)
     digests, hosts = _adopt_jobs(context, evidence)

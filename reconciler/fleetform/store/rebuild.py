@@ -13,12 +13,14 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.run import RunState
 from fleetform.store.database import Transaction
+from fleetform.store.plans import finish_apply
 from fleetform.store.progress import refresh_runs
 
 __all__ = [
     "adopt_records",
     "begin_recovery",
     "end_recovery",
+    "interrupt_applies",
     "judge_runs",
     "put_records",
     "raise_epoch",
@@ -41,6 +43,24 @@ def end_recovery(transaction: Transaction) -> None:
         "UPDATE meta SET status = ?, note = '' WHERE status = ?",
         (LedgerStatus.READY, LedgerStatus.RECOVERING),
     )
+
+
+def interrupt_applies(transaction: Transaction, *, now_ms: int) -> None:
+    """
+    End what was entered before the ledger was put together again.
+
+    It was planned for what this ledger believed then. To go on with it could run again what a host
+    has told since to have run; what is still to be done, the next plan says.
+    """
+    rows = transaction.execute("SELECT uid FROM applies WHERE state = 'running' ORDER BY number")
+    for (uid,) in rows.fetchall():
+        finish_apply(
+            transaction,
+            uid,
+            state="interrupted",
+            summary="the ledger was rebuilt meanwhile; plan again for what is left",
+            now_ms=now_ms,
+        )
 
 
 def raise_epoch(transaction: Transaction, above: int) -> int:

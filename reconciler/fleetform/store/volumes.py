@@ -13,22 +13,27 @@ __all__ = ["begin_make", "fail_make", "finish_drop", "finish_write"]
 
 
 def begin_make(context: Context, step: Step) -> None:
+    """Give the volume a row, or take up the one that an attempt which failed has left."""
     context.transaction.execute(
         "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
-        " VALUES ('volume', ?, ?, 'volume', 'making', '{}', ?) ON CONFLICT DO NOTHING",
+        " VALUES ('volume', ?, ?, 'volume', 'making', '{}', ?)"
+        " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making'"
+        " WHERE resources.archived = 1",
         (step.resource.name, context.ids.uid(), context.apply_uid),
     )
 
 
 def fail_make(context: Context, step: Step) -> None:
     """
-    Take the row of a volume that was never made out again.
+    Keep the uid of a volume that could not be made, and nothing else.
 
-    Left in, its next plan would show a replacement, which is destructive; making the directory
-    again is harmless.
+    The directory may be there all the same, when only the answer was lost, and it bears this uid:
+    under another one it would be somebody else's for ever. As a tombstone the row is absent to
+    every plan; left in, it would have to be replaced, which is destructive.
     """
     context.transaction.execute(
-        "DELETE FROM resources WHERE kind = 'volume' AND name = ? AND state = 'making'",
+        "UPDATE resources SET archived = 1, state = 'failed'"
+        " WHERE kind = 'volume' AND name = ? AND state = 'making'",
         (step.resource.name,),
     )
 

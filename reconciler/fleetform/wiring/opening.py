@@ -16,6 +16,7 @@ from fleetform.providers.registry import provider
 from fleetform.store.errors import LedgerError
 from fleetform.store.opening import open_ledger
 from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.ledger_address import ledger_address, postgresql
 from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
 
 if TYPE_CHECKING:
@@ -32,12 +33,17 @@ def open_for_writing(workspace: Workspace) -> SqliteLedger:
     Open or make the ledger.
 
     Raises:
-        LedgerProblem: It cannot be opened: damaged, newer, on a network file system.
+        LedgerProblem: It cannot be opened: damaged, newer, on a network file system; its server
+            does not answer.
     """
+    uid, ids, clock = workspace.environment.uid, RandomIds(), SystemClock()
     try:
-        return open_ledger(
-            workspace.paths.ledger, workspace.environment.uid, ids=RandomIds(), clock=SystemClock()
-        )
+        if (address := ledger_address()) is not None:
+            with postgresql():
+                from fleetform.store.postgres.opening import open_postgres
+
+                return open_postgres(address, uid, ids, clock)
+        return open_ledger(workspace.paths.ledger, uid, ids=ids, clock=clock)
     except LedgerError as problem:
         raise LedgerProblem(str(problem), problem.advice) from problem
 
@@ -85,7 +91,12 @@ def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
         for one in instances
         if one.ledger_id == live.ledger_id and (one.epoch, one.fence) > (live.epoch, live.fence)
     ]
-    return f"{_names(newer)} a newer state of this ledger" if newer else ""
+    if newer:
+        return f"{_names(newer)} a newer state of this ledger"
+    known = {one.uid for one in live.instances}
+    # An instance is written down before it is made, and gone before it is written off.
+    unknown = [one.name for one in instances if one.uid not in known]
+    return f"{_names(unknown)} this environment, and the ledger does not know it" if unknown else ""
 
 
 def _obeys_another(one: InstanceSeen, live: Live) -> bool:

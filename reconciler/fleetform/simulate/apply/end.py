@@ -46,7 +46,7 @@ def _ask_world(room: Room) -> None:
         disk.ask("SELECT uid, document ->> 'path' FROM resources WHERE kind = 'volume'")
     )
     for path, mark in machine.volumes.items():
-        kept = path in judge.record.forgotten_paths
+        kept = path in judge.record.left_paths
         expected = volumes.pop(mark.volume_uid, None)
         judge.require(Rule.WORLD, kept or expected == path, f"volume {path} is nobody's")
     missing = sorted(volumes.values())

@@ -20,7 +20,7 @@ from fleetform.simulate.apply.ports import Disk
 from fleetform.simulate.apply.record import Applied, Record
 from fleetform.simulate.apply.rule import Rule
 from fleetform.simulate.witness import Witness
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Judge", "Snapshot"]
 
@@ -28,13 +28,27 @@ _ENDS = frozenset({"fleet.remove", "volume.remove", "volume.forget", "run.archiv
 """After one of these, what the name stood for is gone, or another thing has it."""
 
 
+_KNOWN = {
+    "made": "SELECT 1 FROM instances WHERE uid = ?",
+    "released": "SELECT 1 FROM instances WHERE uid = ? AND state IN ('terminating', 'terminated')",
+    "volume": "SELECT 1 FROM operations WHERE uid = ?",
+    "run": "SELECT 1 FROM jobs WHERE run_uid = ? AND state NOT IN ('waiting', 'reserved')",
+}
+"""How a copy shows that it knows of something that was done: then to take it up again is right."""
+
+
 @dataclass(slots=True)
 class _Apply:
-    """An entered plan: who allowed what, and what was known when it was entered."""
+    """
+    An entered plan: who allowed what, and what was known when it was entered.
 
-    plan: Plan
+    By the rules of that moment it is judged; `alive` are the runs that ran then.
+    """
+
     permissions: Permissions
     changes: Mapping[str, Change]
+    rules: Rules
+    alive: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,7 @@ class Judge(Witness):
     _volumes: dict[str, str] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     _effects: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _done_in_world: int = 0
+    _done_in_world: list[tuple[str, str]] = field(default_factory=list)
 
     def require(self, rule: Rule, truth: bool, what: str) -> None:
         """Note that `what` breaks a rule unless it is `truth`."""
@@ -99,7 +113,10 @@ class Judge(Witness):
         )
         self.require(Rule.RECOVERING, not self.outgrown, f"plan {plan.digest[:8]} was entered")
         self._applies[uid] = _Apply(
-            plan, permissions, {step.key: one for one in plan.changes for step in one.steps}
+            permissions,
+            {step.key: one for one in plan.changes for step in one.steps},
+            self.record.rules,
+            frozenset(self.executions.alive()),
         )
         self._check_made_for(plan)
         self._check_destruction(plan, permissions)
@@ -126,7 +143,7 @@ class Judge(Witness):
                     )
                 if self._destroys(step):
                     doomed.setdefault(change.key.kind, set()).add(change.key)
-                    self._check_permitted(change, step, permissions)
+                    self._check_permitted(change, step, permissions, self.record.rules)
         if permissions.destroy:
             return
         rules = self.record.rules
@@ -146,8 +163,10 @@ class Judge(Witness):
             return True
         return step.verb == "run.stop" and self.executions.is_alive(step.resource.name)
 
-    def _check_permitted(self, change: Change, step: Step, permissions: Permissions) -> None:
-        allowed = permissions.allow_destroy or self.record.rules.allow_destroy
+    def _check_permitted(
+        self, change: Change, step: Step, permissions: Permissions, rules: Rules
+    ) -> None:
+        allowed = permissions.allow_destroy or rules.allow_destroy
         if not allowed and step.verb == "run.stop":
             again = any(one.verb == "run.submit" for one in change.steps)
             asked = any(
@@ -196,9 +215,12 @@ class Judge(Witness):
             self.require(Rule.PROTECTED, not before.protected, f"{step.verb} of {step.resource}")
         if step.verb == "run.stop" and known is not None:
             if self.executions.is_alive(step.resource.name):
-                self._check_permitted(known.changes[step.key], step, known.permissions)
+                change = known.changes[step.key]
+                self._check_permitted(change, step, known.permissions, known.rules)
         if step.verb == "run.submit" and before is not None:
-            self._check_reason(step, before)
+            # One that ran when it was decided to restart it may have ended by itself since.
+            if known is None or step.resource.name not in known.alive:
+                self._check_reason(step, before)
 
     def _check_reason(self, step: Step, before: Applied) -> None:
         """Find in our own record why a run that is over may be executed again."""
@@ -219,27 +241,27 @@ class Judge(Witness):
 
     def made_instance(self, uid: str, place: str, *, written: bool) -> None:
         self.note(self.now, f"made instance {uid[:8]} at {place}")
-        self._effect(f"{place} was made")
+        self._effect("made", uid, f"{place} was made")
         self.require(Rule.INTENDED, written, f"{place} was made as {uid[:8]}")
         other = self._places.setdefault(place, uid)
         self.require(Rule.ALONE, other == uid, f"{place} is {other[:8]} and {uid[:8]}")
 
     def released(self, uid: str, place: str, *, leaving: bool) -> None:
         self.note(self.now, f"released {place}")
-        self._effect(f"{place} was released")
+        self._effect("released", uid, f"{place} was released")
         self.require(Rule.INTENDED, leaving, f"{place} was released")
         self._places.pop(place, None)
 
     def made_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         self.note(self.now, f"made volume {volume_uid[:8]} at {path}")
-        self._effect(f"{path} was made")
+        self._effect("volume", operation_uid, f"{path} was made")
         self._check_operation(operation_uid, "made", path)
         other = self._volumes.setdefault(path, volume_uid)
         self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
 
     def removed_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         self.note(self.now, f"removed volume {volume_uid[:8]} at {path}")
-        self._effect(f"{path} was removed")
+        self._effect("volume", operation_uid, f"{path} was removed")
         self._check_operation(operation_uid, "removed", path)
         step = self._operations.get(operation_uid)
         asked = step is not None and step.verb == "volume.remove"
@@ -249,7 +271,7 @@ class Judge(Witness):
     def began(self, name: str, run_uid: str, attempt: int) -> None:
         """A process of a run exists."""
         self.note(self.now, f"began {name} {run_uid[:8]}/{attempt}")
-        self._effect(f"{name} was started")
+        self._effect("run", run_uid, f"{name} was started")
         times, others = self.executions.begin(name, run_uid, attempt)
         self.require(Rule.ONCE, times == 1, f"{name} {run_uid[:8]}/{attempt} began {times} times")
         self.require(Rule.ALONE, not others, f"{name} runs beside {others}")
@@ -266,15 +288,26 @@ class Judge(Witness):
 
     def snapshot(self) -> Snapshot:
         """What is believed now, for a copy of the ledger that is made now."""
-        return Snapshot(copy.deepcopy(self.record), self._done_in_world, tuple(self._applies))
+        return Snapshot(copy.deepcopy(self.record), len(self._done_in_world), tuple(self._applies))
 
-    def restored(self, marks: Snapshot) -> None:
+    def restored(self, marks: Snapshot, disk: Disk) -> None:
         """The ledger is that copy again: what was applied since is known to nobody."""
-        version = self.record.version
+        version, made = self.record.version, self.record.left_paths | self._volumes.keys()
         self.record = copy.deepcopy(marks.record)
         self.record.version = {key: number + 1 for key, number in version.items()}
-        self.outgrown = self._done_in_world > marks.done_in_world
+        # Nothing is removed for being unknown: data of which no ledger tells stays where it is.
+        self.record.left_paths |= made - self._paths(disk)
+        self.outgrown = any(
+            not disk.ask(_KNOWN[kind], (uid,))
+            for kind, uid in self._done_in_world[marks.done_in_world :]
+        )
+        self.note(self.now, f"restored{', outgrown' if self.outgrown else ''}")
         self._applies = {uid: self._applies[uid] for uid in marks.applies}
+
+    @staticmethod
+    def _paths(disk: Disk) -> set[str]:
+        rows = disk.ask("SELECT document ->> 'path' FROM resources WHERE kind = 'volume'")
+        return {path for (path,) in rows}
 
     def rebuilt(self, disk: Disk) -> None:
         """Somebody has put it together again: from here on we believe what it says of runs."""
@@ -303,8 +336,8 @@ class Judge(Witness):
         """Somebody who was taken over has had an effect."""
         self.require(Rule.FENCED, False, what)
 
-    def _effect(self, what: str) -> None:
-        self._done_in_world += 1
+    def _effect(self, kind: str, uid: str, what: str) -> None:
+        self._done_in_world.append((kind, uid))
         self.require(Rule.RECOVERING, not self.outgrown, what)
 
     def _check_operation(self, operation_uid: str, verb: str, path: str) -> None:

@@ -140,6 +140,11 @@ class Machine:
             for host in sorted(self.hosts.values(), key=lambda host: host.name)
         )
 
+    def reset_sessions(self) -> None:
+        """What was sent and not yet heard is lost."""
+        for host in self.hosts.values():
+            host.session += 1
+
     # -- volumes --------------------------------------------------------------------------
 
     def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> None:

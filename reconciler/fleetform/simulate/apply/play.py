@@ -189,7 +189,7 @@ class _Play:
             room.kill_all()
             room.disk.load(copy if kind == "restore" else room.disk.image())
             if kind == "restore":
-                self._judge.restored(marks)
+                self._judge.restored(marks, room.disk)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -197,11 +197,10 @@ class _Play:
         self._tree.settle()
         tree = self._tree.desired()
         for _ in range(ROUNDS_MAX):
-            ending = await self._first.apply(tree, ALL)
-            if ending == "recovering":
+            if await self._first.attend() == "recovering":
                 await self._first.rebuild(tree)
                 continue
-            await self._first.attend()
+            ending = await self._first.apply(tree, ALL)
             if ending == "empty" and not self._is_moving():
                 break
             until = self._room.machine.next_end()
@@ -211,6 +210,11 @@ class _Play:
     def _is_moving(self) -> bool:
         rows = self._room.disk.ask(
             "SELECT (SELECT count(*) FROM runs WHERE final = 0),"
-            " (SELECT count(*) FROM instances WHERE state IN ('terminating', 'provisioning'))"
+            " (SELECT count(*) FROM instances WHERE state IN ('terminating', 'provisioning')),"
+            # What its document says to be stopped waits for ever.
+            " (SELECT count(*) FROM runs r JOIN attempts a ON a.run_uid = r.uid"
+            " AND a.number = r.attempt WHERE r.final = 0 AND a.state = 'waiting'"
+            " AND r.stop_requested = '' AND r.document ->> 'state' = 'stopped')"
         )
-        return rows != [(0, 0)]
+        ((runs, instances, stopped),) = rows
+        return bool(runs - stopped or instances)

@@ -45,9 +45,10 @@ class Room:
     alive: dict[str, Process]
 
     def kill_all(self) -> None:
-        """The machine that everybody runs on loses its power."""
+        """The machine that everybody runs on loses its power, and agents start anew with it."""
         for process in list(self.alive.values()):
             process.die()
+        self.machine.reset_sessions()
 
 
 class Process:
@@ -70,7 +71,7 @@ class Process:
         if faults.happens(faults.paused):
             self.room.judge.fault(self.room.judge.now, "pause", self.name)
             await asyncio.sleep(source.uniform(0, PAUSE_SECONDS))
-        self._check_alive()
+        self.check_alive()
         if faults.dies("before a transaction", self.name):
             self.die()
             raise Crashed
@@ -79,7 +80,7 @@ class Process:
             self.die()
             raise Crashed
         await asyncio.sleep(source.random() * 0.01)
-        self._check_alive()
+        self.check_alive()
         return result
 
     def _tear(self, call: Callable[[], T]) -> T:
@@ -101,7 +102,7 @@ class Process:
         Raises:
             Crashed: The process dies here, or is dead.
         """
-        self._check_alive()
+        self.check_alive()
         if self.room.faults.dies(where, self.name):
             self.die()
             raise Crashed
@@ -115,6 +116,10 @@ class Process:
         """Leave in peace."""
         self.die()
 
-    def _check_alive(self) -> None:
+    def check_alive(self) -> None:
+        """
+        Raises:
+            Crashed: It is dead.
+        """
         if self.dead:
             raise Crashed

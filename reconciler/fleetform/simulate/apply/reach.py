@@ -171,6 +171,9 @@ class Reach:
         faults, judge = process.room.faults, process.room.judge
         process.pass_point("before a call")
         await asyncio.sleep(faults.source.random() * DELAY_SECONDS)
+        if heard is None:
+            # Whoever makes or ends instances is proved dead before another one does.
+            process.check_alive()
         if faults.happens(faults.lost_requests):
             judge.fault(judge.now, "request lost", process.name)
             raise TemporaryError("no answer")

@@ -40,11 +40,14 @@ class Applied:
 
 @dataclass(slots=True)
 class Record:
-    """`version` goes up with each change of a resource, also with its removal."""
+    """
+    `version` goes up with each change of a resource, also with its removal. `left_paths` are of
+    volumes that were let go with their data, or that no ledger knows of any more.
+    """
 
     rules: Rules = field(default_factory=Rules)
     resources: dict[ResourceKey, Applied] = field(default_factory=dict)
-    forgotten_paths: set[str] = field(default_factory=set)
+    left_paths: set[str] = field(default_factory=set)
     version: dict[ResourceKey, int] = field(default_factory=dict)
 
     def take(self, step: Step, run_uid: str = "") -> None:
@@ -57,7 +60,7 @@ class Record:
         if step.verb in {"fleet.remove", "volume.remove", "volume.forget"}:
             self.resources.pop(key, None)
             if step.verb == "volume.forget":
-                self.forgotten_paths.add(said["path"])
+                self.left_paths.add(said["path"])
         elif step.verb == "run.archive":
             if key in self.resources:
                 self.resources[key] = replace(self.resources[key], archived=True)

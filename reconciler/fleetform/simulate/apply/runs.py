@@ -1,8 +1,8 @@
 """
 What becomes of runs meanwhile: placed, started, over, by the ledger's own calls.
 
-A manager would decide by `schedule` and `lifecycle`; here whoever holds the lock places what
-waits wherever there is place, so that plans meet runs in every state. Nothing else is modelled.
+What happens next to a run is `lifecycle`'s to say, as in production. Where it runs is not what is
+looked for here: whoever holds the lock places what waits wherever there is place.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.decision import Finish, Next, Placement, Requeue, Share, StopGang
+from fleetform.lifecycle import advance
+from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Book, Clock, Ledger
-from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid
+from fleetform.model.run import AttemptState, Job, Run, RunUid
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
 from fleetform.simulate.apply.judge import Judge
@@ -105,33 +106,11 @@ class RunDriver:
     # -- what happens next ----------------------------------------------------------------------
 
     def _verdicts(self, book: Book) -> Iterator[tuple[RunUid, Next]]:
+        now_ms = self._clock.now_ms()
         for uid, run in book.runs.items():
-            attempt = book.attempts[uid]
-            verdict = _verdict(run, attempt, self._clock)
-            if verdict is not None:
+            verdict = advance(run, book.attempts[uid], now_ms=now_ms)
+            if not isinstance(verdict, Wait):
                 yield uid, verdict
-
-
-def _verdict(run: Run, attempt: Attempt, clock: Clock) -> Next | None:
-    over = all(job.state is JobState.FINISHED for job in attempt.jobs)
-    if attempt.state is AttemptState.WAITING:
-        if run.stop_requested:
-            return Finish(RunState.TERMINATED, "stopped", run.stop_requested)
-        if run.template.wanted == "stopped":
-            return Finish(RunState.TERMINATED, "stopped", "state: stopped")
-        return None
-    if not over:
-        if run.stop_requested and attempt.state is not AttemptState.STOPPING:
-            return StopGang("stopped", run.stop_requested)
-        return None
-    (job,) = attempt.jobs
-    if run.stop_requested or job.cause is None or job.cause.value == "stopped":
-        return Finish(RunState.TERMINATED, "stopped", run.stop_requested)
-    if job.exit_code == 0:
-        return Finish(RunState.DONE, "exited", "")
-    if attempt.number < 2:
-        return Requeue(clock.now_ms(), job.cause.value, "")
-    return Finish(RunState.FAILED, job.cause.value, "")
 
 
 def _placements(book: Book) -> Iterator[Placement]:
@@ -141,6 +120,8 @@ def _placements(book: Book) -> Iterator[Placement]:
     for uid, run in book.runs.items():
         attempt = book.attempts[uid]
         if attempt.state is not AttemptState.WAITING or run.stop_requested:
+            continue
+        if run.template.wanted == "stopped":
             continue
         instance = _place(book, run, used)
         if instance is None:

@@ -149,6 +149,8 @@ class Tree:
         for change in (self._protect, self._on_change, self._prioritise):
             if self.source.random() < 0.2:
                 change(own)
+        if self.source.random() < 0.5:
+            own["retry"] = {"on": ["error"], "max_attempts": 2}
         self.runs[name] = own
 
     def add_volume(self) -> None:
