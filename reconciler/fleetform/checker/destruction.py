@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, destroys
 from fleetform.model.plan import Change
+from fleetform.model.rows import restless_rows
 
 # After one of these, what the row stood for is gone, or another has its name.
 _ENDS = frozenset(
@@ -53,8 +54,13 @@ def check_destruction_permitted(reading: Reading) -> Iterator[Violation]:
 def check_budget_held(reading: Reading) -> Iterator[Violation]:
     if reading.permissions.destroy:
         return
-    totals = Counter(key.kind for key, row in reading.live.resources.items() if not row.archived)
     doomed = Counter(change.key.kind for change in _destroying(reading))
+    if not doomed:
+        return
+    totals = Counter(key.kind for key in reading.live.resources)
+    totals.subtract(
+        key.kind for key, row in restless_rows(reading.live.resources).items() if row.archived
+    )
     for kind, count in sorted(doomed.items()):
         limit = max(
             reading.rules.delete_count,

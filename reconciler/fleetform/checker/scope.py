@@ -10,8 +10,10 @@ from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
+from fleetform.model.rows import quiet_digests
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.table import digests_of
 
 
 def check_place_right(reading: Reading) -> Iterator[Violation]:
@@ -58,15 +60,16 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
         handled.add(change.key)
         handled.add(ResourceKey(change.key.kind, change.replaces))
     wanted = {} if reading.permissions.destroy else reading.desired.resources
-    for key, declared in wanted.items():
-        if key in handled or reading.is_left_alone(key, declared.parent):
+    quiet = quiet_digests(reading.rows)
+    for key, digest in digests_of(wanted).items():
+        if quiet.get(key) == digest or key in handled or reading.is_left_alone(key, key.parent):
             continue
-        if _differs(declared, reading.row(key)):
+        if _differs(wanted[key], reading.row(key)):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
-    for key, row in reading.rows.items():
-        if row.archived or key in wanted or key in handled or key.kind not in KINDS:
+    for key in reading.rows:
+        if key in wanted or key in handled or key.kind not in KINDS:
             continue
-        if not reading.is_left_alone(key, row.parent):
+        if not (reading.is_left_alone(key, key.parent) or reading.rows[key].archived):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} is declared no more and stays")
 
 

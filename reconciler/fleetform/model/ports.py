@@ -179,7 +179,15 @@ class ApplyRecord:
 class Reader(Protocol):
     """Reads the ledger without changing it; what CLI and API show."""
 
-    def read_live(self) -> Live: ...
+    def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
+        """
+        Read what exists, in one state of the ledger.
+
+        Given the digests that are declared, rows that are as they should be are read no further
+        than that; see `model.rows.Rows`.
+        """
+        ...
+
     def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
         """
         Read what is not over.
@@ -246,7 +254,8 @@ class Ledger(Reader, Protocol):
     """
     The record of what was decided and seen. Every call is one transaction.
 
-    Calls with a `fence` raise `FenceLost` when a newer one has been taken.
+    Calls with a `fence` raise `FenceLost` when a newer one has been taken: a manager gives its own
+    with everything that it writes. Where it may be left out, others write too.
     """
 
     def take_fence(self, *, who: str, now_ms: int) -> int:
@@ -276,7 +285,7 @@ class Ledger(Reader, Protocol):
         """The oldest apply that is not finished, with its plan as `plan.file` wrote it."""
 
     def begin_steps(
-        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+        self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int
     ) -> Mapping[str, Begun]:
         """
         Write the intent of steps that will touch the world: before any of them does.
@@ -293,6 +302,7 @@ class Ledger(Reader, Protocol):
         steps: Sequence[Step],
         outcomes: Sequence[StepOutcome],
         *,
+        fence: int | None = None,
         now_ms: int,
     ) -> Mapping[str, str]:
         """
@@ -304,7 +314,9 @@ class Ledger(Reader, Protocol):
         Steps that touch nothing but the ledger (`run.*`, `rules.set`) come here without a begin.
         """
 
-    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None: ...
+    def finish_apply(
+        self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
+    ) -> None: ...
 
     # -- runs -----------------------------------------------------------------------------
 
@@ -358,7 +370,13 @@ class Ledger(Reader, Protocol):
         """
 
     def mark_instance(
-        self, instance_uid: str, *, state: str, message: str, now_ms: int
+        self,
+        instance_uid: str,
+        *,
+        state: str,
+        message: str,
+        fence: int | None = None,
+        now_ms: int,
     ) -> None: ...
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         """
@@ -367,15 +385,9 @@ class Ledger(Reader, Protocol):
         Nothing happens to one that a plan has taken back meanwhile.
         """
 
-    def mark_forgotten(self, keys: Sequence[JobKey]) -> None: ...
+    def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None: ...
 
     # -- requests of people -----------------------------------------------------------------
-
-    def request_stop(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
-        """Ask for the end of runs by name; returns those that are not over yet."""
-
-    def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
-        """Make finished runs run again, as new runs of the same document."""
 
     def put_overrides(
         self,

@@ -8,12 +8,16 @@ its second try. Accepted work in progress is no change, so that a second plan is
 
 from __future__ import annotations
 
+import json
+
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Settled
 from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.holds.protection import ENDING
+from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -26,7 +30,7 @@ def settled_failures(sheet: Sheet) -> tuple[Settled, ...]:
     ending = _ending_rows(sheet)
     return tuple(
         Settled(row.key, row.run.state.value, row.run.message or row.run.cause)
-        for row in sorted(sheet.present.values(), key=lambda row: row.key)
+        for row in sorted(restless_rows(sheet.present).values(), key=lambda row: row.key)
         if row.run is not None
         and (row.run.state in _BAD or row.run.cause == NO_EVIDENCE)
         and row.key not in ending
@@ -51,9 +55,8 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
     touched = {sheet.row_key(change) for change in sheet.changes.values()}
     keys = {
         key
-        for key, row in sheet.live.resources.items()
-        if row.operation
-        or (row.run is not None and row.run.state not in FINAL and row.run.cause != NO_EVIDENCE)
+        for key, row in restless_rows(sheet.live.resources).items()
+        if row.operation or _goes_on(row)
     }
     keys.update(
         ResourceKey("fleet", instance.fleet)
@@ -61,3 +64,16 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
         if instance.state in _MOVING
     )
     return tuple(sorted(keys - touched))
+
+
+def _goes_on(row: LiveResource) -> bool:
+    """Tell whether a run comes to its end by itself: not one that is to stand still, unstarted."""
+    if row.run is None or row.run.state in FINAL or row.run.cause == NO_EVIDENCE:
+        return False
+    return phase(row) is not Phase.WAITING or not wants_stop(row.document)
+
+
+def wants_stop(document: str) -> bool:
+    """Tell whether a run's document, as JSON, says `state: stopped`."""
+    # Of ten thousand that wait, hardly one is worth parsing.
+    return '"stopped"' in document and json.loads(document).get("state") == "stopped"

@@ -10,12 +10,15 @@ document is parsed for it, and neither `rows` nor the values of runs are importe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
+from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.overrides import read_overrides
@@ -23,7 +26,7 @@ from fleetform.store.overrides import read_overrides
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["RUN_STATES", "read_instances", "read_live"]
+__all__ = ["RUN_STATES", "read_instances", "read_live", "read_rows"]
 
 # Looking a value up in a dictionary takes a fifth of the enumeration's own call.
 RUN_STATES: Mapping[str, RunState] = {state.value: state for state in RunState}
@@ -40,33 +43,62 @@ _INSTANCES = (
     " ORDER BY fleet, number"
 )
 
-_RESOURCES = (
+_SELECT = (
     "SELECT s.kind, s.name, s.uid, s.generation, s.digest, s.execution_digest, s.own_digest,"
     " s.document, s.type, s.state, s.archived, s.protected, s.parent, s.element, s.operation,"
     " r.state, r.attempt, r.cause, r.message, r.started_at_ms, r.finished_at_ms, r.stale,"
     " s.rerun_mark"
     " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
-    " ORDER BY s.kind, s.name"
 )
+# What a plan has nothing to say of as long as its digest is the one that is declared. A run that
+# ended well without evidence that it ran is one that nobody can settle but a person.
+_QUIET = (
+    "s.archived = 0 AND s.operation = '' AND (s.kind <> 'run'"
+    f" OR r.state = 'done' AND r.cause <> '{NO_EVIDENCE}' AND r.stale = 0)"
+)
+_QUIET_DIGESTS = (
+    "SELECT s.kind, s.name, s.digest"
+    " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
+    f" WHERE {_QUIET} ORDER BY s.kind, s.name"
+)
+# A run without a row of its own has a state that is null, and so has what is said of it above.
+_RESTLESS = f"{_SELECT} WHERE NOT coalesce({_QUIET}, FALSE) ORDER BY s.kind, s.name"
+_NAMED = f"{_SELECT} WHERE s.kind = ? AND s.name = ?"
+_ALL = f"{_SELECT} ORDER BY s.kind, s.name"
+
+# Up to so many differing rows are asked for one by one; each takes as long as reading ten others.
+_NAMED_MAX = 500
 
 
-def read_live(connection: Statements) -> Live:
+def read_live(
+    connection: Statements,
+    known: Mapping[ResourceKey, str] | None = None,
+    read_again: Callable[[int], Mapping[ResourceKey, LiveResource]] | None = None,
+) -> Live:
+    """
+    Read everything that a plan compares with.
+
+    Args:
+        connection: In a transaction, or the parts would be of several states.
+        known: Digests that are declared: rows that have them are read no further.
+        read_again: Reads all rows in the state with this serial, for whoever wants more of those.
+    """
     environment_uid, ledger_id, epoch, status, note, serial, rules, fence = connection.execute(
         "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules, fence FROM meta"
     ).fetchone()
-    gpus = dict(
-        connection.execute(
-            "SELECT run_uid, CAST(sum(gpus_count) AS BIGINT) FROM allocations WHERE gpus_count > 0 GROUP BY run_uid"
-        )
-    )
     instances = read_instances(connection)
+    resources: Mapping[ResourceKey, LiveResource]
+    if known is None or read_again is None:
+        resources = _resources(connection)
+    else:
+        resources = _compared(connection, known, partial(read_again, serial))
     return Live(
         environment_uid=environment_uid,
         ledger_id=ledger_id,
         epoch=epoch,
         status=LedgerStatus(status),
         serial=serial,
-        resources=_resources(connection, gpus),
+        resources=resources,
         instances=instances,
         rules=Rules.of(json.loads(rules)) if rules else None,
         fence=fence,
@@ -75,9 +107,56 @@ def read_live(connection: Statements) -> Live:
     )
 
 
-def _resources(connection: Statements, gpus: Mapping[str, int]) -> dict[ResourceKey, LiveResource]:
+def read_rows(connection: Statements, serial: int) -> dict[ResourceKey, LiveResource]:
+    """
+    Read all rows of resources, in the state that `serial` names.
+
+    Raises:
+        RowsOutdated: It is another one by now.
+    """
+    (now,) = connection.execute("SELECT serial FROM meta").fetchone()
+    if now != serial:
+        raise RowsOutdated
+    return _resources(connection)
+
+
+def _compared(
+    connection: Statements,
+    known: Mapping[ResourceKey, str],
+    read_all: Callable[[], Mapping[ResourceKey, LiveResource]],
+) -> Rows:
+    """Rows that are as they are declared by their digests, and the others whole."""
+    digests = {(kind, name): digest for kind, name, digest in connection.execute(_QUIET_DIGESTS)}
+    quiet = {key: digest for key, digest in known.items() if digests.get(key) == digest}
+    if len(digests) - len(quiet) > _NAMED_MAX:
+        rows = _resources(connection)
+        return Rows(quiet, {key: row for key, row in rows.items() if key not in quiet}, read_all)
+    gpus = _gpus(connection)
+    restless = _made(connection.execute(_RESTLESS), gpus)
+    for key in digests.keys() - quiet.keys() if len(digests) > len(quiet) else ():
+        restless.update(_made(connection.execute(_NAMED, key), gpus))
+    return Rows(quiet, dict(sorted(restless.items())), read_all)
+
+
+def _resources(connection: Statements) -> dict[ResourceKey, LiveResource]:
+    return _made(connection.execute(_ALL), _gpus(connection))
+
+
+def _gpus(connection: Statements) -> dict[str, int]:
+    """How many GPUs each run holds, by its uid."""
+    return dict(
+        connection.execute(
+            "SELECT run_uid, CAST(sum(gpus_count) AS BIGINT) FROM allocations"
+            " WHERE gpus_count > 0 GROUP BY run_uid"
+        )
+    )
+
+
+def _made(
+    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int]
+) -> dict[ResourceKey, LiveResource]:
     resources = {}
-    for row in connection.execute(_RESOURCES):
+    for row in rows:
         (kind, name, uid, generation, digest, execution, own, document, type_, state, archived,
          protected, parent, element, operation, run_state, attempt, cause, message, started,
          finished, stale, rerun_mark) = row  # fmt: skip

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fleetform.model.drift import Noted
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
-    from fleetform.model.live import Live
+    from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
@@ -41,11 +41,23 @@ class Reads:
     def serial(self) -> int:
         return self._database.serial()
 
-    def read_live(self) -> Live:
+    def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
         from fleetform.store.live import read_live
 
         with self._database.read() as connection:
-            return read_live(connection)
+            return read_live(connection, known, self._read_rows)
+
+    def _read_rows(self, serial: int) -> Mapping[ResourceKey, LiveResource]:
+        """
+        Read all rows of resources, in the state that this serial names.
+
+        Raises:
+            RowsOutdated: Somebody has committed since.
+        """
+        from fleetform.store.live import read_rows
+
+        with self._database.read() as connection:
+            return read_rows(connection, serial)
 
     def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
         from fleetform.store.book import read_book

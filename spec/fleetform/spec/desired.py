@@ -28,6 +28,11 @@ class ResourceKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
 
+    @property
+    def parent(self) -> str:
+        """Name of the sweep or array that this is an element of; empty for what is none."""
+        return self.name.partition("[")[0] if self.name.endswith("]") else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:

@@ -63,7 +63,7 @@ def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> Res
 def _unknown_change(sheet: Sheet, key: ResourceKey) -> Change:
     """Something would happen to it, and nobody can say what."""
     row = sheet.present.get(key)
-    is_there = row is not None or any(one.parent == key.name for one in sheet.present.values())
+    is_there = row is not None or any(one.parent == key.name for one in sheet.present)
     return Change(
         key=key,
         action=Action.UPDATE if is_there else Action.CREATE,

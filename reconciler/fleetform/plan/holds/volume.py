@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import HeldBy
+from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
@@ -40,6 +41,6 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
 
 
 def _at_work(sheet: Sheet) -> Iterator[LiveResource]:
-    for row in sheet.present.values():
+    for row in restless_rows(sheet.present).values():
         if row.key.kind == "run" and phase(row) is Phase.ACTIVE:
             yield row
