@@ -15,7 +15,7 @@ from fleetform.spec.desired import ResourceKey
 __all__ = ["Rows", "RowsOutdated", "present_rows", "quiet_digests", "restless_rows"]
 
 
-class RowsOutdated(Exception):  # noqa: N818 -- named like the other refusals of the ledger
+class RowsOutdated(Exception):
     """The ledger has moved on since the rows were read: what is left of them is another reading."""
 
 

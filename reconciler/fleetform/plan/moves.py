@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
+from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
 from fleetform.plan.proposal import NOTHING_MOVED, Moves, Proposal, Sheet
 from fleetform.plan.steps import make_step
@@ -237,7 +238,7 @@ def hold_while_starting(sheet: Sheet) -> None:
     """
     starting = sorted(
         row.key
-        for row in sheet.present.values()
+        for row in restless_rows(sheet.present).values()
         if row.run is not None
         and row.run.state in _STARTING
         and (row.key in sheet.moves.before or row.key in sheet.moves.mentioning)
