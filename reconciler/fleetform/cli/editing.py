@@ -179,11 +179,10 @@ def apply_touched(workspace: Workspace, edits: Edits, options: EditOptions) -> i
     from fleetform.cli.scoped import apply_scoped
     from fleetform.model.plan import Scope
 
-    targets = tuple(
-        target
-        for key in edits.touched
-        for target in (str(key), *((f"{key}[[]*",) if key.kind == "run" else ()))
-    )
+    if not edits.touched:
+        # No targets mean everything, and nothing was asked for.
+        return Exit.OK
+    targets = tuple(str(key) for key in edits.touched)
     return apply_scoped(workspace, Scope(targets=targets), yes=options.yes, watching=Watching())
 
 

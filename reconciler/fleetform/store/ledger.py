@@ -31,7 +31,6 @@ from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
 from fleetform.store.records import commit_records
-from fleetform.store.requests import request_rerun, request_stop
 from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.verdicts import commit_verdicts
@@ -78,9 +77,9 @@ class SqliteLedger(Reads):
             return unfinished_apply(connection)
 
     def begin_steps(
-        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+        self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int
     ) -> Mapping[str, Begun]:
-        with self._database.write() as transaction:
+        with self._database.write(fence=fence) as transaction:
             return begin_steps(transaction, apply_uid, steps, now_ms=now_ms, ids=self._ids)
 
     def finish_steps(
@@ -89,15 +88,18 @@ class SqliteLedger(Reads):
         steps: Sequence[Step],
         outcomes: Sequence[StepOutcome],
         *,
+        fence: int | None = None,
         now_ms: int,
     ) -> Mapping[str, str]:
-        with self._database.write() as transaction:
+        with self._database.write(fence=fence) as transaction:
             return finish_steps(
                 transaction, apply_uid, steps, outcomes, now_ms=now_ms, ids=self._ids
             )
 
-    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None:
-        with self._database.write() as transaction:
+    def finish_apply(
+        self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
             finish_apply(transaction, apply_uid, state=state, summary=summary, now_ms=now_ms)
 
     # -- runs -----------------------------------------------------------------------------
@@ -138,27 +140,27 @@ class SqliteLedger(Reads):
         # Only now: an exception inside would take the mark back with everything else.
         raise LedgerOutgrown(proof)
 
-    def mark_instance(self, instance_uid: str, *, state: str, message: str, now_ms: int) -> None:
-        with self._database.write() as transaction:
+    def mark_instance(
+        self,
+        instance_uid: str,
+        *,
+        state: str,
+        message: str,
+        fence: int | None = None,
+        now_ms: int,
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
             mark_instance(transaction, instance_uid, state=state, message=message, now_ms=now_ms)
 
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         with self._database.write(fence=fence) as transaction:
             retire(transaction, instance_uid, now_ms=now_ms)
 
-    def mark_forgotten(self, keys: Sequence[JobKey]) -> None:
-        with self._database.write() as transaction:
+    def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None:
+        with self._database.write(fence=fence) as transaction:
             mark_forgotten(transaction, keys)
 
     # -- requests of people -----------------------------------------------------------------
-
-    def request_stop(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
-        with self._database.write() as transaction:
-            return request_stop(transaction, names, who=who, now_ms=now_ms)
-
-    def request_rerun(self, names: Sequence[str], *, who: str, now_ms: int) -> tuple[str, ...]:
-        with self._database.write() as transaction:
-            return request_rerun(transaction, names, who=who, now_ms=now_ms, ids=self._ids)
 
     def put_overrides(
         self,

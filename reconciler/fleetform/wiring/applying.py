@@ -16,16 +16,24 @@ from typing import TYPE_CHECKING
 
 from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.figures import counted
-from fleetform.model.plan import Plan
-from fleetform.model.ports import Accepted, LedgerOutgrown, LedgerUnavailable, RunHistory, StalePlan
+from fleetform.model.plan import Change, Plan
+from fleetform.model.ports import (
+    Accepted,
+    FenceLost,
+    LedgerOutgrown,
+    LedgerUnavailable,
+    RunHistory,
+    StalePlan,
+)
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.store.blobs import FileBlobStore
+from fleetform.store.errors import UnreachableLedgerError
 from fleetform.store.gate import WriterGate
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
-from fleetform.wiring.driving import build_manager
+from fleetform.wiring.driving import build_manager, under
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import (
     host_provider,
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.lifecycle.patience import Rows
     from fleetform.model.ports import Gate, Ledger, Progress
+    from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import SqliteLedger
     from fleetform.wiring.workspace import Workspace
@@ -51,6 +60,9 @@ OUTPUT_GRACE_MS = 3000
 
 SETTLED = FINAL | {RunState.UNKNOWN}
 """What an apply does not wait for: over, or waiting for evidence that may never come."""
+
+PATIENCE_MS = 60_000
+"""How long a ledger's server may be away: a restart or a failover takes seconds."""
 
 SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""
@@ -164,32 +176,66 @@ class _Apply:
 
     async def finish(self) -> ApplyResult:
         with contextlib.closing(WriterGate()) as gate:
-            while not await self._is_over(gate):
-                with self._lock() as locked:
-                    if locked:
-                        await self._drive(gate)
+            while True:
+                try:
+                    if await self._is_over(gate):
                         break
-                    if await self._follow(gate):
-                        break
+                    with self._lock() as tenure:
+                        if tenure is not None:
+                            await self._drive(gate, tenure)
+                            break
+                        if await self._follow(gate):
+                            break
+                except FenceLost as lost:
+                    # Nothing was caused since. Whoever manages now carries the plan out, and we
+                    # watch; where nobody does, we are the next.
+                    self._progress.notice(f"no longer the manager: {lost}")
+                except UnreachableLedgerError as problem:
+                    self._progress.notice(f"waiting for the ledger: {problem}")
+                    await self._wait_for_ledger(gate)
             return await gate(self._result)
 
+    async def _wait_for_ledger(self, gate: Gate) -> None:
+        """
+        Return once it answers.
+
+        Raises:
+            LedgerUnavailable: It does not in `PATIENCE_MS`; the plan is entered and stays so.
+        """
+        until_ms = SystemClock().boot_ms() + PATIENCE_MS
+        while True:
+            try:
+                await gate(self._ledger.serial)
+            except UnreachableLedgerError:
+                if SystemClock().boot_ms() > until_ms:
+                    raise
+                await asyncio.sleep(1)
+            else:
+                return
+
     @contextlib.contextmanager
-    def _lock(self) -> Iterator[bool]:
-        lock = try_manage(self._workspace, who=self._who, command="apply")
+    def _lock(self) -> Iterator[Tenure | None]:
+        tenure = try_manage(self._workspace, who=self._who, command="apply")
         try:
-            yield lock is not None
+            yield tenure
         finally:
-            if lock is not None:
-                lock.release()
+            if tenure is not None:
+                tenure.release()
 
     # -- driving ----------------------------------------------------------------------------------
 
-    async def _drive(self, gate: Gate) -> None:
+    async def _drive(self, gate: Gate, tenure: Tenure) -> None:
         manager = build_manager(
-            self._workspace, self._ledger, gate, self._hosts, who=self._who, progress=self._progress
+            self._workspace,
+            self._ledger,
+            gate,
+            self._hosts,
+            tenure,
+            who=self._who,
+            progress=self._progress,
         )
         try:
-            await manager.run(self._driven)
+            await under(tenure, manager.run(self._driven))
         except LedgerOutgrown as proof:
             raise recovering(str(proof)) from proof
 
@@ -229,7 +275,7 @@ class _Apply:
                 await self._show(gate, seen)
                 if await self._is_over(gate):
                     return True
-            await asyncio.sleep(FOLLOW_SECONDS)
+            await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
         return False
 
     async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
@@ -331,10 +377,19 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
     submitted = [
         change.key.name
         for change in plan.changes
-        if change.key.kind == "run" and any(step.verb != "run.archive" for step in change.steps)
+        if change.key.kind == "run"
+        and any(step.verb != "run.archive" for step in change.steps)
+        and not _stands_still(change)
     ]
     progressing = [key.name for key in plan.progressing if key.kind == "run"]
     return tuple(dict.fromkeys((*submitted, *progressing)))
+
+
+def _stands_still(change: Change) -> bool:
+    """Tell whether the run has not begun and is not to: nobody waits for what ends never."""
+    return any(
+        step.arguments.get("document", {}).get("state") == "stopped" for step in change.steps
+    ) and not any(step.verb == "run.stop" for step in change.steps)
 
 
 def find_apply(ledger: Ledger, apply_uid: str) -> str:

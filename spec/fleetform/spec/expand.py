@@ -18,7 +18,8 @@ from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.task import Task
-from fleetform.spec.names import element_name, indexed_name, scalar_text
+from fleetform.spec.names import element_name, indexed_name, parse_address, scalar_text
+from fleetform.spec.quantities.ranges import shown
 
 # With more, the product is over the bound of elements unless nearly all have one value, and
 # that is no parameter.
@@ -59,6 +60,46 @@ def expand(run: Run) -> tuple[list[Element], list[Problem]]:
     if repeated:
         return [], repeated
     return _combinations(run.name, run.matrix, run.key)
+
+
+def asked_again(
+    asked: Mapping[str, int], run: Run, elements: Sequence[Element]
+) -> tuple[dict[str, int], list[Problem]]:
+    """
+    The elements that a `rerun` by element means, by name, and the entries that mean none.
+
+    A part of the parameters means all elements that have it, and indices may be spans, as in an
+    address that is typed.
+    """
+    numbers: dict[str, int] = {}
+    wrong: list[Problem] = []
+    by_identity = {element.identity: element for element in elements if element.identity}
+    for text, number in asked.items():
+        meant = [by_identity[text]] if text in by_identity else _selected(text, run, elements)
+        if not meant and elements:
+            wrong.append(_no_element(text, run))
+        for element in meant:
+            numbers[element.name] = max(number, numbers.get(element.name, 0))
+    return numbers, wrong
+
+
+def _selected(text: str, run: Run, elements: Sequence[Element]) -> list[Element]:
+    try:
+        address = parse_address(f"{run.name}[{text}]")
+    except ValueError:
+        return []
+    return [one for one in elements if one.identity and address.selects("run", one.name)]
+
+
+def _no_element(text: str, run: Run) -> Problem:
+    return Problem(
+        "bad-value",
+        ("rerun", text),
+        f"{shown(text)} names no element of `{run.name}`.",
+        "Write what stands in an element's brackets: `{lr=0.1: 1}`, `{3: 1}`; a number alone is"
+        " for the whole.",
+        at_key=True,
+    )
 
 
 def _combinations(

@@ -169,27 +169,6 @@ def test_stop_is_asked_once(desk: Desk) -> None:
     """The first who asks for the end is remembered; a run that is asked is not placed."""
     desk.submit(submit_step("a"))
     desk.submit(step("run.stop", "a", cause="removed"))
-    assert desk.ledger.request_stop(["a"], who="bert", now_ms=1) == ("a",)
+    desk.submit(step("run.stop", "a", cause="state"))
     assert desk.run("a").stop_requested == "removed"
     assert not desk.place("a")
-
-
-def test_stop_of_a_sweep_is_of_its_elements(desk: Desk) -> None:
-    """A sweep's name stands for all its elements that are not over."""
-    desk.submit(*(submit_step(f"s[{n}]", parent="s", element=str(n)) for n in range(3)))
-    desk.run_to_end("s[1]")
-    assert desk.ledger.request_stop(["s"], who="bert", now_ms=1) == ("s[0]", "s[2]")
-    assert desk.ledger.request_stop(["s[1]", "nobody"], who="bert", now_ms=1) == ()
-
-
-def test_rerun_by_request(desk: Desk) -> None:
-    """Finished runs run again with the same document; others and tombstones do not."""
-    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
-    old = desk.run_to_end("a", exit_code=1)
-    desk.run_to_end("c")
-    desk.submit(step("run.archive", "c"))
-    assert desk.ledger.request_rerun(["a", "b", "c"], who="bert", now_ms=5) == ("a",)
-    new = desk.run("a")
-    assert new.uid != old
-    assert (new.state, new.template.commands) == (RunState.SUBMITTED, ("true",))
-    assert desk.ledger.read_live().resources[run_key("a")].generation == 2

@@ -17,7 +17,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.ledgers import ENVIRONMENT, CountingIds, Desk, StillClock, submit_step
+from contract.ledgers import ENVIRONMENT, CountingIds, Desk, StillClock, step, submit_step
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import ORDER, Cause, JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement, Requeue, Share, StopGang
@@ -105,8 +105,10 @@ class History:
         )
 
     def _ask(self, what: str, name: str) -> None:
-        ask = {"stop": self.desk.ledger.request_stop, "rerun": self.desk.ledger.request_rerun}
-        ask[what]([name], who="anna", now_ms=self.desk.now_ms)
+        if what == "stop":
+            self.desk.submit(step("run.stop", name, cause="state"))
+        elif self.desk.run(name).state in FINAL:
+            self.desk.submit(submit_step(name, nodes=NODES[name]))
 
 
 def judge(connection: sqlite3.Connection) -> None:

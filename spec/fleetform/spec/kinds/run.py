@@ -7,10 +7,10 @@ what, when, and how it is driven.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.amounts import Limit
@@ -43,7 +43,7 @@ from fleetform.spec.kinds.utilization import UtilizationPolicy
 from fleetform.spec.kinds.variables import Variables, warn_of_secrets
 from fleetform.spec.kinds.windows import Moment
 from fleetform.spec.quantities import OFF
-from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.quantities.ranges import parse_count, shown
 
 
 def _shell(value: str) -> str:
@@ -57,6 +57,14 @@ def _working_dir(value: str) -> str:
         raise refuse("bad-path", f"{shown(value)} contains `..`.", "Write the path it leads to.")
     return value
 
+
+def _rerun(value: Any) -> int | dict[str, int]:
+    if not isinstance(value, Mapping):
+        return parse_count(value)
+    return {str(element): parse_count(number) for element, number in value.items()}
+
+
+_COUNT = {"type": "integer", "minimum": 0}
 
 TopologyLevel = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_-]*$")]
 """A level of a host's topology: names are the fleet's own."""
@@ -270,8 +278,18 @@ class Run(OfferChoice):
     Example: `after-finish`.
     """
 
-    rerun: Whole | None = None
-    """Run again when this number goes above the highest it ever was. Example: `1`."""
+    rerun: (
+        Annotated[
+            int | dict[str, int],
+            PlainValidator(_rerun),
+            WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+        ]
+        | None
+    ) = None
+    """
+    Run again when this number goes above the highest it ever was; of single elements of a sweep
+    or an array, by what stands in their brackets. Example: `1`, `{lr=0.1: 1}`.
+    """
 
     def is_set(self, name: str) -> bool:
         """Whether a field says something: not nothing, not `false`, and no empty list."""

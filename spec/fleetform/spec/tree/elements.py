@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fleetform.spec import interpolate
-from fleetform.spec.expand import Element, expand
+from fleetform.spec.expand import Element, asked_again, expand
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
@@ -183,6 +183,7 @@ class _RunReader:
         self._marked = marked
         self._typed = {name: item for name, item in marked.items() if name not in TEXTS + _FIXED}
         self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
+        self._again: Mapping[str, int] = {}
 
     def read(self) -> Reading:
         fixed = list(self._fixed_problems())
@@ -205,6 +206,9 @@ class _RunReader:
         problems.extend(expansion)
         problems.extend(_own_problems(model, self._value, unread))
         shared = self._with_files(model, problems)
+        asked = shared.pop("rerun") if isinstance(shared.get("rerun"), dict) else {}
+        self._again, unmatched = asked_again(asked, model, elements)
+        problems.extend(unmatched)
         texts = {
             name: interpolate.compile_value(shared[name])
             for name in TEXTS
@@ -271,7 +275,8 @@ class _RunReader:
             self._spend(0, common)
             for element in elements:
                 rendered = self._render(element, shared, texts, problems)
-                own.append((element, {**self._parameters(element), **rendered}))
+                asked = {"rerun": self._again[element.name]} if element.name in self._again else {}
+                own.append((element, {**self._parameters(element), **asked, **rendered}))
         except _OutOfBudget as exc:
             return Reading([*problems, exc.problem], model)
         # Texts as they were written: they may name secrets, which are the same for each element.

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def tree(root, monkeypatch):
+    """A tree with comments, and the shell in it."""
+    monkeypatch.chdir(root)
+    (root / "eval.yaml").write_text(
+        "# measured weekly\ntype: task\nname: eval\nenv: [LR=0.1, SEED=1]  # as in the paper\n"
+        "commands:\n  - python eval.py  # slow\n"
+    )
+    return root
+
+
+def test_fields_change_and_comments_stay(typed, tree):
+    """Several fields at once, a list of variables by name, and all else byte for byte."""
+    code, out, _err = typed("set", "run/eval", "priority=10", "env.LR=0.2", "resources.cpu=2")
+    assert code == 0
+    assert "+priority: 10" in out
+    assert (tree / "eval.yaml").read_text() == (
+        "# measured weekly\ntype: task\nname: eval\nenv: [LR=0.2, SEED=1]  # as in the paper\n"
+        "commands:\n  - python eval.py  # slow\npriority: 10\nresources:\n  cpu: 2\n"
+    )
+
+
+def test_a_field_is_taken_out(typed, tree):
+    """A dash behind the name; in lists of variables too."""
+    assert typed("set", "eval", "env.SEED-", "commands.0=true ")[0] == 0
+    assert "env: [LR=0.1]  # as" in (tree / "eval.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("priority=high", "`high` is not a whole number"),
+        ("prioritee=3", "priority"),
+        ("resources.gpu=A100:two", "A100:two"),
+        ("name=other", "another resource"),
+        ("priority", "has no value"),
+        ("priority=[", "no value in YAML"),
+        ("priority=null", "`priority-` takes it out"),
+        ("=3", "names no field"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_finding(typed, tree, change, says):
+    """Nothing is written, of the right changes neither."""
+    before = (tree / "eval.yaml").read_bytes()
+    code, _out, err = typed("set", "eval", "max_duration=1h", change)
+    assert code == 1
+    assert says in err
+    assert (tree / "eval.yaml").read_bytes() == before
+
+
+def test_the_environment_has_an_address_of_its_own(typed, tree):
+    """`environment` is its document."""
+    assert typed("set", "environment", "rules.delete_count=3")[0] == 0
+    assert "rules:\n  delete_count: 3\n" in (tree / "environment.yaml").read_text()
