@@ -57,14 +57,16 @@ async def execute(
     world: World,
     clock: Clock,
     progress: Progress,
+    fence: int | None = None,
 ) -> Outcome:
     """
-    Carry out what is left of `plan`.
+    Carry out what is left of `plan`; `fence` is the manager's, under which all is written.
 
     Raises:
+        FenceLost: Somebody else manages the environment; what is open is theirs to resolve.
         LedgerUnavailable: A result could not be written; the operation stays open.
     """
-    return await _Execution(accepted.apply_uid, ledger, gate, world, clock, progress).run(
+    return await _Execution(accepted.apply_uid, ledger, gate, world, clock, progress, fence).run(
         plan, accepted.done
     )
 
@@ -78,8 +80,10 @@ class _Execution:
         world: World,
         clock: Clock,
         progress: Progress,
+        fence: int | None,
     ) -> None:
         self._apply_uid = apply_uid
+        self._fence = fence
         self._ledger = ledger
         self._gate = gate
         self._world = world
@@ -119,7 +123,7 @@ class _Execution:
         if outward:
             begun = await self._gate(
                 lambda: self._ledger.begin_steps(
-                    self._apply_uid, outward, now_ms=self._clock.now_ms()
+                    self._apply_uid, outward, fence=self._fence, now_ms=self._clock.now_ms()
                 )
             )
             for step in outward:
@@ -182,7 +186,11 @@ class _Execution:
         outcomes = [StepOutcome(step.key, error) for step, error in finished]
         refused = await self._gate(
             lambda: self._ledger.finish_steps(
-                self._apply_uid, steps, outcomes, now_ms=self._clock.now_ms()
+                self._apply_uid,
+                steps,
+                outcomes,
+                fence=self._fence,
+                now_ms=self._clock.now_ms(),
             )
         )
         done = []

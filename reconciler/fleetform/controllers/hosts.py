@@ -386,6 +386,7 @@ class HostSessions:
                     session.instance.uid,
                     state=InstanceState.UNREACHABLE,
                     message=problem,
+                    fence=self._identity.fence,
                     now_ms=self._clock.now_ms(),
                 )
             )

@@ -213,7 +213,11 @@ class Manager:
         self._progress.notice(why)
         await self._gate(
             lambda: self._ledger.finish_apply(
-                accepted.apply_uid, state="failed", summary=why, now_ms=self._clock.now_ms()
+                accepted.apply_uid,
+                state="failed",
+                summary=why,
+                fence=self._identity.fence,
+                now_ms=self._clock.now_ms(),
             )
         )
         self._look_for_plans = True
@@ -230,12 +234,14 @@ class Manager:
                 world=world,
                 clock=self._clock,
                 progress=self._progress,
+                fence=self._identity.fence,
             )
             await self._gate(
                 lambda: self._ledger.finish_apply(
                     accepted.apply_uid,
                     state=outcome.state,
                     summary=_summary(outcome),
+                    fence=self._identity.fence,
                     now_ms=self._clock.now_ms(),
                 )
             )

@@ -76,7 +76,9 @@ class RunController:
         self._ended: dict[RunUid, Run] = {}
         self._deadline_check_ms = 0
         self._announced = Announced(progress)
-        self._suspects = Suspects(ledger=ledger, gate=gate, clock=clock, progress=progress)
+        self._suspects = Suspects(
+            ledger=ledger, gate=gate, clock=clock, progress=progress, fence=fence
+        )
         self._sender = Sender(
             ledger=ledger,
             gate=gate,
@@ -181,7 +183,7 @@ class RunController:
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in moved))
         if keys := self._sender.take_forgotten():
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in keys))
-            await self._gate(lambda: self._ledger.mark_forgotten(keys))
+            await self._gate(lambda: self._ledger.mark_forgotten(keys, fence=self._fence))
 
     async def _reread(self, touched: Mapping[RunUid, None]) -> None:
         uids = tuple(touched)

@@ -12,8 +12,11 @@ from fleetform.model.run import Attempt, Run
 class Suspects:
     """What `Suspicion` says, written down."""
 
-    def __init__(self, *, ledger: Ledger, gate: Gate, clock: Clock, progress: Progress) -> None:
+    def __init__(
+        self, *, ledger: Ledger, gate: Gate, clock: Clock, progress: Progress, fence: int
+    ) -> None:
         self._ledger = ledger
+        self._fence = fence
         self._gate = gate
         self._clock = clock
         self._progress = progress
@@ -50,5 +53,7 @@ class Suspects:
 
     async def _mark(self, uid: str, state: InstanceState, message: str, now_ms: int) -> None:
         await self._gate(
-            lambda: self._ledger.mark_instance(uid, state=state, message=message, now_ms=now_ms)
+            lambda: self._ledger.mark_instance(
+                uid, state=state, message=message, fence=self._fence, now_ms=now_ms
+            )
         )

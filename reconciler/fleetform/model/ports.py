@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.plan import Plan, Step
     from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
+    from fleetform.model.snapshot import Snapshot
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
 
@@ -235,6 +236,9 @@ class Reader(Protocol):
 
     def read_overrides(self) -> tuple[Override, ...]:
         """Read those that nobody has lifted, by number; some may be out of date."""
+
+    def read_snapshots(self) -> tuple[Snapshot, ...]:
+        """Read the volumes that were put aside, newest first."""
 
     def read_past_overrides(self, *, limit: int = 50) -> tuple[PastOverride, ...]:
         """Read the newest, newest first, also those that were lifted or ran out."""

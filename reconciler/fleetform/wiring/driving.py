@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
+from fleetform.controllers.guarded import GuardedHosts
 from fleetform.controllers.manager import Manager
 from fleetform.plan.file import load as load_plan
 from fleetform.providers.contract.hosts import Identity
@@ -12,9 +15,15 @@ from fleetform.wiring.clock import SystemClock
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
+    from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import SqliteLedger
     from fleetform.wiring.workspace import Workspace
+
+__all__ = ["WATCH_SECONDS", "build_manager", "fence_of", "under"]
+
+WATCH_SECONDS = 0.25
+"""How late a manager that does nothing notices that its tenure is over; each effect asks anew."""
 
 
 def build_manager(
@@ -22,19 +31,21 @@ def build_manager(
     ledger: SqliteLedger,
     gate: Gate,
     hosts: HostProvider,
+    tenure: Tenure,
     *,
     who: str,
     progress: Progress,
     ends_only: bool = False,
 ) -> Manager:
-    """Take the fence and compose; call it holding the manager's lock."""
+    """Take the fence and compose; what it causes, it causes while `tenure` holds."""
     clock = SystemClock()
-    fence = ledger.take_fence(who=who, now_ms=clock.now_ms())
+    fence = fence_of(tenure, ledger, who=who)
     live = ledger.read_live()
     return Manager(
-        provider=hosts,
+        provider=GuardedHosts(hosts, tenure),
         identity=Identity(
             environment_uid=live.environment_uid,
+            environment_name=workspace.environment.name,
             ledger_id=live.ledger_id,
             epoch=live.epoch,
             fence=fence,
@@ -47,4 +58,30 @@ def build_manager(
         progress=progress,
         load_plan=load_plan,
         ends_only=ends_only,
+        poll_seconds=ledger.poll_seconds,
     )
+
+
+def fence_of(tenure: Tenure | None, ledger: SqliteLedger, *, who: str) -> int:
+    """Return the fence of a tenure: a lease is taken under its own, a file lock is not."""
+    if tenure is not None and tenure.holder.fence:
+        return tenure.holder.fence
+    return ledger.take_fence(who=who, now_ms=SystemClock().now_ms())
+
+
+async def under(tenure: Tenure, work: Coroutine[Any, Any, None]) -> None:
+    """
+    Carry out `work` as long as the tenure holds.
+
+    Raises:
+        FenceLost: It does not hold any more; `work` was cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        while not working.done():
+            tenure.require()
+            await asyncio.wait((working,), timeout=WATCH_SECONDS)
+        working.result()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)

@@ -16,7 +16,7 @@ from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import FINAL, RunState
 from fleetform.store.gate import WriterGate
 from fleetform.wiring.clock import SystemClock
-from fleetform.wiring.driving import build_manager
+from fleetform.wiring.driving import build_manager, under
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import (
     host_provider,
@@ -100,10 +100,10 @@ async def drive_ends(
             hosts = host_provider(workspace)
             await refuse_if_outgrown(ledger, hosts)
             manager = build_manager(
-                workspace, ledger, gate, hosts, who=who, progress=progress, ends_only=True
+                workspace, ledger, gate, hosts, tenure, who=who, progress=progress, ends_only=True
             )
             try:
-                await manager.run(_Ended(names))
+                await under(tenure, manager.run(_Ended(names)))
             except LedgerOutgrown as proof:
                 raise recovering(str(proof)) from proof
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
@@ -10,9 +11,12 @@ from fleetform.store.history import keep_plan as keep
 from fleetform.store.keeping import open_to_keep
 from fleetform.views.plan_summary import summary
 from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.ledger_address import ledger_address, postgresql
+from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
+    from fleetform.store.database import Transaction
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["keep_plan"]
@@ -28,7 +32,7 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     if not plan.ledger_id:
         return False
     try:
-        with open_to_keep(workspace.paths.ledger, workspace.environment.uid) as transaction:
+        with _open(workspace) as transaction:
             keep(
                 transaction,
                 plan.digest,
@@ -38,6 +42,15 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
                 summary=summary(plan),
                 now_ms=SystemClock().now_ms(),
             )
-    except (LedgerUnavailable, LedgerUnusable, OSError):
+    except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
         return False
     return True
+
+
+def _open(workspace: Workspace) -> AbstractContextManager[Transaction]:
+    address = ledger_address()
+    if address is None:
+        return open_to_keep(workspace.paths.ledger, workspace.environment.uid)
+    with postgresql():
+        from fleetform.store.postgres.opening import open_postgres_to_keep
+    return open_postgres_to_keep(address, workspace.environment.uid)

@@ -2,27 +2,46 @@
 Who manages an environment: asked, taken, and broken, whichever ledger it has.
 
 Everything that causes effects in the world does so under the tenure that `try_manage` gives.
-On SQLite it is a file lock beside the ledger.
+On SQLite it is a file lock beside the ledger, on PostgreSQL a lease in it.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 from typing import TYPE_CHECKING
 
+from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.store.lock import try_lock, who_holds
-from fleetform.wiring.clock import SystemClock
-from fleetform.wiring.problems import Problem
+from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.ledger_address import has_address, ledger_address, postgresql
+from fleetform.wiring.problems import LedgerProblem, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fleetform.model.tenure import Holder, Tenure
+    from fleetform.store.postgres.lease import LeaseLook
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["break_tenure", "holder", "try_manage"]
 
+_looks: dict[tuple[str, str], LeaseLook] = {}
+"""One connection an environment: whoever follows a manager asks many times a second."""
+
 
 def holder(workspace: Workspace) -> Holder | None:
-    """Say who manages the environment now, or None when nobody does."""
-    return who_holds(workspace.paths.manager_lock)
+    """
+    Say who manages the environment now, or None when nobody does.
+
+    Raises:
+        LedgerUnavailable: Its ledger does not answer now.
+        LedgerProblem: Its ledger cannot be used.
+    """
+    if not has_address():
+        return who_holds(workspace.paths.manager_lock)
+    with _problems():
+        return _look(workspace).holder()
 
 
 def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None:
@@ -35,11 +54,21 @@ def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None
         command: What the holder does: `apply`, `serve`, `state rebuild`.
 
     Raises:
-        LedgerProblem: The ledger, whose lease it would be, cannot be used.
+        LedgerUnavailable: The ledger, whose lease it would be, does not answer now.
+        LedgerProblem: It cannot be used.
     """
-    return try_lock(
-        workspace.paths.manager_lock, who=who, command=command, now_ms=SystemClock().now_ms()
-    )
+    clock = SystemClock()
+    address = ledger_address()
+    if address is None:
+        return try_lock(
+            workspace.paths.manager_lock, who=who, command=command, now_ms=clock.now_ms()
+        )
+    with _problems(), postgresql():
+        from fleetform.store.postgres.lease import try_lease
+
+        return try_lease(
+            address, workspace.environment.uid, RandomIds(), clock, who=who, command=command
+        )
 
 
 def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:
@@ -51,6 +80,12 @@ def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:
     Raises:
         Problem: It is a file lock: the kernel frees it when its process ends, and never before.
     """
+    address = ledger_address()
+    if address is not None:
+        with _problems(), postgresql():
+            from fleetform.store.postgres.lease import break_lease
+
+            return break_lease(address, workspace.environment.uid, SystemClock(), who=who)
     found = holder(workspace)
     if found is None:
         return None
@@ -59,3 +94,32 @@ def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:
         f" this environment, which {who} cannot take from it",
         f"end it with `kill {found.pid}`: the lock is free as soon as it is gone",
     )
+
+
+def _look(workspace: Workspace) -> LeaseLook:
+    address = ledger_address()
+    assert address is not None, "the caller has asked"
+    key = (address.url, workspace.environment.uid)
+    if (known := _looks.get(key)) is not None:
+        return known
+    with postgresql():
+        from fleetform.store.postgres.lease import LeaseLook
+
+        look = LeaseLook(address, workspace.environment.uid)
+    if not look.exists:
+        # It may be made at any moment.
+        look.close()
+        return look
+    _looks[key] = look
+    atexit.register(look.close)
+    return look
+
+
+@contextlib.contextmanager
+def _problems() -> Iterator[None]:
+    try:
+        yield
+    except LedgerUnavailable:
+        raise
+    except LedgerUnusable as problem:
+        raise LedgerProblem(str(problem), problem.advice) from problem

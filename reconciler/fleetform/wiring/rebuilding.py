@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fleetform.controllers.guarded import GuardedHosts
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Evidence, Recovered
 from fleetform.plan.kinds.fleet import propose_create
@@ -22,6 +23,8 @@ from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.driving import fence_of
+from fleetform.wiring.ledger_address import has_address
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
 from fleetform.wiring.problems import Problem, RecoveringProblem
@@ -30,6 +33,7 @@ from fleetform.wiring.serving import locked
 if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.model.plan import Step
+    from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
     from fleetform.spec.desired import Desired
@@ -77,18 +81,32 @@ async def rebuild(
         if lock is not None:
             stack.enter_context(lock)
         ledger = stack.enter_context(contextlib.closing(_open(workspace, trial=trial)))
-        return await _Rebuild(ledger, host_provider(workspace), desired, who, lost).run(trial=trial)
+        hosts = host_provider(workspace)
+        if lock is not None:
+            hosts = GuardedHosts(hosts, lock)
+        work = _Rebuild(ledger, hosts, desired, who, lost, lock)
+        return await work.run(trial=trial)
 
 
 def _open(workspace: Workspace, *, trial: bool) -> SqliteLedger:
     if not trial:
         return open_for_writing(workspace)
-    if not workspace.paths.ledger.exists():
+    if not _is_there(workspace):
         return ledger_in_memory(
             workspace.environment.uid, RandomIds(), now_ms=SystemClock().now_ms()
         )
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         return ledger.copy()
+
+
+def _is_there(workspace: Workspace) -> bool:
+    if not has_address():
+        return workspace.paths.ledger.exists()
+    reader = workspace.reader()
+    if reader is None:
+        return False
+    reader.close()
+    return True
 
 
 class _Rebuild:
@@ -101,8 +119,10 @@ class _Rebuild:
         desired: Desired,
         who: str,
         lost: Sequence[str],
+        tenure: Tenure | None = None,
     ) -> None:
         self._ledger = ledger
+        self._tenure = tenure
         self._hosts = hosts
         self._desired = desired
         self._who = who
@@ -160,7 +180,7 @@ class _Rebuild:
         self._ledger.begin_recovery("`fleetform state rebuild` has not come to its end")
         heard = [*(one.epoch for one in instances), *(one.epoch for one in seen.values())]
         epoch = self._ledger.raise_epoch(above=max(heard, default=0))
-        fence = self._ledger.take_fence(who=self._who, now_ms=SystemClock().now_ms())
+        fence = fence_of(self._tenure, self._ledger, who=self._who)
         identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
         obeyed: dict[str, HostSeen] = {}
         for instance in instances:

@@ -92,14 +92,31 @@ class Workspace:
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""
         from fleetform.store.errors import LedgerError
-        from fleetform.store.snapshot import open_snapshot
+        from fleetform.wiring.ledger_address import has_address
 
-        if not self.paths.ledger.exists():
-            return None
         try:
+            if has_address():
+                return self._postgres_reader()
+            if not self.paths.ledger.exists():
+                return None
+            from fleetform.store.snapshot import open_snapshot
+
             return open_snapshot(self.paths.ledger, self.environment.uid)
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
+
+    def _postgres_reader(self) -> Reader | None:
+        from fleetform.store.errors import MissingLedgerError
+        from fleetform.wiring.ledger_address import ledger_address, postgresql
+
+        address = ledger_address()
+        assert address is not None, "the caller has asked"
+        with postgresql():
+            from fleetform.store.postgres.opening import open_postgres_snapshot
+        try:
+            return open_postgres_snapshot(address, self.environment.uid)
+        except MissingLedgerError:
+            return None
 
     def logs(self) -> LogStore:
         from fleetform.logs import FileLogStore

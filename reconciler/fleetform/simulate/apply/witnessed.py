@@ -31,9 +31,9 @@ class Witnessed:
         return accepted
 
     def begin_steps(
-        self, apply_uid: str, steps: Sequence[Step], *, now_ms: int
+        self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int
     ) -> Mapping[str, Begun]:
-        begun = self.real.begin_steps(apply_uid, steps, now_ms=now_ms)
+        begun = self.real.begin_steps(apply_uid, steps, fence=fence, now_ms=now_ms)
         self._judge.begun(apply_uid, steps, begun)
         return begun
 
@@ -43,16 +43,21 @@ class Witnessed:
         steps: Sequence[Step],
         outcomes: Sequence[StepOutcome],
         *,
+        fence: int | None = None,
         now_ms: int,
     ) -> Mapping[str, str]:
         known = self._done(apply_uid)
-        refused = self.real.finish_steps(apply_uid, steps, outcomes, now_ms=now_ms)
+        refused = self.real.finish_steps(apply_uid, steps, outcomes, fence=fence, now_ms=now_ms)
         errors = {one.key: one.error for one in outcomes if one.error}
         self._judge.finished(apply_uid, steps, {**errors, **refused}, known, self._runs(steps))
         return refused
 
-    def finish_apply(self, apply_uid: str, *, state: str, summary: str, now_ms: int) -> None:
-        self.real.finish_apply(apply_uid, state=state, summary=summary, now_ms=now_ms)
+    def finish_apply(
+        self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
+    ) -> None:
+        self.real.finish_apply(
+            apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms
+        )
         self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
 
     def _done(self, apply_uid: str) -> list[str]:

@@ -15,15 +15,17 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine
+from sqlalchemy import Dialect, create_engine
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.pool import StaticPool
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 __all__ = ["POSTGRES_SCHEMA", "SCHEMA", "freeze", "freeze_for_postgres", "statements", "upgrade"]
 
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
 POSTGRES_SCHEMA = Path(__file__).parent.parent / "postgres" / "schema.sql"
+
+_POSTGRES: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 # Alembic's own.
 _VERSION_TABLE = """\
@@ -90,15 +92,13 @@ def freeze_for_postgres() -> str:
     from fleetform.store.schema import VERSION
     from fleetform.store.tables import metadata
 
-    dialect = postgresql.dialect()
-    made = [
-        str(element.compile(dialect=dialect)).strip()
-        for table in metadata.sorted_tables
-        for element in (
-            CreateTable(table),
-            *(CreateIndex(one) for one in sorted(table.indexes, key=lambda one: str(one.name))),
-        )
-    ]
+    made: list[str] = []
+    for table in metadata.sorted_tables:
+        elements: list[ExecutableDDLElement] = [CreateTable(table)]
+        elements += [
+            CreateIndex(one) for one in sorted(table.indexes, key=lambda one: str(one.name))
+        ]
+        made += [str(element.compile(dialect=_POSTGRES)).strip() for element in elements]
     made.append(_VERSION_TABLE)
     made.append(f"INSERT INTO alembic_version VALUES ('{VERSION}')")  # noqa: S608 -- our own word
     lines = "\n\n".join(f"{one};".replace("\t", "    ").replace(" \n", "\n") for one in made)

@@ -1,1 +1,1 @@
-"""The ledger on PostgreSQL; its driver is imported by `connection` and nowhere else."""
+"""The ledger on PostgreSQL. Its driver is an extra: who has no address of one imports nothing."""

@@ -88,18 +88,25 @@ class Connection:
     """
 
     def __init__(
-        self, address: Address, *, schema: str, read_only: bool = False, who: str = "fleetform"
+        self,
+        address: Address,
+        *,
+        schema: str,
+        read_only: bool = False,
+        who: str = "fleetform",
+        patience_seconds: float | None = None,
     ) -> None:
+        """`patience_seconds` is how long anything may take, for who would rather not wait."""
         self._loop = asyncio.new_event_loop()
         self._prepared: dict[str, Any] = {}
         self.total_changes = 0
         self._driver: Any = None
-        until = time.monotonic() + STARTING_SECONDS
+        until = time.monotonic() + (patience_seconds or STARTING_SECONDS)
         try:
             while self._driver is None:
                 try:
                     self._driver = self._run(
-                        _connect(address, schema, read_only=read_only, who=who)
+                        _connect(address, schema, patience_seconds, read_only=read_only, who=who)
                     )
                 except STARTING:
                     if time.monotonic() > until:
@@ -180,12 +187,16 @@ class Connection:
             return thread.submit(self._loop.run_until_complete, work).result()
 
 
-async def _connect(address: Address, schema: str, *, read_only: bool, who: str) -> Any:
+async def _connect(
+    address: Address, schema: str, patience_seconds: float | None, *, read_only: bool, who: str
+) -> Any:
+    lock_seconds = patience_seconds or LOCK_SECONDS
+    statement_seconds = patience_seconds or STATEMENT_SECONDS
     driver = await asyncpg.connect(
         address.url,
-        timeout=CONNECT_SECONDS,
+        timeout=patience_seconds or CONNECT_SECONDS,
         # Beyond the server's own limit: only for a server that has gone without a word.
-        command_timeout=STATEMENT_SECONDS + 5,
+        command_timeout=statement_seconds * 1.1,
         statement_cache_size=_KEPT_STATEMENTS,
     )
     try:
@@ -194,8 +205,8 @@ async def _connect(address: Address, schema: str, *, read_only: bool, who: str) 
             f"SET search_path = {schema};"
             f" SET application_name = '{who}';"
             f" SET idle_in_transaction_session_timeout = {int(IDLE_SECONDS * 1000)};"
-            f" SET lock_timeout = {int(LOCK_SECONDS * 1000)};"
-            f" SET statement_timeout = {int(STATEMENT_SECONDS * 1000)};"
+            f" SET lock_timeout = {int(lock_seconds * 1000)};"
+            f" SET statement_timeout = {int(statement_seconds * 1000)};"
             f" SET default_transaction_read_only = {'on' if read_only else 'off'};"
             # A server that waits for its standbys may go on doing so.
             " SELECT set_config('synchronous_commit', 'on', false)"

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
@@ -26,6 +27,9 @@ from fleetform.store.errors import UnreachableLedgerError
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.errors import is_lost, translated
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Rows
 
 __all__ = ["LEASE", "PostgresDatabase"]
 
@@ -57,12 +61,14 @@ class PostgresDatabase:
         schema: str,
         read_only: bool = False,
         who: str = "fleetform",
+        patience_seconds: float | None = None,
     ) -> None:
         self.address = address
         self.schema = schema
         self.lock = threading.RLock()
         self._read_only = read_only
         self._who = who
+        self._patience_seconds = patience_seconds
         self._own_commits = 0
         self._connection = connection
 
@@ -118,15 +124,22 @@ class PostgresDatabase:
 
         It changes with others' commits only: no row of PostgreSQL says who wrote it.
         """
+        row = self.alone("SELECT serial FROM meta").fetchone()
+        return int(row[0]) - self._own_commits
+
+    def alone(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+        """
+        Carry out one statement that may be carried out twice, as a transaction of its own.
+
+        A lost connection is made anew once.
+        """
         with self.lock, translated(self.address):
-            for last in (False, True):
-                try:
-                    row = self._usable().execute("SELECT serial FROM meta").fetchone()
-                    break
-                except BaseException as error:
-                    if last or not is_lost(error):
-                        raise
-            return int(row[0]) - self._own_commits
+            try:
+                return self._usable().execute(statement, values)
+            except BaseException as error:
+                if not is_lost(error):
+                    raise
+            return self._usable().execute(statement, values)
 
     def raise_fence(self, transaction: Transaction, who: str) -> int:
         row = transaction.one(
@@ -152,7 +165,11 @@ class PostgresDatabase:
 
     def _connect(self) -> Connection:
         return Connection(
-            self.address, schema=self.schema, read_only=self._read_only, who=self._who
+            self.address,
+            schema=self.schema,
+            read_only=self._read_only,
+            who=self._who,
+            patience_seconds=self._patience_seconds,
         )
 
     def _usable(self) -> Connection:

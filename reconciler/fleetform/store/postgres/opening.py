@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from fleetform.model.ports import Clock, Ids
+from fleetform.store.database import Transaction
 from fleetform.store.ledger import SqliteLedger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
@@ -11,7 +15,10 @@ from fleetform.store.postgres.errors import translated
 from fleetform.store.postgres.schema import ensure_ledger, require_current
 from fleetform.store.snapshot import Snapshot
 
-__all__ = ["open_postgres", "open_postgres_snapshot"]
+__all__ = ["KEEP_SECONDS", "open_postgres", "open_postgres_snapshot", "open_postgres_to_keep"]
+
+KEEP_SECONDS = 2.0
+"""How long a plan that was shown waits to be written down; a person waits with it."""
 
 
 def open_postgres(
@@ -58,3 +65,24 @@ def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
             connection.close()
             raise
     return Snapshot(PostgresDatabase(address, connection, schema=schema, read_only=True))
+
+
+@contextmanager
+def open_postgres_to_keep(address: Address, environment_uid: str) -> Iterator[Transaction]:
+    """
+    Run one write transaction on an existing ledger of this release's version.
+
+    Raises:
+        LedgerError: It cannot be written, or not now; nothing was.
+    """
+    schema = schema_of(environment_uid)
+    with translated(address):
+        connection = Connection(address, schema=schema, patience_seconds=KEEP_SECONDS)
+    database = PostgresDatabase(address, connection, schema=schema, patience_seconds=KEEP_SECONDS)
+    try:
+        with translated(address):
+            require_current(connection, schema, environment_uid)
+        with database.write() as transaction:
+            yield transaction
+    finally:
+        database.close()

@@ -39,6 +39,7 @@ CREATE TABLE instances (
     message TEXT COLLATE "C" DEFAULT '' NOT NULL,
     drained TEXT COLLATE "C" DEFAULT '' NOT NULL,
     template_digest TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    seen_at_ms BIGINT,
     PRIMARY KEY (uid)
 );
 
@@ -156,6 +157,18 @@ CREATE INDEX runs_name ON runs (name);
 
 CREATE INDEX runs_open ON runs (number) WHERE final = 0;
 
+CREATE TABLE snapshots (
+    number SERIAL NOT NULL,
+    volume TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    volume_uid TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    fleet TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    path TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    place TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    who TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    taken_at_ms BIGINT DEFAULT 0 NOT NULL,
+    PRIMARY KEY (number)
+);
+
 CREATE TABLE usage (
     number BIGSERIAL NOT NULL,
     run_uid TEXT COLLATE "C" DEFAULT '' NOT NULL,
@@ -228,6 +241,8 @@ CREATE TABLE attempts (
     PRIMARY KEY (run_uid, number),
     FOREIGN KEY(run_uid) REFERENCES runs (uid)
 );
+
+CREATE INDEX attempts_upstream ON attempts (run_uid) WHERE upstream <> '';
 
 CREATE TABLE jobs (
     run_uid TEXT COLLATE "C" NOT NULL,
