@@ -70,9 +70,11 @@ class SessionHost:
         with translated(self._name):
             await self._session.put_blob(sha256, path)
 
-    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
         with translated(self._name):
-            return await self._session.make_volume(operation_uid, volume_uid, name, path)
+            return await self._session.make_volume(operation_uid, volume_uid, name, path, take=take)
 
     async def remove_volume(
         self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
@@ -81,6 +83,12 @@ class SessionHost:
             return await self._session.remove_volume(
                 operation_uid, volume_uid, path, delete_data=delete_data
             )
+
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
+    ) -> Reply:
+        with translated(self._name):
+            return await self._session.snapshot_volume(operation_uid, volume_uid, name, path, into)
 
     async def follow_log(self, job_uid: str, offset: int) -> None:
         with translated(self._name):

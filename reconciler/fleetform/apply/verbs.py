@@ -21,6 +21,7 @@ class Verb(enum.StrEnum):
     VOLUME_UPDATE = "volume.update"
     VOLUME_FORGET = "volume.forget"
     VOLUME_REMOVE = "volume.remove"
+    VOLUME_SNAPSHOT = "volume.snapshot"
     RUN_SUBMIT = "run.submit"
     RUN_UPDATE = "run.update"
     RUN_STOP = "run.stop"
@@ -41,5 +42,6 @@ TOUCHES_WORLD = frozenset(
         Verb.VOLUME_ADOPT,
         Verb.VOLUME_UPDATE,
         Verb.VOLUME_REMOVE,
+        Verb.VOLUME_SNAPSHOT,
     }
 )

@@ -50,6 +50,12 @@ NAMES = ("targets", "excludes", "replaces")
 """Of the parameters that a command is given."""
 
 
+def flag_of(parameter: str) -> str:
+    """How a command's parameter is written: `--target`, `--keep-going`."""
+    word = parameter.removesuffix("s") if parameter in NAMES else parameter
+    return f"--{word.replace('_', '-')}"
+
+
 def scope_of(options: Mapping[str, Any]) -> Scope:
     """
     Collect what `scope_options` took.

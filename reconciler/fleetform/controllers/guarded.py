@@ -108,9 +108,11 @@ class _GuardedHost:
         self._tenure.require()
         await self._host.put_blob(sha256, path)
 
-    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
         self._tenure.require()
-        return await self._host.make_volume(operation_uid, volume_uid, name, path)
+        return await self._host.make_volume(operation_uid, volume_uid, name, path, take=take)
 
     async def remove_volume(
         self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool

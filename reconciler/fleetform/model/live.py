@@ -51,12 +51,30 @@ class LiveRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """
+    What one run holds of one fleet at this moment.
+
+    `started_at_ms` is of the run's attempt, Unix milliseconds; None while it has not begun.
+    `leaving` of the jobs are on hosts that are drained.
+    """
+
+    run: str
+    fleet: str
+    jobs: int
+    gpus: int
+    started_at_ms: int | None = None
+    leaving: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LiveResource:
     """
     One row of what was applied last.
 
     `generation` is the spec generation: +1 with each applied change; plans pin it. `archived`
-    is a finished run that left the tree: its tombstone keeps uid, digests and result.
+    is a finished run that left the tree: its tombstone keeps uid, digests and result; or a volume
+    that could not be made, whose uid is kept for the next try.
     `protected` can only be lifted by a change that lifts it first. `parent` and `element` are
     as in `Declared`. `operation` is the uid of an unfinished operation, else empty.
     """
@@ -99,10 +117,16 @@ class Live:
     """The highest that the ledger has given out; a host that knows a higher one knows more."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""
+    let_go: frozenset[str] = frozenset()
+    """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
     overrides: tuple[Override, ...] = ()
     """Those that nobody had lifted when it was read, by number; some may be out of date."""
     claims: Mapping[ResourceKey, Claim] = field(default_factory=dict)
     """What of this machine somebody else owns, by the resource that is declared to be it."""
+    work: tuple[Work, ...] = ()
+    """By run, then by fleet: what is at work, and where."""
+    redone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By name of a run that is done: the runs it was made from that were done anew since."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
     observed_at_ms: int | None = None

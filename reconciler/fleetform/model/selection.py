@@ -21,9 +21,9 @@ _ANY = "*"
 def address_problem(text: str) -> str:
     """Say what keeps a text from being an address, as a sentence; empty where nothing does."""
     if _ANY in text:
-        kind, slash, name = text.rpartition("/") if "[" not in text else text.partition("/")
-        is_whole = bool(name) and (bool(kind) or not slash)
-        return "" if is_whole or text == _ANY else f"`{text}` names nothing behind its slash."
+        head, slash, name = text.partition("[")[0].partition("/")
+        is_whole = bool(head) and (not slash or bool(name))
+        return "" if is_whole else f"`{text}` names nothing beside its slash."
     try:
         parse_address(text)
     except ValueError as error:

@@ -67,20 +67,22 @@ def _effective(
     desired: Desired, live: Live
 ) -> tuple[dict[ResourceKey, ResourceKey], tuple[tuple[ResourceKey, ResourceKey], ...]]:
     """Rows that are renamed, and moves that cannot be made, each by the earlier name."""
-    declared = dict(desired.moved)
-    renames = Renames(declared)
+    renames = Renames(dict(desired.moved))
+    # What has an earlier name is declared no more, and so none of the rows that are as declared.
+    rows = restless_rows(live.resources)
     pairs: dict[ResourceKey, ResourceKey] = {}
     stuck: list[tuple[ResourceKey, ResourceKey]] = []
     taken: set[ResourceKey] = set()
     # From the end: of a chain, who has come furthest is the one that is meant.
     order = {before: number for number, (before, _) in enumerate(desired.moved)}
-    for key in sorted(live.resources, key=lambda one: (-_place(one, order), one)):
+    for key in sorted(rows, key=lambda one: (-_place(one, order), one)):
         after = renames.of(key)
         if after == key:
             continue
-        there = live.resources.get(after)
-        if after in taken or (there is not None and not there.archived):
-            if not live.resources[key].archived:
+        there = rows.get(after)
+        gives_way = after not in live.resources or (there is not None and there.archived)
+        if after in taken or not gives_way:
+            if not rows[key].archived:
                 stuck.append((key, after))
             continue
         taken.add(after)

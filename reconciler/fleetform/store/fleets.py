@@ -20,10 +20,12 @@ from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
 
 __all__ = [
+    "begin_adopt",
     "begin_make",
     "begin_remove",
     "begin_update",
     "fail",
+    "finish_forget",
     "finish_remove",
     "finish_write",
     "retire",
@@ -60,6 +62,32 @@ def begin_update(context: Context, step: Step) -> None:
     )
     _describe(context.transaction, step)
     _leave(context.transaction, fleet, sorted(there - wanted.keys()))
+
+
+def begin_adopt(context: Context, step: Step) -> None:
+    """
+    Give the fleet's places to hosts that were let go, its own of old first.
+
+    Where there are none the step fails: who imports means something that there is.
+    """
+    transaction, fleet = context.transaction, step.resource.name
+    let_go = transaction.execute(
+        "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
+        " ORDER BY CASE WHEN message = ? THEN 0 ELSE 1 END, name, uid",
+        (_let_go_from(fleet),),
+    ).fetchall()
+    wanted = sorted(entry["number"] for entry in step.arguments["instances"])
+    transaction.many(
+        "UPDATE instances SET fleet = ?, number = ?, state = 'provisioning', message = '',"
+        " generation = generation + 1 WHERE uid = ?",
+        ((fleet, number, uid) for number, (uid,) in zip(wanted, let_go, strict=False)),
+    )
+    if let_go:
+        begin_make(context, step)
+
+
+def _let_go_from(fleet: str) -> str:
+    return f"let go from fleet {fleet}"
 
 
 def begin_remove(context: Context, step: Step) -> None:
@@ -101,7 +129,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
-        verb = "updated" if before[0] else "made"
+        made = "imported" if step.verb == "fleet.adopt" else "made"
+        verb = "updated" if before[0] else made
         hosts = len(said["instances"])
         context.transaction.log(
             f"fleet.{verb}",
@@ -126,6 +155,31 @@ def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
             "fleet.removed",
             context.now_ms,
             f"fleet {step.resource.name} was removed",
+            step.resource,
+        )
+
+
+def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    """
+    Forget the fleet, and leave its hosts to themselves.
+
+    Their rows stay, of no fleet: a host that bears our uid and that we have never heard of would
+    mean that this ledger is not the newest.
+    """
+    for step in steps:
+        fleet = step.resource.name
+        context.transaction.execute(
+            "UPDATE instances SET state = 'terminated', fleet = '', message = ?,"
+            " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'",
+            (_let_go_from(fleet), fleet),
+        )
+        context.transaction.execute(
+            "DELETE FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+        )
+        context.transaction.log(
+            "fleet.forgotten",
+            context.now_ms,
+            f"fleet {fleet} was forgotten; its hosts stay up",
             step.resource,
         )
 
@@ -156,12 +210,18 @@ def _describe(transaction: Transaction, step: Step) -> None:
         "UPDATE instances SET generation = generation + 1, sharing = ?1, blocks = ?2,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
-        " name = ?8,"
+        " name = ?8, drained = ?11,"
         # Taken back while it was leaving: it is asked for again.
         " state = CASE state WHEN 'terminating' THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (
-            (*values, entry["name"], step.resource.name, entry["number"])
+            (
+                *values,
+                entry["name"],
+                step.resource.name,
+                entry["number"],
+                entry.get("drained", ""),
+            )
             for entry in step.arguments["instances"]
         ),
     )

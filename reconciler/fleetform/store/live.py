@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, Instance, InstanceState
-from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
+from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun, Work
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.lineage import read_redone
 from fleetform.store.overrides import read_overrides
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _INSTANCE = (
     "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
+    "seen_at_ms",
 )  # fmt: skip
 _INSTANCES = (
     f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
@@ -104,6 +106,9 @@ def read_live(
         fence=fence,
         notes=_notes(note, instances),
         overrides=read_overrides(connection),
+        let_go=_let_go(connection),
+        work=_work(connection),
+        redone=read_redone(connection),
     )
 
 
@@ -175,6 +180,25 @@ def _made(
     return resources
 
 
+def _work(connection: Statements) -> tuple[Work, ...]:
+    rows = connection.execute(
+        "SELECT r.name, i.fleet, count(*), CAST(sum(a.gpus_count) AS BIGINT), min(t.started_at_ms),"
+        " CAST(sum(CASE WHEN i.drained <> '' THEN 1 ELSE 0 END) AS BIGINT)"
+        " FROM allocations a JOIN runs r ON r.uid = a.run_uid"
+        " JOIN instances i ON i.uid = a.instance_uid"
+        " JOIN attempts t ON t.run_uid = r.uid AND t.number = r.attempt"
+        " GROUP BY r.name, i.fleet ORDER BY r.name, i.fleet"
+    )
+    return tuple(Work(*row) for row in rows)
+
+
+def _let_go(connection: Statements) -> frozenset[str]:
+    rows = connection.execute(
+        "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
+    )
+    return frozenset(uid for (uid,) in rows)
+
+
 def read_instances(connection: Statements) -> tuple[Instance, ...]:
     return tuple(_instance_of(row) for row in connection.execute(_INSTANCES))
 
@@ -191,7 +215,7 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
 def _instance_of(row: Sequence[Any]) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
-     drained) = row  # fmt: skip
+     drained, seen_at_ms) = row  # fmt: skip
     return Instance(
         uid=uid,
         name=name,
@@ -213,4 +237,5 @@ def _instance_of(row: Sequence[Any]) -> Instance:
         parts=parts,
         message=message,
         drained=drained,
+        seen_at_ms=seen_at_ms,
     )

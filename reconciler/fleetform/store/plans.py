@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step
 from fleetform.model.ports import Accepted, Ids, StalePlan
+from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
-from fleetform.store.permits import require_permitted
+from fleetform.store.permits import require_permitted, rules_applied
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -83,7 +84,7 @@ def _reopen(
     transaction: Transaction, plan: Plan, uid: str, done: frozenset[str], now_ms: int
 ) -> Accepted:
     """Go on with an apply that ended early: what it has not done must still hold."""
-    touched = frozenset(step.resource for step in plan.steps if step.key in done)
+    touched = frozenset(key for step in plan.steps if step.key in done for key in _touched(step))
     failures = _failures(transaction, plan, touched)
     if failures:
         raise StalePlan(failures)
@@ -103,8 +104,15 @@ def _reopen(
 def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
     transaction.many(
         "UPDATE resources SET operation = ? WHERE kind = ? AND name = ?",
-        {(uid, *step.resource): None for step in steps},
+        {(uid, *key): None for step in steps for key in _touched(step)},
     )
+
+
+def _touched(step: Step) -> tuple[ResourceKey, ...]:
+    """The row of a step, and the name that it has until it is renamed."""
+    if step.verb != "resource.move":
+        return (step.resource,)
+    return (step.resource, ResourceKey(step.resource.kind, step.arguments["from"]))
 
 
 def done_keys(connection: Transaction | Statements, apply_uid: str) -> frozenset[str]:
@@ -189,6 +197,9 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         return "" if same else "the ledger is another one"
     key = predicate.resource
     assert key is not None, predicate
+    if predicate.claim == "rules":
+        same = predicate.value == canonical_json(rules_applied(transaction).document())
+        return "" if same else "other rules were applied, and a plan is judged by the last ones"
     row = transaction.one(
         "SELECT s.generation, s.archived, r.started_at_ms, a.state FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
@@ -223,7 +234,7 @@ def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:
     }
     if not opened:
         return ()
-    touched = dict.fromkeys(step.resource for step in plan.steps)
+    touched = dict.fromkeys(key for step in plan.steps for key in _touched(step))
     return [
         f"{key} is being changed by apply {opened[key][:12]}" for key in touched if key in opened
     ]

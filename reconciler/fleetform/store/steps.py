@@ -1,8 +1,8 @@
 """
 Steps of a plan written down: the intent before the world is touched, the outcome after.
 
-What a verb means for the rows of its kind is said in `fleets`, `volumes` and `submissions`; here
-is only what all steps have in common. A step that is done already is passed over, so that an
+What a verb means for the rows of its kind is said in `fleets`, `volumes`, `submissions` and `moves`;
+here is only what all steps have in common. A step that is done already is passed over, so that an
 outcome may be given twice.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
-from fleetform.store import fleets, submissions, volumes
+from fleetform.store import fleets, moves, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
@@ -22,16 +22,20 @@ __all__ = ["begin_steps", "finish_steps"]
 
 _BEGIN: Mapping[str, Callable[[Context, Step], None]] = {
     "fleet.make": fleets.begin_make,
+    "fleet.adopt": fleets.begin_adopt,
     "fleet.update": fleets.begin_update,
     "fleet.remove": fleets.begin_remove,
     "volume.make": volumes.begin_make,
+    "volume.adopt": volumes.begin_make,
 }
 
 _FAIL: Mapping[str, Callable[[Context, Step], None]] = {
     "fleet.make": fleets.fail,
+    "fleet.adopt": fleets.fail,
     "fleet.update": fleets.fail,
     "fleet.remove": fleets.fail,
     "volume.make": volumes.fail_make,
+    "volume.adopt": volumes.fail_make,
 }
 
 
@@ -47,15 +51,21 @@ _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]],
     "fleet.make": fleets.finish_write,
     "fleet.update": fleets.finish_write,
     "fleet.remove": fleets.finish_remove,
+    "fleet.adopt": fleets.finish_write,
+    "fleet.forget": fleets.finish_forget,
     "volume.make": volumes.finish_write,
+    "volume.adopt": volumes.finish_write,
     "volume.update": volumes.finish_write,
     "volume.forget": volumes.finish_drop,
     "volume.remove": volumes.finish_drop,
+    "volume.snapshot": volumes.finish_snapshot,
     "run.submit": submissions.submit,
     "run.update": submissions.update,
     "run.stop": submissions.stop,
     "run.archive": submissions.archive,
     "run.restore": submissions.restore,
+    "run.forget": submissions.forget,
+    "resource.move": moves.move,
     "rules.set": _set_rules,
 }
 

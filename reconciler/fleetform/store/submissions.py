@@ -18,7 +18,7 @@ from fleetform.model.run import RunState
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
-__all__ = ["Submission", "archive", "insert_runs", "restore", "stop", "submit", "update"]
+__all__ = ["Submission", "archive", "forget", "insert_runs", "restore", "stop", "submit", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,9 @@ def _update_one(context: Context, step: Step) -> None:
     transaction, said, name = context.transaction, step.arguments, step.resource.name
     row = transaction.one(
         "SELECT r.uid, r.final, r.execution_digest, r.nodes, r.attempt, a.state"
+        # A run of which a rebuild has found no evidence has no attempt either.
         " FROM resources s JOIN runs r ON r.uid = s.uid"
-        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
         " WHERE s.kind = 'run' AND s.name = ?",
         (name,),
     )
@@ -268,6 +269,24 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
             "run.archived",
             context.now_ms,
             f"run {step.resource.name} left the tree; its result is kept",
+            step.resource,
+        )
+
+
+def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    """Take the resource's row away; the run's own row, with all its attempts, is the history."""
+    for step in steps:
+        name = (step.resource.name,)
+        context.transaction.execute(
+            "UPDATE runs SET listed = 0"
+            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
+            name,
+        )
+        context.transaction.execute("DELETE FROM resources WHERE kind = 'run' AND name = ?", name)
+        context.transaction.log(
+            "run.forgotten",
+            context.now_ms,
+            f"run {step.resource.name} was forgotten; its history stays",
             step.resource,
         )
 

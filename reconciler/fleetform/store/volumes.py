@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
+from fleetform.model.snapshot import Snapshot
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
 
-__all__ = ["begin_make", "fail_make", "finish_drop", "finish_write"]
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
+
+__all__ = ["begin_make", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
+           "read_snapshots"]  # fmt: skip
 
 
 def begin_make(context: Context, step: Step) -> None:
@@ -59,7 +65,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
-        verb = "made" if before[0] == "making" else "updated"
+        made = "imported" if step.verb == "volume.adopt" else "made"
+        verb = made if before[0] == "making" else "updated"
         context.transaction.log(
             f"volume.{verb}",
             context.now_ms,
@@ -81,3 +88,41 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             + ("forgotten; its data stays where it is" if kept else "removed with its data"),
             step.resource,
         )
+
+
+def finish_snapshot(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    for step in steps:
+        said = step.arguments
+        row = context.transaction.one(
+            "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
+            (step.resource.name,),
+        )
+        context.transaction.execute(
+            "INSERT INTO snapshots (volume, volume_uid, fleet, path, place, who, taken_at_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                step.resource.name,
+                row[0] if row else "",
+                said["fleet"],
+                said["path"],
+                said["into"],
+                context.who,
+                context.now_ms,
+            ),
+        )
+        context.transaction.log(
+            "volume.snapshot",
+            context.now_ms,
+            f"volume {step.resource.name} was put aside: its data is in {said['into']} on fleet"
+            f" {said['fleet']}",
+            step.resource,
+        )
+
+
+def read_snapshots(connection: Statements) -> tuple[Snapshot, ...]:
+    """Read what was put aside, newest first."""
+    rows = connection.execute(
+        "SELECT volume, volume_uid, fleet, path, place, who, taken_at_ms FROM snapshots"
+        " ORDER BY number DESC"
+    )
+    return tuple(Snapshot(*row) for row in rows)

@@ -79,6 +79,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
     held, beyond = split_held(plan.held)
     yield from _held(held)
     yield from _beyond(beyond)
+    yield from _deferred(plan)
     if plan.settled:
         yield "#### Ended badly before\n\n| run | state | detail |\n|---|---|---|\n"
         for settled in plan.settled[:LIST_MAX]:
@@ -104,6 +105,19 @@ def _beyond(beyond: Sequence[HeldGroup]) -> Iterator[str]:
     yield "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
     for one in beyond:
         yield f"| {_code(one.group.title)} | {_escaped(one.held.detail)} |\n"
+    yield "\n"
+
+
+def _deferred(plan: Plan) -> Iterator[str]:
+    if not plan.deferred:
+        return
+    why = {one.change.key: one.why for one in plan.deferred}
+    groups = group_changes(one.change for one in plan.deferred)
+    yield "#### Left for another plan\n\n| what | why |\n|---|---|\n"
+    for group in groups[:LIST_MAX]:
+        yield f"| {_code(group.title)} | {_escaped(why[group.first.key])} |\n"
+    if len(groups) > LIST_MAX:
+        yield f"| and {len(groups) - LIST_MAX} more | |\n"
     yield "\n"
 
 

@@ -51,6 +51,7 @@ def render(plan: Plan) -> tuple[Line, ...]:
             _warnings(plan),
             _changes(plan),
             _held(plan),
+            _deferred(plan),
             _settled(plan),
             _progressing(plan),
             _last(plan),
@@ -207,6 +208,20 @@ def _held_block(plan: Plan, one: HeldGroup) -> Iterator[Line]:
     )
     if one.held.cure:
         yield line("      ", ("release: ", "info"), printable(one.held.cure))
+
+
+def _deferred(plan: Plan) -> Iterator[Line]:
+    """What differs and nobody asked for this time: one line each."""
+    if not plan.deferred:
+        return
+    why = {one.change.key: one.why for one in plan.deferred}
+    groups = group_changes(one.change for one in plan.deferred)
+    yield line(("Left for another plan:", "bold"))
+    for group in groups[:LIST_MAX]:
+        sign, tone = SIGNS[group.first.action]
+        yield line(Span(f"{sign:>3} ", tone), group.title, (f"  {why[group.first.key]}", "dim"))
+    yield from _more(len(groups))
+    yield BLANK
 
 
 def _settled(plan: Plan) -> Iterator[Line]:

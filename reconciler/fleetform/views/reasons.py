@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason
+from fleetform.spec.names import split_element
 
 __all__ = ["HELD_BY", "REASONS", "reason_sentence"]
 
@@ -49,13 +50,22 @@ HELD_BY: Mapping[HeldBy, str] = {
 }
 
 
+def _sentence(reason: Reason, change: Change) -> str:
+    if reason is not Reason.MOVED or not change.moved_from:
+        return REASONS[reason]
+    before, element = split_element(change.moved_from)
+    # Elements that keep their places in a sweep are told together.
+    same = element and element == change.element and not change.replaces
+    return f"it was called {before if same else change.moved_from} before, and is the same"
+
+
 def reason_sentence(change: Change) -> str:
     """Say why, for one change; empty where nobody knows what would change."""
     reasons = change.reasons
     if len(reasons) > 1:
         # "Only" would be wrong, and beside the others it says nothing.
         reasons = tuple(one for one in reasons if one is not Reason.COSMETIC_CHANGED)
-    sentence = "; ".join(REASONS[reason] for reason in reasons)
+    sentence = "; ".join(_sentence(reason, change) for reason in reasons)
     if change.action is Action.CREATE and Reason.RETURNED in change.reasons:
         return f"{sentence}: its result is found again and nothing runs"
     # Environments, fleets and volumes execute nothing.

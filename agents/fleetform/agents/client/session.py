@@ -41,6 +41,7 @@ from fleetform.agents.protocol.messages import (
     Reply,
     Request,
     Shutdown,
+    SnapshotVolume,
     Start,
     StartJob,
     Stop,
@@ -157,14 +158,25 @@ class Session:
         """
         await blobs.send(path, sha256, self._submit_piece)
 
-    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
-        return await self._ask(MakeVolume(self._next_id(), operation_uid, volume_uid, name, path))
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
+        return await self._ask(
+            MakeVolume(self._next_id(), operation_uid, volume_uid, name, path, take)
+        )
 
     async def remove_volume(
         self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
     ) -> Reply:
         return await self._ask(
             RemoveVolume(self._next_id(), operation_uid, volume_uid, path, delete_data)
+        )
+
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
+    ) -> Reply:
+        return await self._ask(
+            SnapshotVolume(self._next_id(), operation_uid, volume_uid, name, path, into)
         )
 
     async def follow_log(self, job_uid: str, offset: int) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from typing import Any
 
 from fleetform.agents.protocol.messages import MakeVolume, RemoveVolume
@@ -26,24 +27,61 @@ class VolumeError(Exception):
         self.code = code
 
 
-def make(command: MakeVolume, owner: str) -> None:
+def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int = 0) -> None:
     """
     Make the directory and mark it; nothing when it bears our mark already.
+
+    Args:
+        command: What to make.
+        owner: The environment's uid.
+        owner_name: What people call it; with `now_ms` for those who come upon the mark later.
+        now_ms: Unix milliseconds.
 
     Raises:
         VolumeError: It is somebody else's, or the path makes no sense.
         OSError: It cannot be made.
     """
-    path = _checked(command.path)
+    path = checked(command.path)
+    _check_taken(command, path)
     os.makedirs(path, exist_ok=True)
     mark = {
         "environment_uid": owner,
+        "environment": owner_name,
+        "made_at_ms": now_ms,
         "volume_uid": command.volume_uid,
         "name": command.name,
         "operation_uid": command.operation_uid,
     }
-    if not _leave_mark(path, mark):
-        _check_owner(path, owner, command.volume_uid)
+    if _leave_mark(path, mark):
+        return
+    found = read_mark(f"{path}/{MARK}")
+    if command.take == "found" and found.get("environment_uid") == owner:
+        # A volume of ours that was forgotten, or made before another ledger.
+        if found.get("volume_uid") != command.volume_uid:
+            write_mark(f"{path}/{MARK}", mark)
+        return
+    require_owner(path, owner, command.volume_uid)
+
+
+def _check_taken(command: MakeVolume, path: str) -> None:
+    """What is there must be what the command means to take."""
+    if command.take == "found" and not os.path.isdir(path):
+        raise VolumeError(
+            "invalid",
+            f"{path} is no directory of this host, so there is nothing to import: take"
+            f" `volume/{command.name}` out of `import:`, and it is made",
+        )
+    if command.take == "new" and os.path.isdir(path) and not os.path.exists(f"{path}/{MARK}"):
+        # Half a mark is of an agent beside us, which makes the same volume.
+        there = [name for name in os.listdir(path) if not name.startswith(MARK)]
+        if there:
+            raise VolumeError(
+                "conflict",
+                f"{path} holds data that no volume knows ({min(there)}"
+                f"{' and more' if len(there) > 1 else ''}): write"
+                f" `import: [volume/{command.name}]` in environment.yaml to take it in, or choose"
+                " another path",
+            )
 
 
 def remove(command: RemoveVolume, owner: str) -> None:
@@ -54,16 +92,16 @@ def remove(command: RemoveVolume, owner: str) -> None:
         VolumeError: It is not ours.
         OSError: It cannot be removed; trying again goes on where this ended.
     """
-    path = _checked(command.path)
+    path = checked(command.path)
     if not os.path.lexists(path):
         return
     if not os.path.exists(f"{path}/{MARK}"):
         if command.delete_data and os.listdir(path):
             raise VolumeError("invalid", f"{path} bears no mark of ours; its data is left alone")
         return
-    _check_owner(path, owner, command.volume_uid)
+    require_owner(path, owner, command.volume_uid)
     if command.delete_data:
-        _empty(path)
+        empty(path)
     os.unlink(f"{path}/{MARK}")
     if command.delete_data:
         # A mount point stays, and so does what is new there; it is no longer ours.
@@ -71,14 +109,14 @@ def remove(command: RemoveVolume, owner: str) -> None:
             os.rmdir(path)
 
 
-def _leave_mark(path: str, mark: dict[str, str]) -> bool:
+def _leave_mark(path: str, mark: dict[str, Any]) -> bool:
     """
     Put the mark there unless there is one; returns whether it was put.
 
     It appears whole: two agents of one machine make the volume of their fleet at the same moment,
     and one that found the other's half of a mark would take the directory for a stranger's.
     """
-    text = json.dumps(mark, indent=2) + "\n"
+    text = _text(mark)
     partial = f"{path}/{MARK}.{os.getpid()}"
     _write(partial, text, "w")
     try:
@@ -93,6 +131,17 @@ def _leave_mark(path: str, mark: dict[str, str]) -> bool:
     return True
 
 
+def write_mark(file_path: str, mark: dict[str, Any]) -> None:
+    """Write a mark down to the disk, in whole, in the place of one that may be there."""
+    partial = f"{file_path}.{os.getpid()}"
+    _write(partial, _text(mark), "w")
+    os.replace(partial, file_path)
+
+
+def _text(mark: dict[str, Any]) -> str:
+    return json.dumps(mark, indent=2) + "\n"
+
+
 def _write(path: str, text: str, mode: str) -> bool:
     """Write it down to the disk; False where it is there and `mode` is `x`."""
     try:
@@ -105,7 +154,7 @@ def _write(path: str, text: str, mode: str) -> bool:
     return True
 
 
-def _empty(path: str) -> None:
+def empty(path: str) -> None:
     """Remove all but the mark, which goes last: an interrupted removal stays ours."""
     for name in os.listdir(path):
         if name == MARK:
@@ -117,32 +166,54 @@ def _empty(path: str) -> None:
             os.unlink(inner)
 
 
-def _check_owner(path: str, owner: str, volume_uid: str) -> None:
-    mark = _read_mark(path)
+def require_owner(path: str, owner: str, volume_uid: str) -> None:
+    """
+    Return when the directory is this volume's.
+
+    Raises:
+        VolumeError: It is another's, who is named, or bears no mark.
+    """
+    mark = read_mark(f"{path}/{MARK}")
+    if not os.path.exists(f"{path}/{MARK}"):
+        raise VolumeError("invalid", f"{path} bears no mark of ours; its data is left alone")
     if mark.get("environment_uid") != owner:
         raise VolumeError(
             "conflict",
             f"{path} belongs to volume {mark.get('name', '?')} of environment "
-            f"{mark.get('environment_uid', 'unknown')}: choose another path, or remove it there",
+            f"{_owner(mark)}: choose another path, or remove it there",
         )
     if mark.get("volume_uid") != volume_uid:
         raise VolumeError(
             "conflict",
             f"{path} belongs to volume {mark.get('name', '?')} ({mark.get('volume_uid')}) of this "
-            "environment: two volumes cannot share a directory",
+            f"environment: two volumes cannot share a directory. If that one was forgotten,"
+            f" `import:` in environment.yaml takes its data in",
         )
 
 
-def _read_mark(path: str) -> dict[str, Any]:
+def _owner(mark: dict[str, Any]) -> str:
+    """Name whose a directory is: `lab (0b2f…) since 2026-11-21T10:26:30Z`."""
+    uid = str(mark.get("environment_uid", "unknown"))
+    name = mark.get("environment")
+    owner = f"{name} ({uid})" if name else uid
+    since_ms = mark.get("made_at_ms")
+    if not isinstance(since_ms, int) or not since_ms:
+        return owner
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since_ms // 1000))
+    return f"{owner} since {since}"
+
+
+def read_mark(file_path: str) -> dict[str, Any]:
+    """Return what a mark says; empty where there is none, or none that can be read."""
     try:
-        with open(f"{path}/{MARK}", encoding="utf-8") as file:
+        with open(file_path, encoding="utf-8") as file:
             mark = json.load(file)
     except (OSError, ValueError):
         return {}
     return mark if isinstance(mark, dict) else {}
 
 
-def _checked(path: str) -> str:
+def checked(path: str) -> str:
     normal = os.path.normpath(path)
     if not os.path.isabs(path) or normal == "/":
         raise VolumeError("invalid", f"{path!r} is no absolute path of a directory")

@@ -43,6 +43,7 @@ from fleetform.agents.protocol.messages import (
     RemoveVolume,
     Reply,
     Shutdown,
+    SnapshotVolume,
     Start,
     StartJob,
     Stop,
@@ -417,6 +418,7 @@ _MESSAGES: dict[str, Reader] = {
         cursor=_maybe(_cursor),
         protocol=_integer,
         look=_flag,
+        environment_name=_text,
     ),
     "Prepare": _fields_of(Prepare, id=_integer, job=_job),
     "Start": _fields_of(Start, id=_integer, key=_key, gen=_integer, boot_id=_text),
@@ -436,7 +438,13 @@ _MESSAGES: dict[str, Reader] = {
         PutBlob, id=_integer, sha256=_text, offset=_integer, data=_text, last=_flag
     ),
     "MakeVolume": _fields_of(
-        MakeVolume, id=_integer, operation_uid=_text, volume_uid=_text, name=_text, path=_text
+        MakeVolume,
+        id=_integer,
+        operation_uid=_text,
+        volume_uid=_text,
+        name=_text,
+        path=_text,
+        take=_text,
     ),
     "RemoveVolume": _fields_of(
         RemoveVolume,
@@ -445,6 +453,15 @@ _MESSAGES: dict[str, Reader] = {
         volume_uid=_text,
         path=_text,
         delete_data=_flag,
+    ),
+    "SnapshotVolume": _fields_of(
+        SnapshotVolume,
+        id=_integer,
+        operation_uid=_text,
+        volume_uid=_text,
+        name=_text,
+        path=_text,
+        into=_text,
     ),
     "FollowLog": _fields_of(FollowLog, job_uid=_text, offset=_integer),
     "Probe": _fields_of(Probe, id=_integer),

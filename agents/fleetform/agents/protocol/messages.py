@@ -120,6 +120,8 @@ class Hello:
     cursor: Cursor | None = None
     protocol: int = PROTOCOL_VERSION
     look: bool = False
+    environment_name: str = ""
+    """What people call it: told to those who would take the host from it."""
 
 
 @dataclass(frozen=True)
@@ -192,13 +194,19 @@ class PutBlob:
 
 @dataclass(frozen=True)
 class MakeVolume:
-    """Make a directory and remember its owner; making it twice is the same as once."""
+    """
+    Make a directory and remember its owner; making it twice is the same as once.
+
+    `take` says what of a directory that is there already: `new` takes an empty one only, `found`
+    takes whatever is in it and wants it to be there, `any` takes all.
+    """
 
     id: int
     operation_uid: str
     volume_uid: str
     name: str
     path: str
+    take: str = "any"
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,22 @@ class RemoveVolume:
     volume_uid: str
     path: str
     delete_data: bool
+
+
+@dataclass(frozen=True)
+class SnapshotVolume:
+    """
+    Put a directory of ours aside under another name beside it; it is no volume then.
+
+    Asking twice is the same as once. Only a person removes what was put aside.
+    """
+
+    id: int
+    operation_uid: str
+    volume_uid: str
+    name: str
+    path: str
+    into: str
 
 
 @dataclass(frozen=True)
@@ -357,7 +381,8 @@ class Reply:
 
 
 Request = Union[
-    Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe, Shutdown,
+    Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
+    SnapshotVolume, Probe, Shutdown,
 ]  # fmt: skip
 ToAgent = Union[Hello, Acknowledge, FollowLog, Request]
 ToController = Union[Welcome, Rejected, Event, LogData, Reply]

@@ -29,6 +29,7 @@ class Identity:
     ledger_id: str
     epoch: int
     fence: int
+    environment_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,22 @@ class Host(Protocol):
         """Send the file at `path`; raises PermanentError if its content is not `sha256`."""
 
     async def make_volume(
-        self, operation_uid: str, volume_uid: str, name: str, path: str
-    ) -> Reply: ...
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
+        """`take`: `new` an empty directory only, `found` what is there, `any` either; see `MakeVolume`."""
+
     async def remove_volume(
         self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
     ) -> Reply: ...
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
+    ) -> Reply:
+        """
+        Put a volume's directory aside as `into`, which lies beside it; then it is no volume.
+
+        Asking twice is the same as once, also where the first time was cut off.
+        """
+
     async def follow_log(self, job_uid: str, offset: int) -> None: ...
     async def shutdown(self, *, force: bool) -> Reply: ...
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:

@@ -55,9 +55,11 @@ class LocalHosts:
         self._state_home = state_home
         self._environment_uid = environment_uid
         self._idle_exit_seconds = idle_exit_seconds
+        # Looked through once: whoever makes one afterwards is this process.
+        self._made: dict[str, Path] | None = None
 
     async def ensure(self, request: InstanceRequest) -> None:
-        folder = self._folder(request.name)
+        folder = self._folder(request.uid, request.name)
         with _machine_trouble(request.name):
             folder.claim(
                 uid=request.uid,
@@ -65,15 +67,22 @@ class LocalHosts:
                 fleet=request.fleet,
                 environment_uid=self._environment_uid,
             )
+        if self._made is not None:
+            self._made[request.uid] = folder.path
         await self._start(folder)
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> Host:
         hello = Hello(
-            identity.environment_uid, identity.ledger_id, identity.epoch, identity.fence, cursor
+            identity.environment_uid,
+            identity.ledger_id,
+            identity.epoch,
+            identity.fence,
+            cursor,
+            environment_name=identity.environment_name,
         )
-        folder = self._folder(request.name)
+        folder = self._folder(request.uid, request.name)
         session = await self._open(folder, hello)
         try:
             # Before any job is given to it: a lost ledger and an older one are recognised by this.
@@ -85,7 +94,7 @@ class LocalHosts:
             raise
 
     async def release(self, request: InstanceRequest) -> None:
-        folder = self._folder(request.name)
+        folder = self._folder(request.uid, request.name)
         if folder.exists:
             if folder.identity().get("uid") != request.uid:
                 return  # Another's, of the same name: ours is gone already.
@@ -102,7 +111,7 @@ class LocalHosts:
         ]
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
-        folder = self._folder(instance.name)
+        folder = self._folder(instance.uid, instance.name)
         if not folder.exists:
             raise TemporaryError(f"instance {instance.name} is not on this machine")
         await self._start(folder)
@@ -111,7 +120,7 @@ class LocalHosts:
         )
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
-        folder = self._folder(request.name)
+        folder = self._folder(request.uid, request.name)
         if not folder.exists:
             return None
         try:
@@ -154,8 +163,27 @@ class LocalHosts:
     def _hosts(self) -> Path:
         return self._state_home / "hosts"
 
-    def _folder(self, name: str) -> Folder:
-        return Folder(self._hosts / self._environment_uid / name)
+    def _folder(self, uid: str, name: str) -> Folder:
+        """
+        Say where the instance is: below its name, or below the one it was made under.
+
+        A folder keeps its name when its instance gets another: jobs run in there, by their paths.
+        """
+        named = Folder(self._hosts / self._environment_uid / name)
+        found = named.identity()
+        if found.get("uid") == uid:
+            return named
+        if self._made is None:
+            self._made = {
+                str(one.identity().get("uid")): one.path
+                for one in folders_of(self._hosts / self._environment_uid)
+            }
+        if uid in self._made and self._made[uid].is_dir():
+            return Folder(self._made[uid])
+        if found and found.get("name") != name:
+            # Whoever was made under this name is called otherwise now.
+            return Folder(self._hosts / self._environment_uid / f"{name}.{uid[:8]}")
+        return named
 
     async def _start(self, folder: Folder) -> None:
         with _machine_trouble(folder.path.name):

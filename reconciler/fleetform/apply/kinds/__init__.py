@@ -16,7 +16,10 @@ PERFORMERS: dict[str, Performer] = {
     Verb.FLEET_MAKE: fleet.make,
     Verb.FLEET_UPDATE: fleet.make,
     Verb.FLEET_REMOVE: fleet.remove,
+    Verb.FLEET_ADOPT: fleet.adopt,
     Verb.VOLUME_MAKE: volume.make,
-    Verb.VOLUME_UPDATE: volume.make,
+    Verb.VOLUME_ADOPT: volume.adopt,
+    Verb.VOLUME_UPDATE: volume.update,
     Verb.VOLUME_REMOVE: volume.remove,
+    Verb.VOLUME_SNAPSHOT: volume.snapshot,
 }

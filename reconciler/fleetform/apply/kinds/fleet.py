@@ -13,6 +13,7 @@ from fleetform.apply.world import World
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
+from fleetform.providers.contract.errors import PermanentError
 
 
 async def make(step: Step, begun: Begun, world: World) -> None:
@@ -21,6 +22,17 @@ async def make(step: Step, begun: Begun, world: World) -> None:
     await asyncio.gather(
         *(world.reach(instance) for instance in instances if not _leaving(instance))
     )
+
+
+async def adopt(step: Step, begun: Begun, world: World) -> None:
+    """Reach the hosts that the intent has found; it has found none if the fleet has none."""
+    if not await world.instances(step.resource.name):
+        raise PermanentError(
+            f"no host of this environment was let go, so fleet {step.resource.name} has none to"
+            " take in",
+            advice=f"take `{step.resource}` out of `import:`, and the fleet is made anew",
+        )
+    await make(step, begun, world)
 
 
 async def remove(step: Step, begun: Begun, world: World) -> None:

@@ -19,11 +19,28 @@ from fleetform.providers.contract.hosts import Host
 
 
 async def make(step: Step, begun: Begun, world: World) -> None:
+    """A new directory, or one that is empty; what holds data is nobody's to take unasked."""
+    await _make(step, begun, world, "new")
+
+
+async def adopt(step: Step, begun: Begun, world: World) -> None:
+    """The directory that is there, whatever is in it."""
+    await _make(step, begun, world, "found")
+
+
+async def update(step: Step, begun: Begun, world: World) -> None:
+    """The directory that is this volume already; on hosts that came later it is made."""
+    await _make(step, begun, world, "any")
+
+
+async def _make(step: Step, begun: Begun, world: World, take: str) -> None:
     path = world.volume_path(step.arguments["path"])
     hosts = await _hosts(step, world)
     replies = await asyncio.gather(
         *(
-            host.make_volume(begun.operation_uid, begun.resource_uid, step.resource.name, path)
+            host.make_volume(
+                begun.operation_uid, begun.resource_uid, step.resource.name, path, take=take
+            )
             for host in hosts
         )
     )
@@ -37,6 +54,22 @@ async def remove(step: Step, begun: Begun, world: World) -> None:
     replies = await asyncio.gather(
         *(
             host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
+            for host in hosts
+        )
+    )
+    _raise_first(replies)
+
+
+async def snapshot(step: Step, begun: Begun, world: World) -> None:
+    """Put the data aside on every host, where the plan says; nobody but a person removes it."""
+    path = world.volume_path(step.arguments["path"])
+    into = world.volume_path(step.arguments["into"])
+    hosts = await _hosts(step, world)
+    replies = await asyncio.gather(
+        *(
+            host.snapshot_volume(
+                begun.operation_uid, begun.resource_uid, step.resource.name, path, into
+            )
             for host in hosts
         )
     )

@@ -14,6 +14,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
+from fleetform.cli.scope import flag_of, scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.takeover import take_over_first, takeover_options
 from fleetform.cli.tree import load, open_workspace
@@ -28,6 +29,7 @@ _EXAMPLES = (
     ("fleetform apply", "Show the plan, ask, carry it out, and follow the runs to their end"),
     ("fleetform apply -y --detach", "Submit without asking and do not wait for the runs"),
     ("fleetform apply -y --show-output", "Print what the jobs print, as they print it"),
+    ("fleetform apply --replace train", "Run it again, although nothing differs"),
     (
         "fleetform apply --takeover --for 1h --reason 'GPU swap'",
         "Have `serve` rest for an hour, and apply by hand meanwhile",
@@ -50,6 +52,7 @@ _EXAMPLES = (
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @permission_options
+@scope_options
 @refresh_options
 @click.option("--detach", is_flag=True, help="Do not wait for the runs.")
 @takeover_options
@@ -108,8 +111,8 @@ def command(
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
-    if given := sorted(name for name, value in options.items() if value not in {None, False}):
-        flag = f"--{given[0].replace('_', '-')}"
+    if given := sorted(name for name, value in options.items() if value not in (None, False, ())):
+        flag = flag_of(given[0])
         raise Refused(
             f"{flag} does not go with a plan in a file: what it may do was said when it was made",
             advice=f"plan again with {flag} and --out",
@@ -162,6 +165,7 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
         workspace,
         loaded,
         permissions_of(options),
+        scope_of(options),
         now_ms=SystemClock().now_ms(),
         live=None if found is None else found.live,
     )

@@ -13,6 +13,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
+from fleetform.cli.scope import scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 from fleetform.cli.who import who_asks
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform plan", "Show what apply would change, value by value"),
     ("fleetform plan --detailed-exitcode", "Exit with 2 when there are changes"),
+    ("fleetform plan --target 'sweep[*]' --exclude fleet/local", "Plan a part, and what it needs"),
     ("fleetform plan --refresh", "Ask the world first, and show what sets right what has drifted"),
     ("fleetform plan --markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
     ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply today.plan`"),
@@ -32,6 +34,7 @@ _EXAMPLES = (
 @make_command("plan", examples=_EXAMPLES)
 @tree_argument
 @permission_options
+@scope_options
 @refresh_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @click.option("--markdown", is_flag=True, help="Print Markdown for a pull request.")
@@ -79,7 +82,12 @@ def command(
     allowed = permissions_of(permissions, destroy=destroy)
     now_ms = SystemClock().now_ms()
     plan = make_plan(
-        workspace, loaded, allowed, now_ms=now_ms, live=None if found is None else found.live
+        workspace,
+        loaded,
+        allowed,
+        scope_of(permissions),
+        now_ms=now_ms,
+        live=None if found is None else found.live,
     )
     if out is not None:
         from fleetform.wiring.saved import write_plan_file

@@ -36,7 +36,9 @@ class Session:
     host: SimulatedHost
     number: int
 
-    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
         machine = self.reach.process.room.machine
         return await self._command(
             lambda: machine.make_volume(operation_uid, volume_uid, name, path)

@@ -1,0 +1,199 @@
+"""
+Rows that get another name, with everything that is kept by name.
+
+A uid is who somebody is, so neither instances nor jobs nor logs notice. What other documents
+mention is written under the new names in the same transaction: whoever schedules between two
+would else look for a fleet that nobody has. Events keep the old name, and one says what became of
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fleetform.model.plan import Step
+from fleetform.model.ports import StepOutcome
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import split_element
+from fleetform.spec.renaming import Renames, digests_of, rename_references
+from fleetform.store.context import Context
+from fleetform.store.database import Transaction, to_json
+
+__all__ = ["move"]
+
+# No name has it: what is on its way from one name to another is nobody's meanwhile.
+_ON_THE_WAY = "~"
+
+
+class _Move(NamedTuple):
+    before: ResourceKey
+    after: ResourceKey
+    parent: str
+    element: str
+
+
+def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
+    """Carry out all renamings of a plan at once, or none of them."""
+    moves = [_move_of(step) for step in steps]
+    renames = _renames(steps, moves)
+    starting = _starting(context.transaction, moves, renames)
+    if starting:
+        for step in steps:
+            context.refused[step.key] = (
+                f"run {starting} is just being started under the names that hold now;"
+                " apply again once it runs"
+            )
+        return
+    moves += _give_way(context.transaction, moves)
+    # In two turns, since one may get the name that another gives up.
+    _rename(context.transaction, moves, "", _ON_THE_WAY)
+    _rename(context.transaction, moves, _ON_THE_WAY, "")
+    _rename_in_documents(context, renames, _own_digests(steps))
+    for one in moves[: len(steps)]:
+        for key in (one.before, one.after):
+            context.transaction.log(
+                "resource.moved", context.now_ms, f"{one.before} is called {one.after} now", key
+            )
+
+
+def _move_of(step: Step) -> _Move:
+    said = step.arguments
+    return _Move(
+        ResourceKey(step.resource.kind, said["from"]),
+        step.resource,
+        said.get("parent", ""),
+        said.get("element", ""),
+    )
+
+
+def _renames(steps: Sequence[Step], moves: Sequence[_Move]) -> Renames:
+    pairs = {one.before: one.after for one in moves}
+    for step in steps:
+        if sweep := step.arguments.get("sweep"):
+            kind, name = step.resource
+            pairs[ResourceKey(kind, sweep)] = ResourceKey(kind, split_element(name)[0])
+    return Renames(pairs)
+
+
+def _own_digests(steps: Sequence[Step]) -> Mapping[str, str]:
+    return next(
+        (step.arguments["own_digests"] for step in steps if step.arguments.get("own_digests")), {}
+    )
+
+
+def _starting(transaction: Transaction, moves: Sequence[_Move], renames: Renames) -> str:
+    """Name a run that is told to its host just now by a name that would change, or nothing."""
+    going = {one.before.name for one in moves if one.before.kind == "run"}
+    rows = transaction.execute(
+        "SELECT r.name, r.document FROM runs r"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE r.final = 0 AND a.state IN ('reserved', 'starting') ORDER BY r.number"
+    ).fetchall()
+    for name, document in rows:
+        if name in going or _renamed("run", document, renames) is not None:
+            return str(name)
+    return ""
+
+
+def _give_way(transaction: Transaction, moves: Sequence[_Move]) -> list[_Move]:
+    """Tombstones that have a name which is given to another: they take the one that is free."""
+    found = []
+    gone = {one.before for one in moves}
+    for one in moves:
+        there = transaction.one(
+            "SELECT archived FROM resources WHERE kind = ? AND name = ?", one.after
+        )
+        if there is not None and one.after not in gone:
+            assert there[0], f"{one.after} is there"
+            parent, element = split_element(one.before.name)
+            found.append(_Move(one.after, one.before, parent if element else "", element))
+    return found
+
+
+def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after: str) -> None:
+    """One turn: from `name + before` to `name + after`, of the old and of the new name."""
+    pairs = [
+        (
+            one,
+            (one.after if before else one.before).name + before,
+            # On the way it has its new name already, with the mark.
+            one.after.name + after,
+        )
+        for one in moves
+    ]
+    transaction.many(
+        "UPDATE resources SET name = ?, parent = ?, element = ?, generation = generation + ?"
+        " WHERE kind = ? AND name = ?",
+        (
+            (new, one.parent, one.element, int(not before), one.after.kind, old)
+            for one, old, new in pairs
+        ),
+    )
+    runs = [(one, old, new) for one, old, new in pairs if one.after.kind == "run"]
+    # Also those before it: they are its history.
+    transaction.many(
+        "UPDATE runs SET name = ?, parent = ?, element = ?, generation = generation + ?"
+        " WHERE name = ?",
+        ((new, one.parent, one.element, int(not before), old) for one, old, new in runs),
+    )
+    fleets = [(old, new) for one, old, new in pairs if one.after.kind == "fleet"]
+    transaction.many(
+        "UPDATE instances SET fleet = ?1,"
+        " name = CASE WHEN name = ?2 || '-' || number THEN ?1 || '-' || number ELSE name END,"
+        " generation = generation + 1 WHERE fleet = ?2",
+        ((new, old) for old, new in fleets),
+    )
+    transaction.many(
+        "UPDATE overrides SET target = ? WHERE target = ?",
+        ((f"{one.after.kind}/{new}", f"{one.after.kind}/{old}") for one, old, new in pairs),
+    )
+
+
+# -- documents ----------------------------------------------------------------------------
+
+
+def _rename_in_documents(
+    context: Context, renames: Renames, own_digests: Mapping[str, str]
+) -> None:
+    transaction = context.transaction
+    for kind, name, whole, own, document in transaction.execute(
+        "SELECT kind, name, digest, own_digest, document FROM resources"
+        " WHERE kind IN ('run', 'volume') ORDER BY kind, name"
+    ).fetchall():
+        renamed = _renamed(kind, document, renames)
+        if renamed is None:
+            continue
+        digest, execution = digests_of(kind, renamed) if whole else ("", "")
+        # What it inherits is in the document too; what it says itself, the plan knows.
+        said = digest if own == whole else own_digests.get(f"{kind}/{name}", own)
+        transaction.execute(
+            "UPDATE resources SET document = ?, digest = ?, execution_digest = ?, own_digest = ?,"
+            " generation = generation + 1 WHERE kind = ? AND name = ?",
+            (to_json(renamed), digest, execution, said, kind, name),
+        )
+    _rename_in_open_runs(transaction, renames)
+
+
+def _rename_in_open_runs(transaction: Transaction, renames: Renames) -> None:
+    """What is over keeps the document it was executed with; a further attempt needs the new."""
+    for uid, document in transaction.execute(
+        "SELECT uid, document FROM runs WHERE final = 0 ORDER BY number"
+    ).fetchall():
+        renamed = _renamed("run", document, renames)
+        if renamed is not None:
+            transaction.execute(
+                "UPDATE runs SET document = ?, execution_digest = ?, generation = generation + 1"
+                " WHERE uid = ?",
+                (to_json(renamed), digests_of("run", renamed)[1], uid),
+            )
+
+
+def _renamed(kind: str, document: str, renames: Renames) -> Mapping[str, Any] | None:
+    """The document with the new names; None where it mentions none of them."""
+    if not document or not renames.may_be_in(document):
+        return None
+    read = json.loads(document)
+    renamed = rename_references(kind, read, renames)
+    return None if renamed == read else renamed
