@@ -28,6 +28,7 @@ import click
 from fleetform.cli.command import Command, Group
 from fleetform.cli.exit import Exit
 from fleetform.cli.main import ROWS, fleetform
+from fleetform.cli.progress.json_lines import EVENTS
 from fleetform.spec import documents, fields, schema
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.codes import SUMMARIES
@@ -50,6 +51,7 @@ def pages() -> dict[str, str]:
     found["commands.md"] = _GENERATED + "".join(_commands_page())
     found["findings.md"] = _GENERATED + "".join(_findings_page())
     found["exit-codes.md"] = _GENERATED + "".join(_exit_codes_page())
+    found["progress.md"] = _GENERATED + "".join(_progress_page())
     found[COMPATIBILITY] = _GENERATED + "".join(_compatibility_page())
     found[CARRIED_OUT] = _GENERATED + "".join(_module(FOLDER.parent / "carried_out.py").page())
     found[DRIFT] = _GENERATED + "".join(_module(FOLDER.parent / "drift_page.py").page())
@@ -66,6 +68,7 @@ def _index(kinds: list[str]) -> Iterator[str]:
     yield "- [Drift](../drift.md): what is compared with the world, and what is done about it\n"
     yield "- [Findings](findings.md): what `fleetform validate` may say\n"
     yield "- [Exit codes](exit-codes.md)\n"
+    yield "- [Progress as JSON lines](progress.md): what `apply --json-into` writes\n"
     yield "- The API of `fleetform serve --listen`: [openapi.json](../../schemas/openapi.json)\n"
 
 
@@ -239,6 +242,18 @@ def _exit_codes_page() -> Iterator[str]:
     texts = _docstrings_of_members(Exit)
     for one in Exit:
         yield f"| {int(one)} | `{one.name.lower()}` | {texts[one.name]} |\n"
+
+
+def _progress_page() -> Iterator[str]:
+    yield (
+        "# Progress as JSON lines\n\n`fleetform apply --json-into FILE` appends to FILE, beside what the"
+        " screen shows, one JSON object a line. Each line is whole and flushed when it is written,"
+        " so that a program may tail the file, and has `type` and `at_ms` (Unix milliseconds). The"
+        " first line is of type `plan`, the last of type `result`, whatever came of it.\n"
+    )
+    for kind, texts in EVENTS.items():
+        yield f"\n## {kind}\n\n| field | what it is |\n|---|---|\n"
+        yield from (f"| `{name}` | {text} |\n" for name, text in texts.items())
 
 
 def _docstrings_of_members(owner: type) -> dict[str, str]:

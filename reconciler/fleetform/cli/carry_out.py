@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,10 +21,14 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
-    from fleetform.model.plan import Plan
+    from fleetform.model.plan import Change, Plan
     from fleetform.model.ports import Progress
     from fleetform.wiring.applying import ApplyResult
     from fleetform.wiring.workspace import Workspace
+
+
+_FASTER_MAX = 5
+"""How often others may be faster before it is told instead of tried again."""
 
 
 class Watching(NamedTuple):
@@ -86,8 +90,65 @@ def settle_earlier(workspace: Workspace) -> bool:
     return True
 
 
-def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
-    """Apply `plan` and follow its runs; returns the exit code."""
+def carry_out(
+    workspace: Workspace,
+    plan: Plan,
+    watching: Watching,
+    *,
+    again: Callable[[], Plan] | None = None,
+) -> int:
+    """
+    Apply `plan` and follow its runs; returns the exit code.
+
+    Where somebody else was faster, it is planned `again`: what is left of what was approved, and
+    nothing beside it, goes on without another question. None: a plan that moved is refused.
+
+    Raises:
+        StalePlan: Something that the plan touches is not as it was; nothing was changed.
+    """
+    from fleetform.model.refusals import StalePlan
+
+    for _ in range(_FASTER_MAX):
+        try:
+            return _carry_out(workspace, plan, watching)
+        except StalePlan:
+            if again is None:
+                raise
+            settle_earlier(workspace)
+            newer = again()
+            if not is_within(newer, plan):
+                raise
+            plan = newer
+    return _carry_out(workspace, plan, watching)
+
+
+def record_nothing(path: str | None, plan: Plan, code: int) -> None:
+    """Write into the file of an apply that there was nothing to carry out."""
+    from fleetform.wiring.applying import ApplyResult
+
+    with contextlib.ExitStack() as stack:
+        record = _record(stack, path)
+        if record is not None:
+            record.began(plan)
+            record.result(ApplyResult("done", code), code)
+
+
+def is_within(newer: Plan, approved: Plan) -> bool:
+    """Tell whether all that a plan does was approved with an earlier one, to the last value."""
+    known = {(change.key, change.action): change for change in approved.changes}
+    return all(
+        _does_the_same(change, known.get((change.key, change.action))) for change in newer.changes
+    )
+
+
+def _does_the_same(change: Change, approved: Change | None) -> bool:
+    if approved is None or change.destructive > approved.destructive:
+        return False
+    done = [(step.verb, step.resource, step.arguments) for step in change.steps]
+    return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
+
+
+def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
     import asyncio
 
     from fleetform.cli.summary import show_interrupted, show_summary
@@ -99,6 +160,7 @@ def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
         record = _record(stack, watching.json_into)
         progress = stack.enter_context(_watch(watching))
         if record is not None:
+            record.began(plan)
             progress = SeveralProgress(progress, record)
         try:
             result: ApplyResult | None = asyncio.run(
@@ -108,9 +170,13 @@ def carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
             )
         except KeyboardInterrupt:
             result = None
+        except Exception as problem:
+            if record is not None:
+                record.refused(problem)
+            raise
         code = _code(result)
         if record is not None:
-            record.result("interrupted" if result is None else result.state, code)
+            record.result(result, code)
     if result is None or result.state == "interrupted":
         show_interrupted(workspace)
     else:

@@ -115,13 +115,20 @@ def log_drift(
             LoggedEvent(
                 kind,
                 now_ms,
-                f"{one.path} of {one.resource}: {one.expected} → {one.seen}{after}",
+                f"{_sentence(one, kind)}{after}",
                 one.resource,
                 data={"path": one.path, "expected": one.expected, "seen": one.seen, "by": one.by},
             )
             for one in drifts
         ]
     )
+
+
+def _sentence(one: Drift, kind: str) -> str:
+    if kind == "drift.corrected":
+        return f"{one.path} of {one.resource} is again: {one.expected}"
+    by = f", {one.by}" if one.by else ""
+    return f"{one.path} of {one.resource} was {one.expected} and is {one.seen}{by}"
 
 
 # -- looking ------------------------------------------------------------------------------------

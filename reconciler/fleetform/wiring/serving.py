@@ -7,20 +7,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.nursery import Nursery
-from fleetform.controllers.tree import STAYS, Look, NotNow, Planned, TreeKeeper
+from fleetform.controllers.tree import (
+    RESYNC_SECONDS,
+    STAYS,
+    Look,
+    NotNow,
+    Planned,
+    TreeKeeper,
+)
+from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Plan
-from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
+from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
+from fleetform.views.moments import moment
+from fleetform.wiring.answering import answer
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
-from fleetform.wiring.driving import build_manager
+from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
+from fleetform.wiring.driving import build_manager, under
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import (
     host_provider,
@@ -34,6 +45,8 @@ from fleetform.wiring.problems import Locked, Problem
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.model.ports import Gate, Progress
+    from fleetform.model.tenure import Tenure
+    from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Loaded
     from fleetform.store.ledger import SqliteLedger
     from fleetform.wiring.workspace import Workspace
@@ -43,12 +56,23 @@ WHO = "serve"
 STOP_SECONDS = 5.0
 """How long what is under way may take after a signal; the next manager takes up what is cut off."""
 
+REST_SECONDS = 0.5
+"""How late the end of a takeover is seen."""
+
 
 async def serve(
-    workspace: Workspace, *, listen: str | None, progress: Progress, once: bool = False
+    workspace: Workspace,
+    *,
+    listen: str | None,
+    progress: Progress,
+    once: bool = False,
+    drift_every_ms: int = DRIFT_MS,
 ) -> int:
     """
     Manage the environment until a signal, or with `once` until nothing is left to do.
+
+    While somebody has taken it over (`apply --takeover`), it is let go of, and taken up again
+    when that ends; the API is answered all the time.
 
     Raises:
         Locked: Somebody else manages it.
@@ -57,73 +81,188 @@ async def serve(
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
-        lock = try_manage(workspace, who=WHO, command="serve")
-        if lock is None:
-            raise locked(workspace)
-        with lock, contextlib.closing(WriterGate()) as gate:
-            manager = build_manager(workspace, ledger, gate, hosts, who=WHO, progress=progress)
-            try:
-                await _serve(workspace, ledger, gate, manager, listen, progress, once=once)
-            except LedgerOutgrown as proof:
-                raise recovering(str(proof)) from proof
+        with contextlib.closing(WriterGate()) as gate:
+            serving = _Serving(workspace, ledger, gate, hosts, progress, once, drift_every_ms)
+            async with Nursery() as nursery:
+                if listen is not None:
+                    nursery.start(answer(workspace, listen, progress), name="api")
+                await nursery.run(serving.run())
     return 0
 
 
-async def _serve(
-    workspace: Workspace,
-    ledger: SqliteLedger,
-    gate: Gate,
-    manager: Manager,
-    listen: str | None,
-    progress: Progress,
-    *,
-    once: bool,
-) -> None:
-    stopped = _stop_on_signals(manager)
-    looked = asyncio.Event()
-    files: list[str] = []
-    bases: list[str] = []
+class _Serving:
+    """One `serve`: tenures, and the rests between them."""
 
-    async def make_plan() -> Planned:
+    def __init__(
+        self,
+        workspace: Workspace,
+        ledger: SqliteLedger,
+        gate: Gate,
+        hosts: HostProvider,
+        progress: Progress,
+        once: bool,
+        drift_every_ms: int,
+    ) -> None:
+        self._workspace = workspace
+        self._ledger = ledger
+        self._gate = gate
+        self._hosts = hosts
+        self._progress = progress
+        self._once = once
+        self._stopped = asyncio.Event()
+        self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
+
+    async def run(self) -> None:
+        wake = _stop_on_signals(self._stopped)
+        has_rested = False
+        while not self._stopped.is_set():
+            taken = await self._taken_over()
+            if taken is not None:
+                await self._rest(taken)
+                has_rested = True
+                continue
+            tenure = try_manage(self._workspace, who=WHO, command="serve")
+            if tenure is None:
+                if not has_rested:
+                    raise locked(self._workspace)
+                # Whoever took over is not done yet, although the time is up.
+                await self._pause()
+                continue
+            try:
+                with tenure:
+                    if has_rested:
+                        await refuse_if_outgrown(self._ledger, self._hosts)
+                    if await self._manage(tenure, wake):
+                        return
+            except FenceLost as lost:
+                # Nothing was caused since. We stand by, and take up again when nobody manages.
+                self._progress.notice(f"no longer the manager: {lost}")
+                has_rested = True
+
+    # -- managing -----------------------------------------------------------------------------
+
+    async def _manage(self, tenure: Tenure, wake: list[Callable[[], None]]) -> bool:
+        """Manage until the end (True), or until somebody takes the environment over (False)."""
+        manager = build_manager(
+            self._workspace,
+            self._ledger,
+            self._gate,
+            self._hosts,
+            tenure,
+            who=WHO,
+            progress=self._progress,
+        )
+        wake[:] = [manager.wake]
+        keeping = _Keeping(self._workspace, self._ledger, self._gate, manager, self._drift)
+        keeper = TreeKeeper(
+            keeping.look,
+            keeping.make_plan,
+            keeping.accept,
+            self._progress,
+            min(RESYNC_SECONDS, self._drift.every_ms / 1000),
+        )
+        over = False
+
+        def finished(manager: Manager) -> bool:
+            nonlocal over
+            assert manager.runs is not None
+            is_idle = self._once and keeping.looked.is_set() and not manager.runs.mirror.runs
+            over = self._stopped.is_set() or is_idle
+            return (
+                over or takeover(manager.runs.mirror.overrides, SystemClock().now_ms()) is not None
+            )
+
         try:
-            loaded = await asyncio.to_thread(workspace.load)
+            async with Nursery() as nursery:
+                nursery.start(keeper.keep(), name="tree")
+                name, root = self._workspace.environment.name, self._workspace.root
+                self._progress.notice(f"serving {name} from {root}")
+                managing = under(tenure, manager.run(finished))
+                await nursery.run(_until_stopped(managing, self._stopped))
+        except LedgerOutgrown as proof:
+            raise recovering(str(proof)) from proof
+        return over or self._stopped.is_set()
+
+    # -- resting ------------------------------------------------------------------------------
+
+    async def _taken_over(self) -> Override | None:
+        return takeover(await self._gate(self._ledger.read_overrides), SystemClock().now_ms())
+
+    async def _rest(self, taken: Override) -> None:
+        """Apply nothing and drive nothing until nobody has taken the environment over."""
+        self._progress.notice(
+            f"resting: {taken.who} has taken over{_until(taken)}: {taken.reason};"
+            f" `fleetform emergency lift {taken.number}` ends it"
+        )
+        while not self._stopped.is_set() and await self._taken_over() is not None:
+            await self._pause()
+        if not self._stopped.is_set():
+            self._progress.notice("taking up again: nobody has taken over any more")
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), REST_SECONDS)
+
+
+class _Keeping:
+    """What `controllers.tree` needs for one tenure: looks at the tree, plans, entries of plans."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        ledger: SqliteLedger,
+        gate: Gate,
+        manager: Manager,
+        drift: DriftWatch,
+    ) -> None:
+        self._workspace = workspace
+        self._ledger = ledger
+        self._gate = gate
+        self._manager = manager
+        self._drift = drift
+        self._files: list[str] = []
+        self._bases: list[str] = []
+        self.looked = asyncio.Event()
+
+    def look(self) -> Look:
+        found = fingerprint(self._workspace.root, self._files, self._bases)
+        return Look(found, found.reason if isinstance(found, Unreadable) else "")
+
+    async def make_plan(self) -> Planned:
+        try:
+            loaded = await asyncio.to_thread(self._workspace.load)
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
-                files[:] = sorted(loaded.desired.contents.values())
-            bases[:] = loaded.bases
-            return await _plan(loaded, ledger, gate)
+                self._files[:] = sorted(loaded.desired.contents.values())
+            self._bases[:] = loaded.bases
+            return await _plan(loaded, self._ledger, self._gate, self._drift)
         finally:
-            looked.set()
+            self.looked.set()
 
-    async def accept(plan: Plan) -> None:
+    async def accept(self, plan: Plan) -> None:
         try:
-            freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
+            await asyncio.to_thread(
+                freeze_contents, self._workspace, plan, FileBlobStore(self._workspace.paths.blobs)
+            )
         except Problem as problem:
             # A file was edited since, or the disk is full: neither ends the manager.
             raise NotNow(problem.message) from problem
         body = dump(plan)
         now = SystemClock().now_ms()
-        await gate(lambda: ledger.accept(plan, body, who=WHO, now_ms=now))
-        manager.plan_accepted()
+        await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))
+        self._manager.plan_accepted()
 
-    def look() -> Look:
-        found = fingerprint(workspace.root, files, bases)
-        return Look(found, found.reason if isinstance(found, Unreadable) else "")
 
-    keeper = TreeKeeper(look, make_plan, accept, progress)
+def takeover(overrides: Iterable[Override], now_ms: int) -> Override | None:
+    """Return the takeover that is in force, if there is one."""
+    return next(
+        (one for one in overrides if one.kind is OverrideKind.TAKEOVER and one.holds_at(now_ms)),
+        None,
+    )
 
-    def finished(manager: Manager) -> bool:
-        if stopped.is_set():
-            return True
-        assert manager.runs is not None
-        return once and looked.is_set() and not manager.runs.mirror.runs
 
-    async with Nursery() as nursery:
-        nursery.start(keeper.keep(), name="tree")
-        if listen is not None:
-            nursery.start(_answer(workspace, listen, progress), name="api")
-        progress.notice(f"serving {workspace.environment.name} from {workspace.root}")
-        await nursery.run(_until_stopped(manager.run(finished), stopped))
+def _until(taken: Override) -> str:
+    return "" if taken.until_ms is None else f" until {moment(taken.until_ms)}"
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event) -> None:
@@ -142,7 +281,7 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event
         await asyncio.gather(working, signalled, return_exceptions=True)
 
 
-async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
+async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate, drift: DriftWatch) -> Planned:
     """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
     notices = tuple(
         f"{one.place.file}:{one.place.line}: {one.summary}: {one.detail}".rstrip(": ")
@@ -151,7 +290,7 @@ async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
     if loaded.desired is None:
         return Planned(None, (*notices, STAYS))
     try:
-        live = await gate(ledger.read_live)
+        live = await drift.live()
         plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
     except Problem as problem:
         return Planned(None, (*notices, problem.message))
@@ -163,52 +302,19 @@ async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate) -> Planned:
     return Planned(plan, (*notices, *held))
 
 
-def _stop_on_signals(manager: Manager) -> asyncio.Event:
-    stopped = asyncio.Event()
+def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
+    """Set `stopped` on SIGTERM and SIGINT, and call what is in the list that is returned."""
+    wake: list[Callable[[], None]] = []
 
     def stop() -> None:
         stopped.set()
-        manager.wake()
+        for call in wake:
+            call()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    return stopped
-
-
-async def _answer(workspace: Workspace, listen: str, progress: Progress) -> None:
-    """Answer the read-only API until cancelled."""
-    try:
-        import uvicorn
-
-        from fleetform.api.app import create_app
-    except ModuleNotFoundError as missing:
-        raise Problem(
-            f"the API needs the package {missing.name}",
-            "install `fleetform[server]`, or leave --listen out",
-        ) from missing
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit():
-        raise Problem(f"--listen {listen} is not HOST:PORT", "for instance 127.0.0.1:8433")
-    app = create_app(
-        workspace.reader,
-        workspace.logs,
-        environment=workspace.environment,
-        now_ms=SystemClock().now_ms,
-        listen_host=host,
-    )
-    config = uvicorn.Config(app, host=host, port=int(port), log_level="warning", lifespan="off")
-
-    class Server(uvicorn.Server):
-        """Leaves signals to `serve`: they end the manager, and the API with it."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
-    server = Server(config)
-    progress.notice(f"the API answers at http://{host}:{port}/api/v1")
-    await server.serve()
+    return wake
 
 
 def locked(workspace: Workspace) -> Locked:

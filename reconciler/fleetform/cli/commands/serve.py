@@ -6,6 +6,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
+from fleetform.cli.duration import DURATION
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
@@ -24,14 +25,26 @@ _EXAMPLES = (
     metavar="HOST:PORT",
     help="Answer the read-only API here; only on this machine unless HOST says otherwise.",
 )
+@click.option(
+    "--drift-every",
+    "drift_every_ms",
+    type=DURATION,
+    default="5m",
+    show_default=True,
+    metavar="5m",
+    help="How often the world is asked what has become of what was made.",
+)
 @click.option("--once", is_flag=True, help="Leave when every run is over.")
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
-def command(path: str | None, listen: str | None, once: bool, show_output: bool) -> int:
+def command(
+    path: str | None, listen: str | None, drift_every_ms: int, once: bool, show_output: bool
+) -> int:
     """
     Keep the environment at PATH as its tree says, until told to stop.
 
     Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
-    What needs a permission is held and said. Ctrl-C ends it; the runs go on on their hosts, and
+    What needs a permission is held and said. What has drifted is said, and set right where nothing
+    is lost by it. While somebody has taken over by `apply --takeover`, it rests. Ctrl-C ends it; the runs go on on their hosts, and
     the next `serve` or `apply` takes them up.
     """
     import asyncio
@@ -42,7 +55,15 @@ def command(path: str | None, listen: str | None, once: bool, show_output: bool)
     workspace = open_workspace(path)
     progress = PlainProgress(screen(), show_output=show_output)
     try:
-        return asyncio.run(serve(workspace, listen=listen, progress=progress, once=once))
+        return asyncio.run(
+            serve(
+                workspace,
+                listen=listen,
+                progress=progress,
+                once=once,
+                drift_every_ms=drift_every_ms,
+            )
+        )
     except KeyboardInterrupt:
         progress.notice("stopped; the runs go on, and `fleetform serve` takes them up again")
         return Exit.INTERRUPTED

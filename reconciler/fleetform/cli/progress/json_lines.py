@@ -1,18 +1,64 @@
 """
 Progress as JSON lines in a file, for programs that follow an apply.
 
-Every line has `type` (`step`, `run`, `output`, `notice`, `result`) and `at_ms`; lines are whole
-when they are written, so that a reader may tail the file.
+Each line is an object with `type` and `at_ms`, whole and flushed when it is written, so that a
+reader may tail the file. `EVENTS` says what else is in it, a type; `docs/reference` is made of it.
+The last line of an apply is of type `result`, whatever came of it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
-from fleetform.model.plan import Step
+from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run
+
+if TYPE_CHECKING:
+    from fleetform.wiring.applying import ApplyResult
+
+__all__ = ["EVENTS", "JsonProgress"]
+
+EVENTS: Mapping[str, Mapping[str, str]] = {
+    "plan": {
+        "digest": "of the plan that is carried out; `fleetform show` prints the plan",
+        "commit": "of the tree, empty outside git",
+        "changes": "how many resources it changes",
+        "held": "how many changes are held back",
+    },
+    "step": {
+        "key": "which step; the same across a crash",
+        "verb": "what is done, such as `fleet.make`",
+        "resource": "to what, such as `fleet/local`",
+        "state": "`started`, `done` or `failed`",
+        "error": "why it failed, one sentence; else empty",
+    },
+    "run": {
+        "name": "of the run",
+        "uid": "of this execution",
+        "state": "`pending`, `submitted`, `provisioning`, `preparing`, `running`, `finishing`,"
+        " `unknown`, `done`, `failed`, `terminated` or `aborted`",
+        "attempt": "which try, from 1; 0 before the first",
+        "cause": "why it ended; else empty",
+        "message": "the same as a sentence",
+    },
+    "output": {
+        "run": "whose",
+        "rank": "of which node, from 0",
+        "text": "a piece as it came, not always whole lines; what is no UTF-8 is replaced",
+    },
+    "notice": {"text": "a sentence for people"},
+    "result": {
+        "state": "`done`, `failed`, `handed-over`, `interrupted` or `refused`",
+        "exit_code": "what the command exits with",
+        "failed_steps": "a sentence each",
+        "runs": "those that were followed: `name`, `uid`, `state`, `attempt`, `cause`",
+        "message": "why it was refused; else empty",
+    },
+}
+"""The fields of each type beside `type` and `at_ms` (Unix milliseconds), and what they are."""
 
 
 class JsonProgress:
@@ -20,6 +66,16 @@ class JsonProgress:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+
+    def began(self, plan: Plan) -> None:
+        """Write the first line: what is carried out."""
+        self.write(
+            "plan",
+            digest=plan.digest,
+            commit=plan.commit,
+            changes=len(plan.changes),
+            held=len(plan.held),
+        )
 
     def step_started(self, step: Step) -> None:
         self._write_step(step, "started", "")
@@ -44,11 +100,31 @@ class JsonProgress:
     def notice(self, text: str) -> None:
         self.write("notice", text=text)
 
-    def result(self, state: str, exit_code: int) -> None:
-        """Write the last line: how the apply ended."""
-        self.write("result", state=state, exit_code=exit_code)
+    def result(self, result: ApplyResult | None, exit_code: int) -> None:
+        """Write the last line: how the apply ended; None for one that was interrupted."""
+        self.write(
+            "result",
+            state="interrupted" if result is None else result.state,
+            exit_code=exit_code,
+            failed_steps=[] if result is None else list(result.failed_steps),
+            runs=[] if result is None else [_run(each.run) for each in result.runs],
+            message="",
+        )
+
+    def refused(self, problem: Exception) -> None:
+        """Write the last line of an apply that was not begun, or could not go on."""
+        exit_code = getattr(problem, "exit_code", 1)
+        self.write(
+            "result",
+            state="refused",
+            exit_code=exit_code,
+            failed_steps=[],
+            runs=[],
+            message=str(problem),
+        )
 
     def write(self, kind: str, **values: Any) -> None:
+        assert values.keys() == EVENTS[kind].keys(), kind
         record = {"type": kind, "at_ms": time.time_ns() // 1_000_000, **values}
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self._file.flush()
@@ -62,3 +138,13 @@ class JsonProgress:
             state=state,
             error=error,
         )
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "uid": run.uid,
+        "state": run.state,
+        "attempt": run.attempt,
+        "cause": run.cause,
+    }

@@ -3,11 +3,15 @@ from __future__ import annotations
 import io
 import json
 
+from fleetform.cli.carry_out import record_nothing
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.several import SeveralProgress
 from fleetform.model.plan import Step
+from fleetform.model.ports import RunHistory
 from fleetform.model.run import Run, RunState, RunUid, Template
 from fleetform.spec.desired import ResourceKey
+from fleetform.wiring.applying import ApplyResult
+from unit.plan.trees import ledger, planned, tree
 
 RUN = Run(RunUid("u1"), "train", Template("train", "task", ("true",)), RunState.DONE, 1, attempt=2)
 
@@ -22,7 +26,9 @@ def test_each_thing_is_one_line_with_a_type():
     progress.run_changed(RUN, "")
     progress.output("train", 1, b"a\nb\xff")
     progress.notice("hm")
-    progress.result("failed", 4)
+    progress.result(ApplyResult("failed", 4, ("no",), (RunHistory(RUN, (), archived=False),)), 4)
+    progress.result(None, 130)
+    progress.refused(ValueError("stale"))
     records = [json.loads(line) for line in file.getvalue().splitlines()]
     assert all(record.pop("at_ms") > 0 for record in records)
     assert records == [
@@ -34,8 +40,38 @@ def test_each_thing_is_one_line_with_a_type():
          "cause": "", "message": ""},
         {"type": "output", "run": "train", "rank": 1, "text": "a\nb\N{REPLACEMENT CHARACTER}"},
         {"type": "notice", "text": "hm"},
-        {"type": "result", "state": "failed", "exit_code": 4},
+        {"type": "result", "state": "failed", "exit_code": 4, "failed_steps": ["no"], "message": "",
+         "runs": [{"name": "train", "uid": "u1", "state": "done", "attempt": 2, "cause": ""}]},
+        {"type": "result", "state": "interrupted", "exit_code": 130, "failed_steps": [], "runs": [],
+         "message": ""},
+        {"type": "result", "state": "refused", "exit_code": 1, "failed_steps": [], "runs": [],
+         "message": "stale"},
     ]  # fmt: skip
+
+
+class Unflushed(io.StringIO):
+    """A file of which a reader sees what was flushed."""
+
+    seen = ""
+
+    def flush(self) -> None:
+        self.seen = self.getvalue()
+
+
+def test_a_line_is_there_when_it_is_written():
+    """Whoever tails the file waits for nothing."""
+    file = Unflushed()
+    JsonProgress(file).notice("now")
+    assert json.loads(file.seen)["text"] == "now"
+
+
+def test_the_file_holds_the_end_also_where_nothing_was_done(tmp_path):
+    """A plan without changes has its two lines; a second apply appends."""
+    plan = planned(tree(), ledger())
+    for _ in range(2):
+        record_nothing(str(tmp_path / "out"), plan, 0)
+    types = [json.loads(line)["type"] for line in (tmp_path / "out").read_text().splitlines()]
+    assert types == ["plan", "result", "plan", "result"]
 
 
 def test_several_watchers_see_the_same():

@@ -1,0 +1,71 @@
+"""The options by which `apply` has `serve` rest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fleetform.cli.duration import DURATION
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen
+from fleetform.cli.who import who_asks
+
+if TYPE_CHECKING:
+    from fleetform.wiring.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takeover_options(function: Function) -> Function:
+    """Take --takeover, and how long and why."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+_OPTIONS = (
+    click.option(
+        "--takeover", is_flag=True, help="Have `serve` rest first; needs --for and --reason."
+    ),
+    click.option(
+        "--for", "for_ms", type=DURATION, metavar="1h", help="How long a takeover holds at most."
+    ),
+    click.option("--reason", metavar="TEXT", help="Why; shown to everybody while it holds."),
+)
+
+
+def take_over_first(
+    workspace: Workspace, *, takeover: bool, for_ms: int | None, reason: str | None
+) -> None:
+    """
+    Take the environment over where that was asked for.
+
+    Raises:
+        Refused: It was not said for how long, or why.
+        Locked: Somebody else has taken over.
+    """
+    if not takeover:
+        if for_ms is not None or reason is not None:
+            raise Refused("--for and --reason belong to --takeover", advice="pass that too")
+        return
+    if not for_ms or not (reason or "").strip():
+        raise Refused(
+            "a takeover says for how long and why",
+            advice="fleetform apply --takeover --for 1h --reason TEXT",
+        )
+    import asyncio
+
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.wiring.taking_over import take_over
+
+    asyncio.run(
+        take_over(
+            workspace,
+            who=who_asks(),
+            reason=str(reason),
+            for_ms=for_ms,
+            progress=PlainProgress(error_screen()),
+        )
+    )
