@@ -35,6 +35,7 @@ class Invariant(enum.StrEnum):
     STEPS_FIT_ACTION = "steps-fit-action"
     DOCUMENTS_AS_DECLARED = "documents-as-declared"
     ROWS_PINNED = "rows-pinned"
+    RULES_PINNED = "rules-pinned"
     LEDGER_PINNED = "ledger-pinned"
 
     @property
@@ -69,6 +70,7 @@ _SENTENCES = {
     Invariant.STEPS_FIT_ACTION: "a change has the steps that its action calls for",
     Invariant.DOCUMENTS_AS_DECLARED: "steps carry the documents that are declared",
     Invariant.ROWS_PINNED: "every row that is touched is pinned",
+    Invariant.RULES_PINNED: "the rules that judged what is destroyed are pinned",
     Invariant.LEDGER_PINNED: "the ledger is pinned",
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import KINDS, Reading, at_work, is_over
+from fleetform.checker.reading import KINDS, Reading, at_work, destroys, is_over
 from fleetform.model.plan import Step
+from fleetform.spec.desired import ResourceKey, Rules
 
 
 def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
@@ -43,6 +45,15 @@ def _ends_what_waits(reading: Reading, step: Step) -> bool:
     if step.verb != "run.stop" or row is None:
         return False
     return not is_over(row) and not at_work(row)
+
+
+def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
+    """Whatever destroys was judged by rules, and whoever sets them replaces some."""
+    judged = any(destroys(reading, step) or step.verb == "rules.set" for _, step in reading.steps)
+    environment = ResourceKey("environment", reading.plan.environment_name)
+    said = reading.claims.get(("rules", environment))
+    if judged and (said is None or Rules.of(json.loads(said)) != reading.rules):
+        yield Violation(Invariant.RULES_PINNED, f"the rules that it was judged by are {said}")
 
 
 def check_ledger_pinned(reading: Reading) -> Iterator[Violation]:

@@ -205,7 +205,8 @@ class Predicate:
     """
     What must still hold when the plan is applied.
 
-    claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch).
+    claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch), `rules`
+    (those last applied, as canonical JSON, by which what it destroys was judged).
     """
 
     claim: str

@@ -7,8 +7,10 @@ change does not make it stale.
 
 from __future__ import annotations
 
-from fleetform.model.plan import Predicate
+from fleetform.model.plan import Change, Predicate
 from fleetform.plan.proposal import Sheet
+from fleetform.spec.canonical import canonical_json
+from fleetform.spec.desired import ResourceKey
 
 
 def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
@@ -17,9 +19,12 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
     # Before the first apply there is no ledger to name; that its resources are absent says all.
     if sheet.live.ledger_id:
         found.append(Predicate("ledger", None, f"{sheet.live.ledger_id}/{sheet.live.epoch}"))
+    if any(_is_judged(key, change) for key, change in sheet.changes.items()):
+        environment = ResourceKey("environment", sheet.desired.environment.name)
+        found.append(Predicate("rules", environment, canonical_json(sheet.rules.document())))
     for key in sorted(sheet.changes):
         if key.kind == "environment":
-            continue  # Rules have no row of their own; the ledger is pinned.
+            continue  # Rules have no row of their own; they are pinned by what they say.
         change = sheet.changes[key]
         row_key = sheet.row_key(change)
         # The ledger knows it by the name that it had when it was read.
@@ -33,3 +38,13 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
         if row_key in sheet.not_started:
             found.append(Predicate("run-not-started", known_as))
     return tuple(found)
+
+
+def _is_judged(key: ResourceKey, change: Change) -> bool:
+    """
+    Tell whether rules decided about it, or are what it changes.
+
+    Rules that somebody has tightened since hold for a plan that is still to be entered; all other
+    plans may be applied under any.
+    """
+    return change.destructive or key.kind == "environment"

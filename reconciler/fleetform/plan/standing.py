@@ -17,6 +17,7 @@ from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step
 from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, phase
+from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Failing", "failing", "undone"]
@@ -69,6 +70,9 @@ def _failing(
     planned: dict[ResourceKey, Change],
     environment_uid: str,
 ) -> Failing | None:
+    if predicate.claim == "rules":
+        same = predicate.value == canonical_json((live.rules or Rules()).document())
+        return None if same else Failing(key, "has other rules by now, and they judge the plan")
     row = live.resources.get(key)
     if predicate.claim == "absent":
         return None if row is None or row.archived else Failing(key, "exists by now")

@@ -18,7 +18,7 @@ from fleetform.store.database import Transaction
 from fleetform.store.overrides import read_overrides
 from fleetform.views.moments import moment
 
-__all__ = ["require_permitted"]
+__all__ = ["require_permitted", "rules_applied"]
 
 
 def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None:
@@ -37,14 +37,19 @@ def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None
                 f"{one.sentence}; it holds {_until(one.until_ms)}",
                 advice=f"wait, or end it with `fleetform emergency lift {one.number}`",
             )
-    row = transaction.one("SELECT rules FROM meta")
-    rules = Rules.of(json.loads(row[0])) if row is not None and row[0] else Rules()
+    rules = rules_applied(transaction)
     spell = open_spell(rules, overrides, now_ms)
     if spell is not None and any(is_held(spell, change, rules) for change in plan.changes):
         raise PolicyRefused(
             f"freeze window: {spell.window.reason}; it is open {_until(spell.end_ms)}",
             advice="wait, or open it for a while with `fleetform emergency thaw --reason …`",
         )
+
+
+def rules_applied(transaction: Transaction) -> Rules:
+    """Read the rules last applied; the default ones before the first apply."""
+    row = transaction.one("SELECT rules FROM meta")
+    return Rules.of(json.loads(row[0])) if row is not None and row[0] else Rules()
 
 
 def _until(until_ms: int | None) -> str:

@@ -22,6 +22,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Kept, Permissions, Predicate
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.plan.file import sealed
+from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey, Rules
 
 
@@ -199,6 +200,19 @@ def test_plan_bytes_are_kept(ledger: Ledger) -> None:
     ledger.accept(plan, b"\x00the plan", who="anna", now_ms=1)
     assert ledger.read_plan(plan.digest) == b"\x00the plan"
     assert ledger.read_plan("unknown") is None
+
+
+def test_rules_that_judged_a_plan_are_pinned(ledger: Ledger) -> None:
+    """A plan that was judged by some rules is stale once others were applied."""
+    judged = Predicate(
+        "rules", ResourceKey("environment", "test"), canonical_json(Rules().document())
+    )
+    plan = plan_of(ledger, [fleet_step("f")], judged)
+    carry_out(ledger, [step("rules.set", "test", rules={"delete_count": 0})])
+    with pytest.raises(StalePlan, match="other rules were applied"):
+        enter(ledger, plan)
+    carry_out(ledger, [step("rules.set", "test", rules={})])
+    assert enter(ledger, plan).state == "new"
 
 
 def test_rules_last_applied(ledger: Ledger) -> None:

@@ -14,7 +14,9 @@ from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import StalePlan
+from fleetform.model.recovery import Evidence
 from fleetform.model.run import RunState
+from fleetform.spec.desired import Desired, Environment
 
 
 def test_recovering_ledger_starts_nothing(desk: Desk) -> None:
@@ -31,6 +33,18 @@ def test_recovering_ledger_starts_nothing(desk: Desk) -> None:
     desk.ledger.end_recovery()
     assert desk.ledger.read_live().status is LedgerStatus.READY
     assert desk.place("a")
+
+
+def test_an_apply_from_before_a_rebuild_ends(desk: Desk) -> None:
+    """What was entered before is not gone on with: hosts may have told since that it ran."""
+    plan = plan_of(desk.ledger, [submit_step("a")])
+    accepted = enter(desk.ledger, plan)
+    nothing = Evidence(Desired(Environment("test", "e" * 32), {}), (), {}, {})
+    desk.ledger.adopt_world(nothing, {}, who="me", now_ms=9, mark_missing=True)
+    assert desk.ledger.unfinished_apply() is None
+    (record,) = [one for one in desk.ledger.read_applies() if one.uid == accepted.apply_uid]
+    assert (record.state, record.finished_at_ms) == ("interrupted", 9)
+    assert "rebuilt" in record.summary
 
 
 def test_records_are_adopted_once(desk: Desk) -> None:

@@ -15,6 +15,7 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
+from fleetform.model.plan import Predicate
 from fleetform.model.ports import Ledger, StepOutcome
 
 
@@ -137,10 +138,31 @@ def test_book_says_where_volumes_lie(desk: Desk) -> None:
     assert desk.ledger.read_book(()).volume_fleets == {}
 
 
-def test_volume_that_failed_leaves_no_row(ledger: Ledger) -> None:
-    """A volume that was never made is made by the next plan, and not replaced."""
+def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:
+    """
+    A volume whose making failed is absent to every plan, and made under the uid that it had.
+
+    Its directory may be there and bear that uid, when only the answer was lost.
+    """
     make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))
     accepted = enter(ledger, plan_of(ledger, [make]))
-    ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
     ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key, "no")], now_ms=1)
-    assert not ledger.read_live().resources
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
+    assert ledger.read_live().resources["volume", "v"].archived  # type: ignore[index]
+    again = enter(ledger, plan_of(ledger, [make], Predicate("absent", make.resource)))
+    second = ledger.begin_steps(again.apply_uid, [make], now_ms=2)[make.key]
+    assert second.resource_uid == first.resource_uid
+    ledger.finish_steps(again.apply_uid, [make], [StepOutcome(make.key)], now_ms=2)
+    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    assert (row.archived, row.state, row.uid) == (False, "present", first.resource_uid)
+
+
+def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> None:
+    """An apply that is given up between intent and outcome leaves what a failure leaves."""
+    make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
+    ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
+    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    assert (row.archived, row.uid, row.operation) == (True, first.resource_uid, "")

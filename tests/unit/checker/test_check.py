@@ -239,9 +239,18 @@ def test_the_budget() -> None:
     """More than the rules last applied allow is found, whatever the new rules are."""
     plan, desired, live, permissions = example()
     live = replace(live, rules=Rules(delete_count=1, delete_percent=0))
-    assert found(plan, desired, live, permissions) == {Invariant.WITHIN_BUDGET}
+    # The plan was judged by other rules, which is a fault of its own.
+    pinned = Invariant.RULES_PINNED
+    assert found(plan, desired, live, permissions) == {Invariant.WITHIN_BUDGET, pinned}
     allowed = replace(permissions, allow_deletes=2)
-    assert found(plan, desired, live, allowed) == set()
+    assert found(plan, desired, live, allowed) == {pinned}
+
+
+def test_rules_that_are_not_pinned() -> None:
+    """What destroys says by which rules it was judged."""
+    plan, *rest = example()
+    address = f"environment/{plan.environment_name}"
+    assert found(drop_predicate(plan, "rules", address), *rest) == {Invariant.RULES_PINNED}
 
 
 # -- execution -------------------------------------------------------------------------------
