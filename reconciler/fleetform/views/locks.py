@@ -1,0 +1,117 @@
+"""Who manages which environment, what is open, and what waits, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleetform.model.ports import ApplyRecord
+from fleetform.model.tenure import Holder
+from fleetform.views.history import OperationRow
+from fleetform.views.moments import age
+from fleetform.views.table import Cell, Column, Table, make_table
+
+__all__ = [
+    "LockRow",
+    "LockShown",
+    "WaitingRow",
+    "lock_row",
+    "locks_table",
+    "waiting_row",
+    "waiting_table",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """
+    One environment of this user's state folder.
+
+    Attributes:
+        environment: Its name as it was applied last; empty where nothing was.
+        held: Whether anybody manages it now; the rest is empty where nobody does.
+        pid: 0 for somebody who has not written it down yet.
+        fence: Of a lease; 0 for a file lock.
+        left_ms: How long a lease holds if it is not renewed; None for a file lock.
+    """
+
+    environment: str
+    uid: str
+    held: bool
+    command: str = ""
+    who: str = ""
+    pid: int = 0
+    host: str = ""
+    since_ms: int | None = None
+    fence: int = 0
+    left_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """One apply that was entered and is not over."""
+
+    apply: str
+    plan: str
+    who: str
+    commit: str
+    since_ms: int
+    open_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockShown:
+    """One environment whole: who holds it, what was begun and is open, what waits."""
+
+    lock: LockRow
+    open_operations: tuple[OperationRow, ...]
+    waiting: tuple[WaitingRow, ...]
+    taken_over: str
+    """A sentence where `serve` rests for somebody; else empty."""
+
+
+def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:
+    if holder is None:
+        return LockRow(environment, uid, held=False)
+    return LockRow(
+        environment,
+        uid,
+        held=True,
+        command=holder.command,
+        who=holder.who,
+        pid=holder.pid,
+        host=holder.host,
+        since_ms=holder.since_ms,
+        fence=holder.fence,
+        left_ms=holder.left_ms,
+    )
+
+
+def locks_table(rows: Iterable[LockRow], *, now_ms: int) -> Table:
+    columns: tuple[Column[LockRow], ...] = (
+        Column("ENVIRONMENT", lambda row: row.environment),
+        Column("UID", lambda row: Cell(row.uid, "dim")),
+        Column("HELD BY", lambda row: row.command if row.held else Cell("nobody", "dim")),
+        Column("WHO", lambda row: row.who),
+        Column("PID", lambda row: str(row.pid) if row.pid else "", right=True),
+        Column("MACHINE", lambda row: row.host),
+        Column("FOR", lambda row: age(row.since_ms, now_ms), right=True),
+    )
+    return make_table(columns, rows)
+
+
+def waiting_table(rows: Iterable[WaitingRow], *, now_ms: int) -> Table:
+    columns: tuple[Column[WaitingRow], ...] = (
+        Column("APPLY", lambda row: row.apply[:12]),
+        Column("PLAN", lambda row: row.plan[:12]),
+        Column("WHO", lambda row: row.who),
+        Column("OPEN STEPS", lambda row: str(row.open_steps), right=True),
+        Column("FOR", lambda row: age(row.since_ms, now_ms), right=True),
+    )
+    return make_table(columns, rows)
+
+
+def waiting_row(record: ApplyRecord, open_steps: int) -> WaitingRow:
+    return WaitingRow(
+        record.uid, record.plan_digest, record.who, record.commit, record.started_at_ms, open_steps
+    )

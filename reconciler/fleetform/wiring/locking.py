@@ -1,0 +1,197 @@
+"""
+Who holds which environment, and how one is taken from its holder.
+
+A file lock cannot be broken while its holder lives: the kernel holds it. So whoever breaks it
+ends the process, by its own handle and not by a number that may be another's by then. A lease is
+ended in the database, and its holder's next write is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fleetform.model.event import LoggedEvent
+from fleetform.views.history import operation_rows
+from fleetform.views.locks import LockRow, LockShown, lock_row, waiting_row
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.ledger_address import ledger_address
+from fleetform.wiring.managing import break_tenure
+from fleetform.wiring.opening import open_for_writing
+from fleetform.wiring.paths import StatePaths, state_home
+from fleetform.wiring.problems import Locked, Problem
+from fleetform.wiring.serving import takeover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleetform.model.ports import Reader
+    from fleetform.model.tenure import Holder
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["break_lock", "list_locks", "show_lock"]
+
+TERM_SECONDS = 10.0
+"""What a manager needs to end in good order; `serve` takes 5 s at most."""
+
+KILL_SECONDS = 5.0
+
+
+# -- seeing -------------------------------------------------------------------------------------
+
+
+def list_locks() -> tuple[LockRow, ...]:
+    """List the environments of this user's state folder, by uid."""
+    from fleetform.store.lock import who_holds
+
+    home = state_home()
+    rows = []
+    for uid in _environments(home):
+        paths = StatePaths(home, uid)
+        rows.append(lock_row(_name_in(paths.ledger, uid), uid, who_holds(paths.manager_lock)))
+    return tuple(rows)
+
+
+def show_lock(workspace: Workspace) -> LockShown:
+    """Say who holds an environment, which steps were begun and are open, and what waits."""
+    lock = lock_row(workspace.environment.name, workspace.environment.uid, workspace.manager())
+    reader = workspace.reader()
+    if reader is None:
+        return LockShown(lock, (), (), "")
+    with contextlib.closing(reader):
+        return _shown(reader, lock)
+
+
+def _shown(reader: Reader, lock: LockRow) -> LockShown:
+    waiting, opened = [], []
+    for record in reversed(reader.read_applies(limit=_APPLIES_MAX)):
+        if record.state == "running":
+            operations = reader.read_operations(record.uid)
+            planned = sum(one.state in {"planned", "intended"} for one in operations)
+            waiting.append(waiting_row(record, planned))
+            opened += [one for one in operations if one.state == "intended"]
+    taken = takeover(reader.read_overrides(), SystemClock().now_ms())
+    return LockShown(
+        lock, operation_rows(opened), tuple(waiting), taken.sentence if taken is not None else ""
+    )
+
+
+_APPLIES_MAX = 200
+"""Those that are not over are among the newest: each resource takes part in one at a time."""
+
+
+def _environments(home: Path) -> Iterator[str]:
+    with contextlib.suppress(FileNotFoundError):
+        yield from sorted(one.name for one in (home / "environments").iterdir() if one.is_dir())
+
+
+def _name_in(ledger: Path, uid: str) -> str:
+    """Read the name of an environment from the plan that was applied last; empty without one."""
+    from fleetform.store.errors import LedgerError
+    from fleetform.store.snapshot import open_snapshot
+
+    try:
+        with contextlib.closing(open_snapshot(ledger, uid)) as reader:
+            newest = reader.read_applies(limit=1)
+            body = reader.read_plan(newest[0].plan_digest) if newest else None
+    except (LedgerError, OSError):
+        return ""
+    if body is None:
+        return ""
+    try:
+        return str(json.loads(body).get("environment_name", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+# -- breaking -----------------------------------------------------------------------------------
+
+
+def break_lock(workspace: Workspace, *, who: str, reason: str, force: bool) -> Holder | None:
+    """
+    Take the environment from whoever holds it; returns who that was, None when nobody did.
+
+    Args:
+        workspace: Whose environment.
+        who: For the event.
+        reason: The same.
+        force: A holder that is alive is ended too.
+
+    Raises:
+        Locked: The holder is alive and not `force`, or not of this machine.
+        Problem: It does not end.
+    """
+    found = workspace.manager()
+    if found is None:
+        return None
+    if not force:
+        raise Locked(
+            f"{_words(found)} is alive and holds this environment",
+            f"wait for it, have `serve` rest with `fleetform apply --takeover`, or end it with "
+            f"`fleetform lock break --force --reason TEXT` (kill {found.pid})",
+        )
+    if ledger_address() is None:
+        _end(workspace, found)
+    else:
+        found = break_tenure(workspace, who=who) or found
+    _log(workspace, found, who, reason)
+    return found
+
+
+def _end(workspace: Workspace, found: Holder) -> None:
+    """End the process that holds the file lock, and return when the lock is free."""
+    if found.host != socket.gethostname() or not found.pid:
+        raise Locked(
+            f"{_words(found)} holds this environment, and is not a process of this machine",
+            "end it there",
+        )
+    try:
+        handle = os.pidfd_open(found.pid)
+    except OSError as problem:
+        raise Locked(
+            f"{_words(found)} holds this environment, and cannot be reached from here:"
+            f" {problem.strerror}",
+            "it may be in another container, or of another user: end it there",
+        ) from problem
+    try:
+        # From here on the handle is one process, whatever becomes of its number.
+        if workspace.manager() != found:
+            raise Locked("somebody else has just taken this environment", "look again")
+        for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+            _signal(handle, number, found)
+            if select.select([handle], [], [], seconds)[0]:
+                return
+    finally:
+        os.close(handle)
+    raise Problem(
+        f"{_words(found)} does not end, not even when it is killed",
+        "it waits for the machine: a disk or a file system that does not answer",
+    )
+
+
+def _signal(handle: int, number: signal.Signals, found: Holder) -> None:
+    try:
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return
+    except PermissionError as problem:
+        raise Locked(f"{_words(found)} is of another user", "have them end it") from problem
+
+
+def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
+    if workspace.reader() is None:
+        return
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        sentence = f"{who} took the environment from {_words(found)}: {reason}"
+        ledger.append_events([LoggedEvent("lock.broken", SystemClock().now_ms(), sentence)])
+
+
+def _words(found: Holder) -> str:
+    command = found.command or "somebody"
+    return f"{command} of {found.who} (pid {found.pid} on {found.host})"
