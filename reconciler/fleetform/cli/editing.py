@@ -183,7 +183,10 @@ def apply_touched(workspace: Workspace, edits: Edits, options: EditOptions) -> i
         # No targets mean everything, and nothing was asked for.
         return Exit.OK
     targets = tuple(str(key) for key in edits.touched)
-    return apply_scoped(workspace, Scope(targets=targets), yes=options.yes, watching=Watching())
+    # Hosts that are drained or let go may take days for it; only runs are followed to their end.
+    follows = any(key.kind == "run" for key in edits.touched)
+    watching = Watching(detach=not follows, finished="Applied.")
+    return apply_scoped(workspace, Scope(targets=targets), yes=options.yes, watching=watching)
 
 
 def _say_written(

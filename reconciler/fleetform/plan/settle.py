@@ -63,6 +63,8 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
         for instance in sheet.live.instances
         if instance.state in _MOVING
     )
+    # A drained host is done with once its last job has ended.
+    keys.update(ResourceKey("fleet", work.fleet) for work in sheet.live.work if work.leaving)
     return tuple(sorted(keys - touched))
 
 

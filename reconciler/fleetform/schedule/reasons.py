@@ -104,6 +104,7 @@ def waiting_reasons(crowd: Crowd) -> tuple[Waiting, ...]:
     reasons: list[Waiting] = []
     for option in crowd.options:
         reasons.extend(_crowded(crowd, option))
+        reasons.extend(_drained(option))
     return tuple(reasons)
 
 
@@ -146,6 +147,22 @@ def _why_not_ready(space: Space) -> str:
     if instance.drained and instance.state is InstanceState.READY:
         return f"drained: {instance.drained}"
     return str(instance.state)
+
+
+def _drained(option: Option) -> list[Waiting]:
+    """Hosts that could take it and get nothing, for whoever wonders why they stand empty."""
+    by_reason: dict[str, list[str]] = {}
+    for rack in option.fleet.racks:
+        for space in rack.spaces if rack.number in option.takes else ():
+            if space.instance.drained and space.instance.state is InstanceState.READY:
+                by_reason.setdefault(space.instance.drained, []).append(space.instance.name)
+    return [
+        Waiting(
+            "fleet-not-ready",
+            f"{_some(names)} {'is' if len(names) == 1 else 'are'} drained: {reason}",
+        )
+        for reason, names in by_reason.items()
+    ]
 
 
 def _no_instances(absent: Sequence[str]) -> str:

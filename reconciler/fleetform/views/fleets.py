@@ -45,7 +45,7 @@ class InstanceRow:
     One host of a fleet.
 
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
-    not ready, or what a leaving host waits for.
+    not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
     """
 
     name: str
@@ -61,6 +61,7 @@ class InstanceRow:
     gpu_names: tuple[str, ...]
     jobs: int
     message: str
+    drained: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,9 @@ class FleetRow:
     """
     One fleet.
 
-    `nodes_*` are as declared, null where the bound is open. `ready` of `instances` take jobs;
-    capacity and use are theirs together, those that are not ready too.
+    `nodes_*` are as declared, null where the bound is open. `ready` of `instances` take jobs,
+    and `drained` of them get none because somebody said so; capacity and use are theirs
+    together, those that are not ready too.
     """
 
     name: str
@@ -85,6 +87,7 @@ class FleetRow:
     sharing: str
     description: str
     protected: bool
+    drained: int = 0
 
 
 def instance_rows(
@@ -134,7 +137,7 @@ def instances_table(rows: Iterable[InstanceRow]) -> Table:
     columns: tuple[Column[InstanceRow], ...] = (
         Column("INSTANCE", lambda row: row.name),
         Column("FLEET", lambda row: row.fleet),
-        Column("STATE", lambda row: Cell(row.state, TONES[InstanceState(row.state)])),
+        Column("STATE", _state),
         Column("ADDRESS", lambda row: row.address),
         Column("JOBS", lambda row: str(row.jobs), right=True),
         Column("CPU", lambda row: cpu_use(row.used, row.capacity), right=True),
@@ -178,8 +181,16 @@ def _instance_row(instance: Instance, used: Amounts, jobs: int) -> InstanceRow:
         used=used,
         gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
         jobs=jobs,
-        message=instance.message or _leaving(instance, jobs),
+        message=instance.message or _leaving(instance, jobs) or _drained(instance, jobs),
+        drained=instance.drained,
     )
+
+
+def _drained(instance: Instance, jobs: int) -> str:
+    if not instance.drained:
+        return ""
+    rest = f"; {figures.counted(jobs, 'job')} to go" if jobs else ""
+    return f"drained: {instance.drained}{rest}"
 
 
 def _leaving(instance: Instance, jobs: int) -> str:
@@ -204,7 +215,8 @@ def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> Flee
         nodes_target=nodes.get("target"),
         nodes_max=nodes.get("max"),
         instances=len(instances),
-        ready=sum(1 for row in instances if row.state == InstanceState.READY),
+        ready=sum(1 for row in instances if _takes_jobs(row)),
+        drained=sum(1 for row in instances if row.drained),
         jobs=sum(row.jobs for row in instances),
         capacity=capacity,
         used=used,
@@ -214,6 +226,18 @@ def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> Flee
     )
 
 
+def _takes_jobs(row: InstanceRow) -> bool:
+    return row.state == InstanceState.READY and not row.drained
+
+
+def _state(row: InstanceRow) -> Cell:
+    """A drained host answers like others, and what people look for is that it takes nothing."""
+    if row.drained and row.state == InstanceState.READY:
+        return Cell("draining" if row.jobs else "drained", "warn")
+    return Cell(row.state, TONES[InstanceState(row.state)])
+
+
 def _ready(row: FleetRow) -> Cell:
     tone = "good" if row.ready == row.instances else "warn"
-    return Cell(f"{row.ready}/{row.instances}", tone)
+    rest = f" ({row.drained} drained)" if row.drained else ""
+    return Cell(f"{row.ready}/{row.instances}{rest}", tone)

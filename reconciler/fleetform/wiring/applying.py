@@ -26,6 +26,7 @@ from fleetform.model.ports import (
     StalePlan,
 )
 from fleetform.model.run import FINAL, RunState
+from fleetform.model.selection import Selection
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.store.blobs import FileBlobStore
@@ -381,7 +382,13 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
         and any(step.verb != "run.archive" for step in change.steps)
         and not _stands_still(change)
     ]
-    progressing = [key.name for key in plan.progressing if key.kind == "run"]
+    # Whoever asked for one thing does not wait for all that happens to be under way.
+    meant = Selection(plan.scope.targets)
+    progressing = [
+        key.name
+        for key in plan.progressing
+        if key.kind == "run" and (not meant or meant.selects(key))
+    ]
     return tuple(dict.fromkeys((*submitted, *progressing)))
 
 

@@ -118,6 +118,17 @@ class Editor:
         """Find the document that an address means; see `locating.find_source`."""
         return find_source(self._workspace, self.loaded, address, kinds=tuple(kinds))
 
+    def said(self, source: Source, field: str) -> Any:
+        """
+        What a field of the document comes to with all that it inherits and the edits so far.
+
+        JSON values as they are written; None where nothing is said.
+        """
+        if not source.is_inherited:
+            return documents_of(self._text(source.file))[source.number].get(field)
+        document = self._resulting().get(source.key)
+        return document.get(field) if isinstance(document, dict) else None
+
     # -- what can be asked for --------------------------------------------------------------------
 
     def set(self, source: Source, path: Steps, value: Any, *, after: str = "") -> None:
@@ -281,18 +292,22 @@ class Editor:
         """What to read in the place of files; one that goes declares nothing, as an empty one."""
         return {file: (text or "").encode() for file, text in self._texts.items()}
 
-    def _unmet(self, wishes: Sequence[_Wish]) -> list[_Wish]:
-        """Wishes that the tree does not fulfil with the new texts, all inheritance counted."""
-        if not wishes:
-            return []
+    def _resulting(self) -> dict[ResourceKey, Any]:
+        """All documents with the new texts, and with what they inherit."""
         from fleetform.spec.nodes import plain
         from fleetform.spec.tree.resulting import load_resulting
 
         resulting = load_resulting(self._root, buffers=self._buffers())
-        said = {
+        return {
             ResourceKey(one.address.kind, one.address.name): plain(one.node)
             for one in resulting.documents
         }
+
+    def _unmet(self, wishes: Sequence[_Wish]) -> list[_Wish]:
+        """Wishes that the tree does not fulfil with the new texts, all inheritance counted."""
+        if not wishes:
+            return []
+        said = self._resulting()
         return [wish for wish in wishes if not _is_met(wish, said.get(wish.source.key))]
 
 

@@ -8,6 +8,7 @@ fleet as a whole takes its hosts, and is destructive.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -127,10 +128,19 @@ def _arguments(declared: Declared) -> dict[str, Any]:
         **declared_arguments(declared),
         # Numbered from 0 and named by number, so that the instances of two plans are the same.
         "instances": [
-            {"name": f"{name}-{number}", "number": number}
+            _place(f"{name}-{number}", number, declared.document)
             for number in range(_nodes_wanted(declared.document))
         ],
     }
+
+
+def _place(name: str, number: int, document: Mapping[str, Any]) -> dict[str, Any]:
+    """One host that is wanted; `drained` says why nothing more is to be placed on it."""
+    place: dict[str, Any] = {"name": name, "number": number}
+    for entry in document.get("drain", ()):
+        if name in entry.get("hosts", (name,)):
+            place["drained"] = entry["reason"]
+    return place
 
 
 def _nodes_wanted(document: dict[str, Any] | Any) -> int:

@@ -52,6 +52,8 @@ ROWS: Rows = {
     "env": control(),
     "sharing": control("schedule"),
     "blocks": control("schedule"),
+    "price": control("plan", "micro-dollars"),
+    "drain": control("schedule"),
     # What changes of a local fleet is changed in place; no host of it is exchanged.
     "update": control(essential=False),
     "run_as": control(),

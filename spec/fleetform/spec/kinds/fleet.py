@@ -12,20 +12,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Model, Whole, not_carried_out, refuse
+from fleetform.spec.kinds.base import (
+    Model,
+    Whole,
+    each_once,
+    not_carried_out,
+    one_or_many,
+    refuse,
+)
 from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
-from fleetform.spec.kinds.hosts import Blocks, SshConfig
-from fleetform.spec.kinds.offers import OfferChoice
+from fleetform.spec.kinds.hosts import Blocks, Reason, SshConfig
+from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
 from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.variables import Variables, warn_of_secrets
 from fleetform.spec.quantities import Range, parse_int_range
-from fleetform.spec.quantities.ranges import unfit
+from fleetform.spec.quantities.ranges import shown, unfit
 
 
 class Nodes(Model):
@@ -105,6 +112,34 @@ class Update(Model):
     max_unavailable: Annotated[Whole, Field(ge=1)] | None = None
     """How many hosts are exchanged at a time; one if not said. Example: `2`."""
 
+
+class Drain(Reason):
+    """Hosts that nothing more is placed on."""
+
+    hosts: (
+        Annotated[
+            tuple[Text, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            AfterValidator(each_once("host")),
+        ]
+        | None
+    ) = None
+    """Which of the fleet's hosts, by name; all if not said. Example: `[local-1]`."""
+
+
+def _drain(value: Any) -> Any:
+    listed = one_or_many(value)
+    if not isinstance(listed, list | tuple):
+        return listed
+    return [{"reason": item} if isinstance(item, str) else item for item in listed]
+
+
+DrainSpec = Annotated[
+    tuple[Drain, ...],
+    Field(min_length=1),
+    BeforeValidator(_drain, json_schema_input_type=str | Drain | list[str | Drain]),
+]
 
 # Where the hosts come from; without any of them, from the clouds.
 SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
@@ -217,6 +252,18 @@ class Fleet(OfferChoice):
     Example: `8`, `auto`.
     """
 
+    price: Price | None = None
+    """
+    What one of the hosts costs, in dollars an hour: a plan sums it up, and nothing is chosen by
+    it. Of hosts in clouds the offer says it, up to `max_price`. Example: `1.20`.
+    """
+
+    drain: DrainSpec | None = None
+    """
+    Nothing more is placed on the hosts, and what runs there goes on to its end.
+    Example: `{reason: New disks, hosts: [local-1]}`, `Power is cut on Friday`.
+    """
+
     update: Update | None = None
     """How hosts are exchanged when what makes them changes. Example: `{strategy: surge, max_unavailable: 2}`."""
 
@@ -272,6 +319,7 @@ class Fleet(OfferChoice):
         yield from super().problems()
         yield from self._source_problems()
         yield from self._sharing_problems()
+        yield from self._drain_problems()
         yield from warn_of_secrets(self.env)
         if self.ssh_config is not None:
             for problem in self.ssh_config.problems():
@@ -294,6 +342,14 @@ class Fleet(OfferChoice):
                 "Make a fleet of each.",
                 at_key=True,
             )
+        if not said and self.price is not None:
+            yield Problem(
+                "contradiction",
+                ("price",),
+                "What a host in a cloud costs is said by whoever offers it.",
+                "Write `max_price` for the most that it may cost.",
+                at_key=True,
+            )
         if len(said) == 1:
             for name in sorted(_UNFIT[said[0]]):
                 if getattr(self, name) is not None:
@@ -314,6 +370,54 @@ class Fleet(OfferChoice):
             advice,
             at_key=True,
         )
+
+    def _drain_problems(self) -> Iterator[Problem]:
+        """Hosts that are drained twice, and such as the fleet does not have."""
+        known = self._host_names()
+        seen: set[str] = set()
+        for number, entry in enumerate(self.drain or ()):
+            path = ("drain", number, "hosts")
+            for name in entry.hosts or ():
+                if known is not None and name not in known:
+                    yield Problem(
+                        "unknown-reference",
+                        path,
+                        f"The fleet has no host {shown(name)}.",
+                        self._hosts_told(),
+                        word=name,
+                    )
+                elif name in seen:
+                    yield Problem(
+                        "said-twice",
+                        path,
+                        f"The host {shown(name)} is drained twice.",
+                        "Say it once, with both reasons.",
+                        word=name,
+                    )
+                seen.add(name)
+        if len(self.drain or ()) > 1 and any(entry.hosts is None for entry in self.drain or ()):
+            yield Problem(
+                "contradiction",
+                ("drain",),
+                "One entry drains all hosts, and others single ones.",
+                "Keep the one that is meant.",
+                at_key=True,
+            )
+
+    def _host_names(self) -> frozenset[str] | None:
+        """Names that a host of the fleet can have; None where they are not known from here."""
+        if self.source == "local":
+            count = 1 if self.nodes is None else self.nodes.max
+            # Without an upper end the fleet is refused for that.
+            return None if count is None else frozenset(f"{self.name}-{n}" for n in range(count))
+        if self.ssh_config is not None:
+            return frozenset(host.hostname for host in self.ssh_config.hosts)
+        return None
+
+    def _hosts_told(self) -> str:
+        if self.source != "local":
+            return "Name it as `ssh_config.hosts` does."
+        return f"They are called `{self.name}-0` and so on."
 
     def _sharing_problems(self) -> Iterator[Problem]:
         if self.sharing == "blocks" and self.blocks is None:

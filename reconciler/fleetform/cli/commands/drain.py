@@ -1,0 +1,39 @@
+"""`fleetform drain`: have hosts get no more work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.drains import FleetHost, drained
+from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
+
+_EXAMPLES = (
+    ("fleetform drain local --reason 'New disks'", "Nothing more is placed on the fleet's hosts"),
+    ("fleetform drain local/local-1 --reason 'Fan 3 is loud'", "On one of its hosts"),
+    ("fleetform drain gpus --reason 'New driver' --apply -y", "At once"),
+)
+
+
+@make_command("drain", examples=_EXAMPLES)
+@click.argument("addresses", nargs=-1, required=True, metavar="FLEET[/HOST]...")
+@click.option("--reason", required=True, metavar="TEXT", help="Shown to all who wait for it.")
+@edit_options
+def command(addresses: tuple[str, ...], reason: str, **typed: Any) -> int:
+    """
+    Write `drain` into the document of each FLEET, for all its hosts or for one.
+
+    What runs there goes on to its end, and nothing more is placed there until `fleetform
+    undrain`. `fleetform fleet show FLEET` says what is still to go.
+    """
+    options = EditOptions.of(typed)
+    workspace, editor = open_editor(options)
+    wanted = [FleetHost.parse(address) for address in addresses]
+    for one in wanted:
+        source = editor.find(one.fleet, kinds=("fleet",))
+        host = one.name_in(source)
+        editor.set(source, ("drain",), drained(editor.said(source, "drain"), host, reason))
+    names = ", ".join(map(str, wanted))
+    return finish(workspace, editor, options, message=f"drain {names}: {reason}")
