@@ -577,6 +577,33 @@ class TestContents:
         tell(story)
 
 
+    def test_a_volume_is_put_aside(self, tell) -> None:
+        """Its data is found beside where it lay; asking twice is once, and its place is free."""
+
+        async def story(site: Site) -> None:
+            path = site.provider.volume_path(ENVIRONMENT, "sets/a")
+            into = site.provider.volume_path(ENVIRONMENT, "sets/a.snapshot-sets-1")
+            async with connected(site) as listener:
+                host = listener.host
+                assert (await host.make_volume("op", "vol", "sets", path)).ok
+                mounts = (Mount("sets", path, "data"),)
+                writer = job_for(listener, "echo kept > data/note", mounts=mounts)
+                await host.prepare(writer)
+                assert (await listener.ending(writer)).exit_code == 0
+                for _ in range(2):
+                    assert (await host.snapshot_volume("op2", "vol", "sets", path, into)).ok
+                refused = await host.snapshot_volume("op3", "other", "sets", path, into)
+                assert (refused.ok, refused.code) == (False, "conflict")
+                assert _is_gone(path)
+                reader = job_for(listener, f"cat {into}/note")
+                await host.prepare(reader)
+                assert (await listener.ending(reader)).exit_code == 0
+                assert listener.text(reader) == "kept\n"
+                assert (await host.make_volume("op4", "vol-2", "sets", path)).ok
+
+        tell(story)
+
+
 def _wait_for(claim: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not claim():

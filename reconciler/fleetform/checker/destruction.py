@@ -17,6 +17,7 @@ _ENDS = frozenset(
         "fleet.forget",
         "volume.remove",
         "volume.forget",
+        "volume.snapshot",
         "run.archive",
         "run.forget",
         "run.submit",

@@ -10,7 +10,7 @@ from fleetform.checker.reading import Reading, at_work
 from fleetform.model.live import LiveResource
 from fleetform.spec.desired import ResourceKey
 
-_DROPS = frozenset({"fleet.remove", "fleet.forget", "volume.remove", "volume.forget"})
+_DROPS = frozenset({"fleet.remove", "fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
 _MAKES = frozenset({"fleet.make", "volume.make"})
 
 

@@ -23,8 +23,10 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
     ("run", Action.FORGET): frozenset({"run.stop", "run.forget"}),
     ("volume", Action.CREATE): frozenset({"volume.make"}),
     ("volume", Action.UPDATE): frozenset({"volume.update"}),
-    ("volume", Action.REPLACE): frozenset({"volume.forget", "volume.remove", "volume.make"}),
-    ("volume", Action.FORGET): frozenset({"volume.forget"}),
+    ("volume", Action.REPLACE): frozenset(
+        {"volume.forget", "volume.remove", "volume.snapshot", "volume.make"}
+    ),
+    ("volume", Action.FORGET): frozenset({"volume.forget", "volume.snapshot"}),
     ("volume", Action.DELETE): frozenset({"volume.remove"}),
     ("run", Action.CREATE): frozenset({"run.submit", "run.restore"}),
     ("run", Action.UPDATE): frozenset({"run.update", "run.stop"}),

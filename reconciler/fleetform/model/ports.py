@@ -122,6 +122,8 @@ class RunHistory:
     One run with all its attempts, for people.
 
     `host_names` has the name of every instance that ever was, by uid: also of those that are gone.
+    `stale`: what its document inherits changed since; `redone`: the runs it was made from that were
+    done anew since, by name.
     """
 
     run: Run
@@ -130,6 +132,8 @@ class RunHistory:
     commit: str = ""
     execution_digest: str = ""
     host_names: Mapping[str, str] = field(default_factory=dict)
+    stale: bool = False
+    redone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _MAKES = frozenset(
 _USES = frozenset(
     {"volume.make", "volume.adopt", "volume.update", "run.submit", "run.update", "run.restore"}
 )
-_DROPS = frozenset({"volume.forget", "volume.remove"})
+_DROPS = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
 _LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
 
 _Needs = dict[ResourceKey, list[str]]

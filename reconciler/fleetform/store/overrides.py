@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
+from fleetform.model.selection import address_problem
 from fleetform.store.database import Transaction
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def put_overrides(
     """See `model.ports.Ledger.put_overrides`."""
     put = []
     for target in targets or ("",):
+        if kind is OverrideKind.STOP and (problem := address_problem(target)):
+            raise ValueError(problem)
         row = transaction.one(
             "INSERT INTO overrides (kind, target, reason, who, since_ms, until_ms)"
             f" VALUES (?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",

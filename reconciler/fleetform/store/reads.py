@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
+    from fleetform.model.snapshot import Snapshot
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.statements import Storage
 
@@ -166,6 +167,13 @@ class Reads:
                 (uid,),
             ).fetchone()
         return None if row is None else ApplyRecord(*row)
+
+    def read_snapshots(self) -> tuple[Snapshot, ...]:
+        """Read the volumes that were put aside, newest first."""
+        from fleetform.store.volumes import read_snapshots
+
+        with self._database.read() as connection:
+            return read_snapshots(connection)
 
     def read_history(
         self, *, limit: int = 50, applies_only: bool = False

@@ -84,7 +84,7 @@ CREATE TABLE instances (
     log_number INTEGER DEFAULT 0 NOT NULL,
     declared TEXT DEFAULT '' NOT NULL,
     parts INTEGER DEFAULT 1 NOT NULL,
-    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL,
+    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL, seen_at_ms INTEGER,
     PRIMARY KEY (uid)
 );
 
@@ -230,6 +230,18 @@ CREATE TABLE runs (
     CONSTRAINT runs_uid UNIQUE (uid)
 );
 
+CREATE TABLE snapshots (
+    number INTEGER NOT NULL,
+    volume TEXT DEFAULT '' NOT NULL,
+    volume_uid TEXT DEFAULT '' NOT NULL,
+    fleet TEXT DEFAULT '' NOT NULL,
+    path TEXT DEFAULT '' NOT NULL,
+    place TEXT DEFAULT '' NOT NULL,
+    who TEXT DEFAULT '' NOT NULL,
+    taken_at_ms INTEGER DEFAULT 0 NOT NULL,
+    PRIMARY KEY (number)
+);
+
 CREATE TABLE units (
     instance_uid TEXT NOT NULL,
     unit TEXT NOT NULL,
@@ -261,6 +273,8 @@ CREATE INDEX allocations_run ON allocations (run_uid);
 CREATE INDEX applies_plan ON applies (plan_digest, number);
 
 CREATE UNIQUE INDEX applies_running ON applies (plan_digest) WHERE state = 'running';
+
+CREATE INDEX attempts_upstream ON attempts (run_uid) WHERE upstream <> '';
 
 CREATE INDEX events_resource ON events (resource_kind, resource_name, number);
 

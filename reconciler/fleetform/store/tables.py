@@ -128,6 +128,8 @@ instances = Table(
     _text("drained"),
     # Of the template it was made from: another one is not yet what the fleet declares.
     _text("template_digest"),
+    # When it said something last, as far as that was written down: a plan says how old it is.
+    _perhaps("seen_at_ms"),
 )
 # A fleet's place is taken once; who left it stays in the history.
 Index(
@@ -194,10 +196,11 @@ attempts = Table(
     _perhaps("finished_at_ms"),
     _text("cause"),
     _text("message"),
-    # Which attempts of other runs it was made from, as JSON: [[run uid, attempt], …].
+    # Which attempts of other runs it was made from, as JSON; `lineage` says how.
     _text("upstream"),
     sqlite_with_rowid=False,
 )
+Index("attempts_upstream", attempts.c.run_uid, **_where("upstream <> ''"))
 
 jobs = Table(
     "jobs",
@@ -374,6 +377,20 @@ overrides = Table(
     _perhaps("until_ms"),
     _perhaps("lifted_at_ms"),
     _text("lifted_by"),
+)
+
+# Volumes that were put aside; whether the data is still there is the host's to say.
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    _text("volume"),
+    _text("volume_uid"),
+    _text("fleet"),
+    _text("path"),
+    _text("place"),
+    _text("who"),
+    _number("taken_at_ms"),
 )
 
 # One row a name. SQLite has the kernel's file lock instead and leaves it empty.

@@ -81,20 +81,27 @@ def test_a_stop_ends_what_is_at_work_and_keeps_the_rest_waiting(desk: Desk) -> N
 
 def test_a_stop_of_a_gang_reaches_it_before_its_commit_point(two_hosts: Desk) -> None:
     """A gang that has only places is asked to end too, or it would start a moment later."""
-    prepared_gang(two_hosts)
-    assert put(two_hosts, OverrideKind.STOP, "run/g") == ("g",)
+    prepared_gang(two_hosts, "gang")
+    assert put(two_hosts, OverrideKind.STOP, "run/gang") == ("gang",)
+
+
+def test_what_is_no_address_is_refused(desk: Desk) -> None:
+    """Whoever reads a row has to be able to tell what it means."""
+    with pytest.raises(ValueError, match="run/"):
+        put(desk, OverrideKind.STOP, "run/")
+    assert desk.ledger.read_overrides() == ()
 
 
 def test_a_sweep_is_stopped_by_its_name(desk: Desk) -> None:
     """The name of a sweep stands for all its elements, and brackets for themselves."""
     desk.submit(
-        submit_step("s[lr=1]", parent="s", element="lr=1"),
-        submit_step("s[lr=2]", parent="s", element="lr=2"),
+        submit_step("sweep[lr=1]", parent="sweep", element="lr=1"),
+        submit_step("sweep[lr=2]", parent="sweep", element="lr=2"),
     )
-    put(desk, OverrideKind.STOP, "run/s[lr=1]")
-    assert not desk.place("s[lr=1]")
-    assert desk.place("s[lr=2]")
-    assert put(desk, OverrideKind.STOP, "run/s") == ("s[lr=2]",)
+    put(desk, OverrideKind.STOP, "run/sweep[lr=1]")
+    assert not desk.place("sweep[lr=1]")
+    assert desk.place("sweep[lr=2]")
+    assert put(desk, OverrideKind.STOP, "run/sweep") == ("sweep[lr=2]",)
 
 
 @pytest.mark.parametrize("target", ["fleet/local", "host/local-0", "host/*-0"])

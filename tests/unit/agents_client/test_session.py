@@ -36,6 +36,7 @@ from fleetform.agents.protocol.messages import (
     RemoveVolume,
     Reply,
     Shutdown,
+    SnapshotVolume,
     Start,
     StartJob,
     Stop,
@@ -152,9 +153,13 @@ class TestRequests:
                 lambda s: s.remove_volume("o", "v", "/p", delete_data=True),
                 RemoveVolume(2, "o", "v", "/p", delete_data=True),
             ),
+            (
+                lambda s: s.snapshot_volume("o", "v", "n", "/p", "/p.s"),
+                SnapshotVolume(2, "o", "v", "n", "/p", "/p.s"),
+            ),
             (lambda s: s.shutdown(force=True), Shutdown(2, force=True)),
         ],
-        ids=["prepare", "start", "stop", "forget", "make volume", "remove volume", "shutdown"],
+        ids=["prepare", "start", "stop", "forget", "make volume", "remove volume", "snapshot", "shutdown"],
     )
     def test_a_call_is_a_request_and_returns_its_reply(self, call, heard) -> None:
         """A refusal is an answer like any other: the caller decides what it means."""

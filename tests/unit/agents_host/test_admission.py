@@ -44,14 +44,24 @@ def test_first_hello_makes_the_owner() -> None:
     """An agent that belongs to nobody belongs to the first who says hello."""
     memory = Memory()
     assert admission.objection(HELLO, memory) is None
-    admission.adopt(HELLO, memory)
+    admission.adopt(HELLO, memory, 7)
     assert (memory.owner, memory.ledger_id, memory.epoch) == ("environment", "ledger", 1)
+
+
+def test_another_environment_is_told_whose_the_host_is() -> None:
+    """By its name and its uid, and since when: somebody has to be asked."""
+    memory = Memory()
+    admission.adopt(dataclasses.replace(HELLO, environment_name="lab"), memory, 1_700_000_000_000)
+    admission.adopt(dataclasses.replace(HELLO, epoch=2), memory, 1_800_000_000_000)
+    refusal = admission.objection(dataclasses.replace(HELLO, environment_uid="other"), memory)
+    assert refusal is not None
+    assert "lab (environment) since 2023-11-14T22:13:20Z" in refusal.message
 
 
 def test_fences_count_within_an_epoch() -> None:
     """A new epoch begins its fences anew, so a rebuilt ledger is not shut out by an old number."""
     memory = known()
-    admission.adopt(dataclasses.replace(HELLO, epoch=6, fence=1), memory)
+    admission.adopt(dataclasses.replace(HELLO, epoch=6, fence=1), memory, 7)
     assert (memory.epoch, memory.fence) == (6, 1)
 
 

@@ -9,6 +9,7 @@ one that must not act. Within an epoch the highest fence speaks.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable
 
 from fleetform.agents.host import memory
@@ -39,7 +40,7 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
         return None
     if hello.environment_uid != known.owner:
         return "foreign_owner", (
-            f"this agent belongs to environment {known.owner}: release the host there first"
+            f"this agent belongs to environment {_owner(known)}: release the host there first"
         )
     if hello.look:
         return None
@@ -60,10 +61,13 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
     return None
 
 
-def adopt(hello: Hello, known: Memory) -> list[Effect]:
+def adopt(hello: Hello, known: Memory, now_ms: int) -> list[Effect]:
     """Take the sender's numbers; only what changed is written."""
     effects: list[Effect] = []
+    if known.owner is None:
+        known.owned_since_ms = now_ms
     if (known.owner, known.ledger_id, known.epoch) != _identity(hello):
+        known.owner_name = hello.environment_name or known.owner_name
         known.owner, known.ledger_id, known.epoch = _identity(hello)
         # Fences count within an epoch.
         known.fence = hello.fence
@@ -72,6 +76,15 @@ def adopt(hello: Hello, known: Memory) -> list[Effect]:
         known.fence = hello.fence
         effects = [memory.of_fence(known)]
     return effects
+
+
+def _owner(known: Memory) -> str:
+    """Name an owner as people know it: `lab (0b2f…) since 2026-11-21T10:26:30Z`."""
+    name = f"{known.owner_name} ({known.owner})" if known.owner_name else str(known.owner)
+    if not known.owned_since_ms:
+        return name
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(known.owned_since_ms // 1000))
+    return f"{name} since {since}"
 
 
 def records(entries: Iterable[Entry]) -> tuple[JobRecord, ...]:

@@ -270,7 +270,7 @@ class Daemon:
         self._plan_turn()
 
     def _greet(self, connection: Connection, hello: Hello) -> None:
-        answer, effects = self._journal.hello(hello)
+        answer, effects = self._journal.hello(hello, now_ms())
         self.perform(effects)
         connection.outbox.say(answer)
         if isinstance(answer, Rejected):
@@ -327,7 +327,9 @@ class Daemon:
             self.end()
 
     async def _answer(self, connection: Connection, message: Message) -> None:
-        connection.outbox.say(await self._requests.answer(message, self._journal.owner or ""))
+        connection.outbox.say(await self._requests.answer(
+                message, self._journal.owner or "", self._journal.owner_name
+            ))
         self._plan_turn()
 
     def _take_notices(self, listener: socket.socket) -> None:

@@ -84,6 +84,10 @@ class Journal:
         return self._memory.owner
 
     @property
+    def owner_name(self) -> str:
+        return self._memory.owner_name
+
+    @property
     def memory(self) -> Memory:
         """For writing a shorter store; not to be changed."""
         return self._memory
@@ -97,12 +101,12 @@ class Journal:
 
     # -- a connection begins ------------------------------------------------------------------
 
-    def hello(self, hello: Hello) -> tuple[Welcome | Rejected, list[Effect]]:
+    def hello(self, hello: Hello, now_ms: int = 0) -> tuple[Welcome | Rejected, list[Effect]]:
         """Decide whether to obey, and whom from now on; the effects come before the answer."""
         rejected = admission.objection(hello, self._memory)
         if rejected is not None:
             return rejected, []
-        effects = [] if hello.look else admission.adopt(hello, self._memory)
+        effects = [] if hello.look else admission.adopt(hello, self._memory, now_ms)
         known = self._memory
         covered = self.log.covers(hello.cursor) and not hello.look
         welcome = Welcome(

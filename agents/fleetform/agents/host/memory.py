@@ -75,6 +75,7 @@ class Memory:
 
     `install_id` is minted at the agent's first start, so a host that was installed anew shows.
     `machine_id` is the machine's own: a copy of the disk in another machine shows.
+    `owner_name` is what people call the environment `owner`, and 0 a time that nobody noted.
     """
 
     install_id: str = ""
@@ -83,12 +84,16 @@ class Memory:
     ledger_id: str = ""
     epoch: int = 0
     fence: int = 0
+    owner_name: str = ""
+    owned_since_ms: int = 0
     entries: dict[JobKey, Entry] = field(default_factory=dict)
 
 
 def of_identity(memory: Memory) -> Persist:
     """Synced: who owns this host decides what is refused after a power cut."""
-    names = ("install_id", "machine_id", "owner", "ledger_id", "epoch")
+    names = (
+        "install_id", "machine_id", "owner", "owner_name", "owned_since_ms", "ledger_id", "epoch",
+    )  # fmt: skip
     return Persist(_encode("identity", {n: getattr(memory, n) for n in names}), sync=True)
 
 

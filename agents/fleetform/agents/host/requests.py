@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fleetform.agents.host import layout, volumes
+from fleetform.agents.host import layout, snapshots, volumes
 from fleetform.agents.host.blobs import BlobError, BlobStore
 from fleetform.agents.host.probes import gpu, host
 from fleetform.agents.host.volumes import VolumeError
@@ -26,8 +26,11 @@ from fleetform.agents.protocol.messages import (
     PutBlob,
     RemoveVolume,
     Reply,
+    SnapshotVolume,
     to_json,
 )
+
+_KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe)
 
 _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
@@ -44,28 +47,32 @@ class Requests:
         self._gpus_until = 0.0
 
     def knows(self, message: Message) -> bool:
-        return isinstance(message, (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe))
+        return isinstance(message, _KNOWN)
 
-    async def answer(self, message: Message, owner: str) -> Reply:
+    async def answer(self, message: Message, owner: str, owner_name: str = "") -> Reply:
         """Carry out one request for the environment `owner`; errors become refusals."""
-        assert isinstance(message, (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, Probe))
+        assert isinstance(message, _KNOWN)
         try:
-            return Reply(message.id, True, body=await self._carry_out(message, owner))
+            return Reply(message.id, True, body=await self._carry_out(message, owner, owner_name))
         except (BlobError, VolumeError) as error:
             return Reply(message.id, False, error.code, str(error))
         except OSError as error:
             code = "no_space" if error.errno in _NO_SPACE else "io"
             return Reply(message.id, False, code, str(error))
 
-    async def _carry_out(self, message: Message, owner: str) -> dict[str, Any]:
+    async def _carry_out(
+        self, message: Message, owner: str, owner_name: str
+    ) -> dict[str, Any]:
         if isinstance(message, MissingBlobs):
             return {"missing": self._blobs.missing(message.digests)}
         if isinstance(message, PutBlob):
             await self._put(message)
         elif isinstance(message, MakeVolume):
-            volumes.make(message, owner)
+            volumes.make(message, owner, owner_name=owner_name, now_ms=_now_ms())
         elif isinstance(message, RemoveVolume):
             await _aside(lambda: volumes.remove(message, owner))
+        elif isinstance(message, SnapshotVolume):
+            await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))
         else:
             gpus = await self._detect_gpus()
             return {"host": to_json(host.report(self._root, self._limits, gpus))}
@@ -87,6 +94,10 @@ class Requests:
             loop = asyncio.get_running_loop()
             self._gpus = await loop.run_in_executor(None, gpu.detect)
         return self._gpus
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 async def _aside(work: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ What becomes of the data is said by the policy last applied: a commit that bring
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.snapshot import snapshot_place
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
@@ -66,9 +68,8 @@ def _replaced(
     reasons: tuple[Reason, ...],
 ) -> Proposal:
     """Another volume in the place of this one."""
-    # Both must say `delete`: the policy may have been changed in either direction.
-    kept = not (_deletes(before) and _deletes(declared.document))
-    old = _drop(row, before, kept=kept)
+    fate = _fate(before, declared.document)
+    old = _drop(row, before, fate)
     return Proposal(
         Change(
             key=declared.key,
@@ -80,26 +81,26 @@ def _replaced(
             uid=row.uid,
             generation=row.generation,
             destructive=True,
-            at_stake=_at_stake(before, kept=kept),
+            at_stake=_at_stake(row, before, fate),
         )
     )
 
 
 def propose_remove(row: LiveResource) -> Proposal:
-    """Forget the volume and leave its data, or remove both where its policy says so."""
+    """Forget the volume and leave its data, put it aside, or remove both: as its policy says."""
     document = json.loads(row.document)
-    kept = not _deletes(document)
+    fate = _fate(document)
     return Proposal(
         Change(
             key=row.key,
-            action=Action.FORGET if kept else Action.DELETE,
+            action=Action.DELETE if fate is _Fate.REMOVED else Action.FORGET,
             reasons=(Reason.REMOVED,),
             type=row.type,
-            steps=(_drop(row, document, kept=kept),),
+            steps=(_drop(row, document, fate),),
             uid=row.uid,
             generation=row.generation,
-            destructive=not kept,
-            at_stake=_at_stake(document, kept=kept),
+            destructive=fate is _Fate.REMOVED,
+            at_stake=_at_stake(row, document, fate),
         )
     )
 
@@ -113,15 +114,14 @@ def propose_renew(
     proposal = _replaced(
         declared, row, before, changed, (Reason.REPLACE_ASKED, *reasons_of(changed))
     )
-    if (_deletes(before) and _deletes(declared.document)) or _where(before) != _where(
-        declared.document
-    ):
+    is_kept_there = _fate(before, declared.document) is _Fate.FORGOTTEN
+    if not is_kept_there or _where(before) != _where(declared.document):
         return proposal
     return Proposal(
         proposal.change,
         HeldBy.PROTECTION,
         f"its data is kept, so what is made anew in {before.get('path', '')} would not be new",
-        "apply `deletion_policy: delete` first, or give it another path",
+        "apply `deletion_policy: delete` or `snapshot` first, or give it another path",
     )
 
 
@@ -134,10 +134,10 @@ def propose_forget(row: LiveResource) -> Proposal:
             action=Action.FORGET,
             reasons=(Reason.LET_GO,),
             type=row.type,
-            steps=(_drop(row, document, kept=True),),
+            steps=(_drop(row, document, _Fate.FORGOTTEN),),
             uid=row.uid,
             generation=row.generation,
-            at_stake=_at_stake(document, kept=True),
+            at_stake=_at_stake(row, document, _Fate.FORGOTTEN),
         )
     )
 
@@ -149,8 +149,32 @@ def propose_adopt(declared: Declared) -> Proposal:
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 
-def _drop(row: LiveResource, document: Mapping[str, Any], *, kept: bool) -> Step:
-    return make_step("volume.forget" if kept else "volume.remove", row.key, _where(document))
+class _Fate(enum.Enum):
+    """What becomes of a volume that goes, by the verb that brings it about."""
+
+    FORGOTTEN = "volume.forget"
+    PUT_ASIDE = "volume.snapshot"
+    REMOVED = "volume.remove"
+
+
+def _fate(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> _Fate:
+    """By the policy last applied; with another volume in its place, data goes only if both say so."""
+    policy = before.get("deletion_policy", "retain")
+    if policy == "snapshot":
+        return _Fate.PUT_ASIDE
+    wanted = policy if after is None else after.get("deletion_policy", "retain")
+    return _Fate.REMOVED if policy == wanted == "delete" else _Fate.FORGOTTEN
+
+
+def _drop(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> Step:
+    arguments = _where(document)
+    if fate is _Fate.PUT_ASIDE:
+        arguments["into"] = _aside(row, document)
+    return make_step(fate.value, row.key, arguments)
+
+
+def _aside(row: LiveResource, document: Mapping[str, Any]) -> str:
+    return snapshot_place(document.get("path", ""), row.key.name, row.uid)
 
 
 def _arguments(declared: Declared) -> dict[str, Any]:
@@ -161,10 +185,13 @@ def _where(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"fleet": document.get("fleet", ""), "path": document.get("path", "")}
 
 
-def _deletes(document: Mapping[str, Any]) -> bool:
-    return bool(document.get("deletion_policy", "retain") == "delete")
-
-
-def _at_stake(document: Mapping[str, Any], *, kept: bool) -> str:
-    where = f"{document.get('path', '')} on fleet {document.get('fleet', '')}"
-    return f"nothing: its data stays in {where}" if kept else f"all data in {where}"
+def _at_stake(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
+    fleet = document.get("fleet", "")
+    where = f"{document.get('path', '')} on fleet {fleet}"
+    match fate:
+        case _Fate.FORGOTTEN:
+            return f"nothing: its data stays in {where}"
+        case _Fate.PUT_ASIDE:
+            return f"nothing: its data will be in {_aside(row, document)} on fleet {fleet}"
+        case _Fate.REMOVED:
+            return f"all data in {where}"

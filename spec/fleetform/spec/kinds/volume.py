@@ -142,10 +142,11 @@ class Volume(Document):
     read_only: Flag | None = None
     """Whether every run may only read it. Example: `true`."""
 
-    deletion_policy: Literal["retain", "delete"] | None = None
+    deletion_policy: Literal["retain", "delete", "snapshot"] | None = None
     """
     What becomes of the data when the volume is removed from the tree. `retain`: it is left
-    alone. `delete`: it is deleted, by a step that the plan shows as destructive.
+    alone. `delete`: it is deleted, by a step that the plan shows as destructive. `snapshot`: it is
+    put aside under another name, which the plan says, and its place is free again.
     Example: `retain`.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from fleetform.store.migrations.columns import INTEGER, TEXT
+from fleetform.store.migrations.columns import INTEGER, TEXT, where
 
 revision = "0002"
 down_revision = "0001"
@@ -32,7 +32,9 @@ def upgrade() -> None:
     op.add_column("resources", _perhaps("observed_at_ms"))
     op.add_column("instances", _text("drained"))
     op.add_column("instances", _text("template_digest"))
+    op.add_column("instances", _perhaps("seen_at_ms"))
     op.add_column("attempts", _text("upstream"))
+    op.create_index("attempts_upstream", "attempts", ["run_uid"], **where("upstream <> ''"))
     op.add_column("plans", _text("who"))
     op.add_column("plans", _text("tree_commit"))
     op.add_column("plans", _text("summary"))
@@ -50,6 +52,18 @@ def upgrade() -> None:
         _perhaps("until_ms"),
         _perhaps("lifted_at_ms"),
         _text("lifted_by"),
+        sa.PrimaryKeyConstraint("number"),
+    )
+    op.create_table(
+        "snapshots",
+        sa.Column("number", sa.Integer(), nullable=False),
+        _text("volume"),
+        _text("volume_uid"),
+        _text("fleet"),
+        _text("path"),
+        _text("place"),
+        _text("who"),
+        _number("taken_at_ms"),
         sa.PrimaryKeyConstraint("number"),
     )
     op.create_table(
