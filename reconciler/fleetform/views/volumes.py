@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
+from fleetform.model.snapshot import Snapshot
+from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table
 
 
@@ -94,3 +96,50 @@ def _used_by(row: VolumeRow) -> str:
     if len(row.users) <= 2:
         return ", ".join(row.users)
     return f"{row.users[0]} and {figures.counted(len(row.users) - 1, 'other run')}"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """
+    The data of a volume that was put aside.
+
+    `place` is absolute. `there`: whether this machine has it; where the fleet is elsewhere, it
+    need not.
+    """
+
+    volume: str
+    volume_uid: str
+    fleet: str
+    place: str
+    there: bool
+    who: str
+    taken_at_ms: int
+
+
+def snapshot_rows(
+    snapshots: Iterable[Snapshot], *, places: Mapping[str, str], there: Container[str]
+) -> tuple[SnapshotRow, ...]:
+    """Make the rows in the order of the snapshots; `places` are absolute, by the declared one."""
+    return tuple(
+        SnapshotRow(
+            volume=one.volume,
+            volume_uid=one.volume_uid,
+            fleet=one.fleet,
+            place=places[one.place],
+            there=one.place in there,
+            who=one.who,
+            taken_at_ms=one.taken_at_ms,
+        )
+        for one in snapshots
+    )
+
+
+def snapshots_table(rows: Iterable[SnapshotRow]) -> Table:
+    columns: tuple[Column[SnapshotRow], ...] = (
+        Column("VOLUME", lambda row: row.volume),
+        Column("FLEET", lambda row: row.fleet),
+        Column("TAKEN", lambda row: moment(row.taken_at_ms)),
+        Column("WHO", lambda row: row.who),
+        Column("PLACE", lambda row: row.place if row.there else f"{row.place} (not found here)"),
+    )
+    return make_table(columns, rows)

@@ -12,6 +12,7 @@ from fleetform.cli.tree import open_reader, open_workspace
 _EXAMPLES = (
     ("fleetform volume list", "List the volumes and the runs that mount them"),
     ("fleetform volume show data", "Show one, with all of its users"),
+    ("fleetform volume list --snapshots", "List the data of volumes that were put aside"),
 )
 
 
@@ -20,13 +21,17 @@ def command() -> None:
     """See the volumes that were applied."""
 
 
-@command.command("list", examples=_EXAMPLES[:1])
+@command.command("list", examples=(_EXAMPLES[0], _EXAMPLES[2]))
+@click.option("--snapshots", is_flag=True, help="What was put aside when its volume went.")
 @tree_option
 @json_option
-def list_volumes(path: str | None, as_json: bool) -> None:
+def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
     """List the volumes: where each lies, what becomes of its data, and who uses it."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
+    if snapshots:
+        _list_snapshots(path, as_json=as_json)
+        return
     rows = volume_rows(open_reader(open_workspace(path)).read_live())
     out = screen()
     if as_json:
@@ -37,7 +42,7 @@ def list_volumes(path: str | None, as_json: bool) -> None:
         out.line("no volumes", "dim")
 
 
-@command.command("show", examples=_EXAMPLES[1:])
+@command.command("show", examples=_EXAMPLES[1:2])
 @click.argument("name")
 @tree_option
 @json_option
@@ -60,3 +65,24 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
     out.line(f"lies in {workspace.paths.volumes / found[0].path}")
     for user in found[0].users:
         out.line(f"used by run/{user}")
+
+
+def _list_snapshots(path: str | None, *, as_json: bool) -> None:
+    """Only a person removes a snapshot; nobody tells the ledger, so this machine is asked."""
+    from fleetform.views.volumes import snapshot_rows, snapshots_table
+
+    workspace = open_workspace(path)
+    found = open_reader(workspace).read_snapshots()
+    places = {one.place: workspace.paths.volumes / one.place for one in found}
+    rows = snapshot_rows(
+        found,
+        places={place: str(absolute) for place, absolute in places.items()},
+        there={place for place, absolute in places.items() if absolute.is_dir()},
+    )
+    out = screen()
+    if as_json:
+        out.json(rows)
+    elif rows:
+        out.table(snapshots_table(rows))
+    else:
+        out.line("no snapshots", "dim")

@@ -24,7 +24,12 @@ from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Judge", "Snapshot"]
 
-_ENDS = frozenset({"fleet.remove", "volume.remove", "volume.forget", "run.archive", "run.submit"})
+_ENDS = frozenset(
+    {
+        "fleet.remove", "volume.remove", "volume.forget", "volume.snapshot", "run.archive",
+        "run.submit",
+    }
+)  # fmt: skip
 """After one of these, what the name stood for is gone, or another thing has it."""
 
 
@@ -266,6 +271,15 @@ class Judge(Witness):
         step = self._operations.get(operation_uid)
         asked = step is not None and step.verb == "volume.remove"
         self.require(Rule.PERMITTED, asked, f"the data of {path} was removed")
+        self._volumes.pop(path, None)
+
+    def put_volume_aside(self, path: str, volume_uid: str, operation_uid: str) -> None:
+        self.note(self.now, f"put volume {volume_uid[:8]} at {path} aside")
+        self._effect("volume", operation_uid, f"{path} was put aside")
+        self._check_operation(operation_uid, "put aside", path)
+        step = self._operations.get(operation_uid)
+        asked = step is not None and step.verb == "volume.snapshot"
+        self.require(Rule.PERMITTED, asked, f"the data of {path} was put aside")
         self._volumes.pop(path, None)
 
     def began(self, name: str, run_uid: str, attempt: int) -> None:

@@ -63,6 +63,7 @@ class Machine:
     time: Callable[[], float]
     hosts: dict[str, SimulatedHost] = field(default_factory=dict)
     volumes: dict[str, _Mark] = field(default_factory=dict)
+    snapshots: dict[str, str] = field(default_factory=dict)
 
     # -- instances ------------------------------------------------------------------------
 
@@ -163,6 +164,18 @@ class Machine:
             raise PermanentError(f"{path} belongs to volume {mark.name}")
         del self.volumes[path]
         self.judge.removed_volume(path, volume_uid, operation_uid)
+
+    def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, path: str, into: str
+    ) -> None:
+        mark = self.volumes.get(path)
+        if self.snapshots.get(into) == volume_uid or mark is None:
+            return
+        if mark.volume_uid != volume_uid:
+            raise PermanentError(f"{path} belongs to volume {mark.name}")
+        del self.volumes[path]
+        self.snapshots[into] = volume_uid
+        self.judge.put_volume_aside(path, volume_uid, operation_uid)
 
     def volume_at(self, path: str) -> VolumeSeen | None:
         mark = self.volumes.get(path)

@@ -51,6 +51,14 @@ class Session:
         machine = self.reach.process.room.machine
         return await self._command(lambda: machine.remove_volume(operation_uid, volume_uid, path))
 
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, _name: str, path: str, into: str
+    ) -> Reply:
+        machine = self.reach.process.room.machine
+        return await self._command(
+            lambda: machine.snapshot_volume(operation_uid, volume_uid, path, into)
+        )
+
     async def close(self) -> None:
         """Nothing is held open."""
 

@@ -159,7 +159,7 @@ class Tree:
             return
         options: dict[str, Any] = {}
         if self.source.random() < 0.5:
-            options["deletion_policy"] = self.source.choice(("delete", "retain"))
+            options["deletion_policy"] = self.source.choice(("delete", "retain", "snapshot"))
         if self.source.random() < 0.2:
             options["protect"] = True
         self.volumes[name] = (self.source.choice(list(self.fleets)), self._path(), options)
@@ -217,7 +217,7 @@ class Tree:
         if kind < 0.3:
             path = self._path()
         elif kind < 0.7:
-            options["deletion_policy"] = self.source.choice(("delete", "retain"))
+            options["deletion_policy"] = self.source.choice(("delete", "retain", "snapshot"))
         else:
             options["protect"] = self.source.random() < 0.4
         self.volumes[name] = (fleet, path, options)
