@@ -9,8 +9,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +31,7 @@ class Measured:
 
 def measure(arguments: Sequence[str], *, state: Path) -> Measured:
     """Run fleetform once with a state folder of its own."""
-    environment = {
-        "FLEETFORM_CACHE_HOME": str(state / "cache"),
-        **os.environ,
-        "FLEETFORM_STATE_HOME": str(state),
-        "NO_COLOR": "1",
-    }
+    environment = environment_of(state)
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -47,6 +43,76 @@ def measure(arguments: Sequence[str], *, state: Path) -> Measured:
         out.seek(0)
         output = out.read().decode(errors="replace")
     return Measured(wall, usage.ru_maxrss * 1024, process.returncode, output)
+
+
+def environment_of(state: Path) -> dict[str, str]:
+    """The environment of a command whose state and cache are its own."""
+    environment = {
+        "FLEETFORM_CACHE_HOME": str(state / "cache"),
+        **os.environ,
+        "FLEETFORM_STATE_HOME": str(state),
+        "NO_COLOR": "1",
+    }
+    # Whoever develops may have it set, and compiles every module in every command then.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
+_SAMPLE_SECONDS = 0.02
+
+
+def measure_tree(
+    command: Sequence[str], *, environment: Mapping[str, str], folder: Path
+) -> Measured:
+    """Run any command once; its peak memory is that of all its processes together, by samples."""
+    with tempfile.TemporaryFile() as out:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=folder
+        )
+        peaks = [0]
+        ended = threading.Event()
+        sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended))
+        sampler.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        ended.set()
+        sampler.join()
+        out.seek(0)
+        output = out.read().decode(errors="replace")
+    # The kernel's own peak of the first process misses nothing between two samples.
+    peak = max(peaks[0], usage.ru_maxrss * 1024)
+    return Measured(wall, peak, process.returncode, output)
+
+
+def _sample(pid: int, peaks: list[int], ended: threading.Event) -> None:
+    while not ended.wait(_SAMPLE_SECONDS):
+        peaks[0] = max(peaks[0], _resident_bytes(pid))
+
+
+def _resident_bytes(pid: int) -> int:
+    """Resident memory of a process and of all below it; 0 for one that has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(_resident_bytes, children))
+
+
+def speed_of_machine() -> float:
+    """Seconds that ten million additions take Python: what the figures beside it go with."""
+    started = time.perf_counter()
+    total = 0
+    for number in range(10_000_000):
+        total += number
+    assert total == 49_999_995_000_000
+    return time.perf_counter() - started
 
 
 def expect(measured: Measured, exit_code: int = 0) -> Measured:
