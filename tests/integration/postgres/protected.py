@@ -1,0 +1,148 @@
+"""Every call of a ledger that is protected by a fence, ready to be made and to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from contract.ledgers import (
+    Desk,
+    enter,
+    fleet_step,
+    hello,
+    plan_of,
+    prepared_gang,
+    step,
+    submit_step,
+    written,
+)
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.decision import AllPrepared, Finish, Placement
+from fleetform.model.ports import StepOutcome
+from fleetform.model.run import RunState
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Protected:
+    """`ready` brings a ledger to where the call is made and returns it, under the desk's fence."""
+
+    name: str
+    ready: Callable[[Desk], Call]
+
+
+def _volume_step() -> Any:
+    return step("volume.make", "data", **written({"path": "/data", "fleet": "local"}, type="volume"))
+
+
+def _begin_steps(desk: Desk) -> Call:
+    steps = [_volume_step()]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    return lambda: desk.ledger.begin_steps(
+        accepted.apply_uid, steps, fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _finish_steps(desk: Desk) -> Call:
+    steps = [submit_step("alpha")]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    return lambda: desk.ledger.finish_steps(
+        accepted.apply_uid,
+        steps,
+        [StepOutcome(one.key) for one in steps],
+        fence=desk.fence,
+        now_ms=desk.now_ms,
+    )
+
+
+def _finish_apply(desk: Desk) -> Call:
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [submit_step("alpha")]))
+    return lambda: desk.ledger.finish_apply(
+        accepted.apply_uid, state="done", summary="", fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _commit_placements(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha"))
+    run, share = desk.run("alpha"), desk.share()
+    placement = Placement(run.uid, run.generation, run.attempt, (share,))
+    return lambda: desk.ledger.commit_placements(
+        [placement], fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _commit_verdicts(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha"))
+    uid = desk.run("alpha").uid
+    verdict = Finish(RunState.TERMINATED, "stopped", "")
+    return lambda: desk.ledger.commit_verdicts(
+        [(uid, verdict)], fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _pass_commit_point(desk: Desk) -> Call:
+    prepared_gang(desk, "gang")
+    uid = desk.run("gang").uid
+    return lambda: desk.ledger.commit_verdicts(
+        [(uid, AllPrepared())], fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _commit_records(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha"))
+    assert desk.place("alpha")
+    record = desk.record("alpha", JobState.RUNNING)
+    return lambda: desk.ledger.commit_records(
+        desk.instances[0], [record], None, snapshot=False, fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _commit_host(desk: Desk) -> Call:
+    seen = hello(desk.instances[0], boot="boot-2")
+    return lambda: desk.ledger.commit_host(seen, fence=desk.fence, now_ms=desk.now_ms)
+
+
+def _mark_instance(desk: Desk) -> Call:
+    return lambda: desk.ledger.mark_instance(
+        desk.instances[0],
+        state="unreachable",
+        message="silent",
+        fence=desk.fence,
+        now_ms=desk.now_ms,
+    )
+
+
+def _retire(desk: Desk) -> Call:
+    steps = [fleet_step("local", 1, "fleet.update")]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    # The second host of two begins to leave.
+    desk.ledger.begin_steps(accepted.apply_uid, steps, now_ms=desk.now_ms)
+    return lambda: desk.ledger.retire(desk.instances[1], fence=desk.fence, now_ms=desk.now_ms)
+
+
+def _mark_forgotten(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha"))
+    assert desk.place("alpha")
+    record = desk.record("alpha", JobState.FINISHED)
+    desk.say(record)
+    return lambda: desk.ledger.mark_forgotten([record.key], fence=desk.fence)
+
+
+PROTECTED = tuple(
+    Protected(ready.__name__.removeprefix("_"), ready)
+    for ready in (
+        _begin_steps,
+        _finish_steps,
+        _finish_apply,
+        _commit_placements,
+        _commit_verdicts,
+        _pass_commit_point,
+        _commit_records,
+        _commit_host,
+        _mark_instance,
+        _retire,
+        _mark_forgotten,
+    )
+)

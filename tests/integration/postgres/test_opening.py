@@ -1,0 +1,296 @@
+"""What is said when a PostgreSQL ledger cannot be had: one sentence, a cure, and no password."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from contract.ledgers import CountingIds, StillClock
+from fleetform.store import schema as schemas
+from fleetform.store.errors import (
+    AddressError,
+    DamagedLedgerError,
+    ForeignLedgerError,
+    LedgerError,
+    LoginError,
+    MissingLedgerError,
+    NewerLedgerError,
+    OlderLedgerError,
+    ReadOnlyLedgerError,
+    UnreachableLedgerError,
+)
+from fleetform.store.ledger import SqliteLedger
+from fleetform.store.migrations.upgrade import statements
+from fleetform.store.postgres import schema as postgres_schema
+from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.opening import (
+    open_postgres,
+    open_postgres_snapshot,
+    open_postgres_to_keep,
+)
+from postgres_server import PASSWORD, PostgresServer
+
+Open = Callable[..., SqliteLedger]
+
+
+def open_ledger(address: Address, uid: str, first: int = 1) -> SqliteLedger:
+    return open_postgres(address, uid, CountingIds(first), StillClock())
+
+
+def script(address: Address, uid: str, text: str) -> None:
+    connection = Connection(address, schema=schema_of(uid))
+    connection.script(text)
+    connection.close()
+
+
+def refused(kind: type[LedgerError], address: Address, uid: str) -> str:
+    """Both ways in are refused with this kind; returns what is said, without any secret."""
+    said = []
+    for attempt in (open_ledger, open_postgres_snapshot):
+        with pytest.raises(kind) as caught:
+            attempt(address, uid)
+        said.append(f"{caught.value}; {caught.value.advice}")
+        assert caught.value.advice
+        assert PASSWORD not in said[-1]
+        assert PASSWORD not in repr(caught.value) + repr(address)
+    return said[0]
+
+
+def test_a_new_ledger(address: Address, uid: str) -> None:
+    """The first to open it makes it, with an id of its own; a reader makes nothing."""
+    with pytest.raises(MissingLedgerError):
+        open_postgres_snapshot(address, uid)
+    ledger = open_ledger(address, uid)
+    live = ledger.read_live()
+    assert (live.environment_uid, live.epoch, live.status.value) == (uid, 1, "empty")
+    ledger.close()
+    again = open_ledger(address, uid, first=50)
+    assert again.read_live().ledger_id == live.ledger_id
+    again.close()
+
+
+def test_two_first_applies_make_one_ledger(address: Address, uid: str) -> None:
+    """Eight that open it at the same moment find the ledger of one of them."""
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(lambda n: open_ledger(address, uid, n * 100), range(1, 9)))
+    assert len({one.read_live().ledger_id for one in opened}) == 1
+    for one in opened:
+        one.close()
+
+
+def test_environments_are_apart(address: Address, uid: str) -> None:
+    """Two environments in one database see nothing of each other."""
+    other_uid = os.urandom(16).hex()
+    one, other = open_ledger(address, uid), open_ledger(address, other_uid, 500)
+    one.begin_recovery("of the first")
+    assert other.read_live().status.value == "empty"
+    assert one.read_live().ledger_id != other.read_live().ledger_id
+    one.close()
+    other.close()
+
+
+def test_no_server(uid: str) -> None:
+    """Nobody listens at the address: said with the address, and what to look at."""
+    address = Address.parse(f"postgresql://fleetform:{PASSWORD}@127.0.0.1:1/ledger")
+    said = refused(UnreachableLedgerError, address, uid)
+    assert "postgresql://fleetform@127.0.0.1:1/ledger does not answer" in said
+
+
+def test_wrong_password(postgres: PostgresServer, uid: str) -> None:
+    """A password that is not accepted is called that, and is not shown."""
+    wrong = "not-" + PASSWORD
+    said = refused(LoginError, Address.parse(postgres.url_of("postgres", password=wrong)), uid)
+    assert "does not let this user in" in said
+
+
+def test_no_such_database(postgres: PostgresServer, uid: str) -> None:
+    """A database that is not there is to be made by its administrator."""
+    said = refused(AddressError, Address.parse(postgres.url_of("nobody")), uid)
+    assert "createdb" in said
+
+
+def test_unknown_option(postgres: PostgresServer, uid: str) -> None:
+    """An address with an option that makes no sense is refused without being quoted."""
+    refused(AddressError, Address.parse(f"{postgres.url}&sslmode=perhaps"), uid)
+
+
+def test_another_environments_ledger(address: Address, uid: str) -> None:
+    """A schema that was renamed or restored over another's is known by what is in it."""
+    open_ledger(address, uid).close()
+    script(address, uid, f"UPDATE meta SET environment_uid = '{'f' * 32}'")
+    assert "belongs to environment ffff" in refused(ForeignLedgerError, address, uid)
+
+
+def test_a_newer_ledger(address: Address, uid: str) -> None:
+    """A ledger of a later release is left alone."""
+    open_ledger(address, uid).close()
+    script(address, uid, "UPDATE alembic_version SET version_num = '9999'")
+    assert "upgrade fleetform" in refused(NewerLedgerError, address, uid)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE {schema}.something (number BIGINT)",
+        "DELETE FROM {schema}.alembic_version",
+        "DELETE FROM {schema}.meta",
+        "DROP TABLE {schema}.meta",
+    ],
+)
+def test_what_is_no_ledger(text: str, address: Address, uid: str) -> None:
+    """A schema with other tables, or with some of ours missing, is not made over."""
+    schema = schema_of(uid)
+    if text.startswith("CREATE"):
+        script(address, uid, f"CREATE SCHEMA {schema}")
+    else:
+        open_ledger(address, uid).close()
+    script(address, uid, text.format(schema=schema))
+    refused(DamagedLedgerError, address, uid)
+
+
+def test_a_user_who_may_not_write(postgres: PostgresServer, uid: str) -> None:
+    """Without the right to make a schema, the cure names the grant."""
+    administrator = Address.parse(postgres.url)
+    name = f"reader_{uid[:8]}"
+    script(administrator, uid, f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+    url = postgres.url.replace(f"//{postgres.user}:", f"//{name}:")
+    with pytest.raises(ReadOnlyLedgerError) as caught:
+        open_ledger(Address.parse(url), uid)
+    assert "GRANT CREATE ON DATABASE" in caught.value.advice
+    # With a schema that was made for this user nothing else is needed.
+    script(administrator, uid, f"CREATE SCHEMA {schema_of(uid)} AUTHORIZATION {name}")
+    ledger = open_ledger(Address.parse(url), uid)
+    assert ledger.read_live().epoch == 1
+    ledger.close()
+
+
+def test_a_database_that_can_only_be_read(postgres: PostgresServer, uid: str) -> None:
+    """A standby is told from a server that is broken."""
+    address = Address.parse(postgres.url)
+    ledger = open_ledger(address, uid)
+    with (
+        pytest.raises(ReadOnlyLedgerError, match="standby"),
+        ledger._database.write() as transaction,
+    ):
+        transaction.execute("SET TRANSACTION READ ONLY")
+        transaction.execute("UPDATE meta SET note = 'x'")
+    ledger.close()
+
+
+def test_a_database_in_another_encoding(postgres: PostgresServer, uid: str) -> None:
+    """A database that cannot hold every name is refused before anything is in it."""
+    administrator = Address.parse(postgres.url)
+    name = f"latin_{uid[:8]}"
+    script(administrator, uid, f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(ReadOnlyLedgerError, match="encoded in LATIN1"):
+        open_ledger(Address.parse(postgres.url_of(name)), uid)
+    script(administrator, uid, f"DROP DATABASE {name}")
+
+
+def test_text_with_a_nul(address: Address, uid: str) -> None:
+    """What a host says may hold a NUL, which PostgreSQL's text does not: it is replaced."""
+    ledger = open_ledger(address, uid)
+    ledger.begin_recovery("before\0after")
+    assert ledger.read_live().notes == ("before\N{REPLACEMENT CHARACTER}after",)
+    ledger.close()
+
+
+# -- versions -----------------------------------------------------------------------------------
+
+
+def make_older(address: Address, uid: str) -> None:
+    """Leave a ledger of the first release, with a row in it."""
+    schema = schema_of(uid)
+    first = statements(None).split("-- Running upgrade 0001")[0]
+    script(address, uid, f"CREATE SCHEMA {schema}")
+    script(
+        address,
+        uid,
+        f"{first}; INSERT INTO meta (id, environment_uid, ledger_id, status)"
+        f" VALUES (1, '{uid}', 'older', 'ready')",
+    )
+
+
+def test_an_older_ledger_is_upgraded(address: Address, uid: str) -> None:
+    """Who writes upgrades it, once, and nothing in it is lost; who reads is told to wait."""
+    make_older(address, uid)
+    with pytest.raises(OlderLedgerError, match="has version 0001"):
+        open_postgres_snapshot(address, uid)
+    with ThreadPoolExecutor(4) as threads:
+        opened = list(threads.map(lambda n: open_ledger(address, uid, n * 100), range(1, 5)))
+    assert {one.read_live().ledger_id for one in opened} == {"older"}
+    for one in opened:
+        one.close()
+
+
+def test_an_upgrade_is_whole_or_nothing(
+    address: Address, uid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration that fails half way leaves the older ledger as it was."""
+    make_older(address, uid)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "fleetform.store.migrations.upgrade.statements",
+            lambda version: f"{statements(version)}; SELECT nothing FROM nowhere",
+        )
+        with pytest.raises(Exception, match="nowhere"):
+            open_ledger(address, uid)
+    with pytest.raises(OlderLedgerError):
+        open_postgres_snapshot(address, uid)
+    open_ledger(address, uid).close()
+
+
+DESCRIBE = (
+    "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name"
+    " FROM information_schema.columns WHERE table_schema = ? ORDER BY table_name, column_name",
+    "SELECT indexdef FROM pg_catalog.pg_indexes WHERE schemaname = ? ORDER BY indexname",
+    "SELECT c.conrelid::regclass::text, c.contype::text, pg_get_constraintdef(c.oid)"
+    " FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace"
+    " WHERE n.nspname = ? ORDER BY 1, 2, 3",
+)
+
+
+def described(address: Address, uid: str) -> list[list[str]]:
+    schema = schema_of(uid)
+    connection = Connection(address, schema=schema)
+    found = [
+        [str(row).replace(schema, "S") for row in connection.execute(statement, (schema,))]
+        for statement in DESCRIBE
+    ]
+    connection.close()
+    return found
+
+
+def test_migrations_make_what_is_frozen(address: Address, uid: str) -> None:
+    """The frozen schema of a new ledger and the migrations of an older one come to the same."""
+    open_ledger(address, uid).close()
+    older = os.urandom(16).hex()
+    make_older(address, older)
+    open_ledger(address, older).close()
+    frozen, migrated = described(address, uid), described(address, older)
+    assert frozen == migrated
+    assert len(frozen[0]) > 150
+
+
+def test_frozen_text_is_current() -> None:
+    """`schema.sql` is what the tables say now; `python -m …migrations.upgrade` writes it."""
+    from fleetform.store.migrations.upgrade import POSTGRES_SCHEMA, freeze_for_postgres
+
+    assert POSTGRES_SCHEMA.read_text(encoding="utf-8") == freeze_for_postgres()
+    assert postgres_schema.VERSION == schemas.VERSION
+
+
+def test_keeping_a_plan_makes_nothing(address: Address, uid: str) -> None:
+    """Who only writes a plan down neither makes a ledger nor upgrades one."""
+    with pytest.raises(MissingLedgerError), open_postgres_to_keep(address, uid):
+        pass
+    open_ledger(address, uid).close()
+    with open_postgres_to_keep(address, uid) as transaction:
+        transaction.execute("UPDATE meta SET note = 'kept'")
+    reader = open_postgres_snapshot(address, uid)
+    assert reader.read_live().notes == ("kept",)
+    reader.close()
