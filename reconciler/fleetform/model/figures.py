@@ -29,6 +29,14 @@ def size(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
+def dollars(micros: int) -> str:
+    """Write micro-dollars as `$2.40`; what is below a cent with as many digits as it needs."""
+    whole, rest = divmod(micros, 1_000_000)
+    if rest % 10_000 == 0:
+        return f"${whole}.{rest // 10_000:02}"
+    return f"${whole}.{rest:06}".rstrip("0")
+
+
 def span(span_ms: int) -> str:
     """Write a duration with two units at most: `0.4s`, `12s`, `3m05s`, `2h07m`, `3d04h`."""
     if span_ms < 10_000:

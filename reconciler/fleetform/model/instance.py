@@ -65,6 +65,8 @@ class Instance:
     message: str = ""
     drained: str = ""
     """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
+    seen_at_ms: int | None = None
+    """When it said something last that was written down, Unix milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)

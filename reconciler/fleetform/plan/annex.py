@@ -10,26 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.stake import work_at_stake
 
 
 def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
     """
     Depth, time, what was read, and how long the work at stake has been going.
 
-    `drift` has what the world has become beside the ledger, where it was asked.
+    `hosts` says how old it is what the ledger knows of them. `drift` has what the world has become beside the ledger, where it was asked.
 
-    `at_stake_ms` maps an address to milliseconds since its attempt started, `gpus` to the GPUs
-    it holds; both only for running work that the plan, or something held, would end.
+    `at_stake` has, by address, running work that the plan or something held would end: `ms` that
+    the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
+    for nobody says yet when a run last wrote a checkpoint.
     """
-    at_stake_ms: dict[str, int] = {}
-    gpus: dict[str, int] = {}
-    for change in (*sheet.changes.values(), *(held.change for held in sheet.held.values())):
-        row = sheet.live.resources.get(sheet.row_key(change))
-        if row is None or row.run is None or row.run.finished_at_ms is not None:
-            continue
-        if change.destructive and row.run.started_at_ms is not None:
-            at_stake_ms[str(row.key)] = max(0, now_ms - row.run.started_at_ms)
-            gpus[str(row.key)] = row.run.gpus
     return {
         "depth": "ledger" if sheet.live.observed_at_ms is None else "refresh",
         "observed_at_ms": sheet.live.observed_at_ms,
@@ -47,14 +40,44 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
             for one in sheet.live.drift
         ],
         "planned_at_ms": now_ms,
+        "hosts": _hosts(sheet),
         "serial": sheet.live.serial,
         "ledger_status": sheet.live.status.value,
         "resources": len(sheet.wanted),
         "unchanged": _unchanged(sheet),
-        "at_stake_ms": dict(sorted(at_stake_ms.items())),
-        "gpus": dict(sorted(gpus.items())),
+        "at_stake": _at_stake(sheet, now_ms),
         "notes": list(sheet.live.notes),
     }
+
+
+def _hosts(sheet: Sheet) -> dict[str, Any]:
+    """How many hosts there are, and since when nothing is written of the one heard longest ago."""
+    seen = [one.seen_at_ms for one in sheet.live.instances if one.seen_at_ms is not None]
+    return {
+        "count": len(sheet.live.instances),
+        "never_seen": len(sheet.live.instances) - len(seen),
+        "seen_at_ms": min(seen, default=None),
+    }
+
+
+def _at_stake(sheet: Sheet, now_ms: int) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    held = (one.change for one in sheet.held.values())
+    for change in (*sheet.changes.values(), *held):
+        if change.stake is None:
+            continue
+        spans = [
+            (max(0, now_ms - one.started_at_ms), one.gpus)
+            for one in work_at_stake(sheet, change)
+            if one.started_at_ms is not None
+        ]
+        if spans:
+            found[str(change.key)] = {
+                "ms": max(span for span, _ in spans),
+                "gpu_ms": sum(span * gpus for span, gpus in spans),
+                "since": "start",
+            }
+    return dict(sorted(found.items()))
 
 
 def _unchanged(sheet: Sheet) -> int:

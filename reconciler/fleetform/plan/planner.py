@@ -17,6 +17,7 @@ from fleetform.plan.annex import annex_of
 from fleetform.plan.cautions import cautions
 from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.corrections import correct_drift
+from fleetform.plan.cost import add_costs
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
 from fleetform.plan.kinds import KINDS
@@ -27,6 +28,8 @@ from fleetform.plan.proposal import NOTHING_MOVED, Sheet
 from fleetform.plan.scope import defer_the_held, defer_the_rest, scope_warnings
 from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
+from fleetform.plan.stake import add_stakes
+from fleetform.plan.stale import stale_results
 from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]
@@ -45,6 +48,9 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     defer_the_held,
     # After the holds: a step must not wait for one that is not in the plan.
     order_steps,
+    # What is held has a price and a stake too: they are what somebody weighs.
+    add_costs,
+    add_stakes,
     # Last: nothing is put into a change behind it that nobody may see.
     seal_changes,
 )
@@ -104,6 +110,7 @@ def plan(
             deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
             scope=scope,
             overrides=sheet.overrides,
+            stale=stale_results(sheet),
         )
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import Attempt, Job, Run, RunUid
+from fleetform.store.lineage import read_redone
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rows import (
@@ -140,7 +141,7 @@ def read_histories(
         )
         values.append(json.dumps(list(names)))
     rows = connection.execute(
-        f"SELECT {prefixed('r', RUN)}, s.archived, r.tree_commit, r.execution_digest"
+        f"SELECT {prefixed('r', RUN)}, s.archived, r.tree_commit, r.execution_digest, r.stale"
         " FROM runs r LEFT JOIN resources s"
         " ON s.kind = 'run' AND s.name = r.name AND s.uid = r.uid"
         f" WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY r.number",
@@ -149,9 +150,20 @@ def read_histories(
     runs = [run_of(row[: len(RUN)]) for row in rows]
     attempts = _attempts(connection, runs)
     hosts = dict(connection.execute("SELECT uid, name FROM instances").fetchall())
+    redone = read_redone(connection)
     return tuple(
-        RunHistory(run, tuple(attempts.get(run.uid, ())), bool(archived), commit, digest, hosts)
-        for run, (archived, commit, digest) in zip(
+        RunHistory(
+            run,
+            tuple(attempts.get(run.uid, ())),
+            bool(archived),
+            commit,
+            digest,
+            hosts,
+            bool(stale),
+            # What was made anew stands beside the run of the tree, not beside an earlier one.
+            redone.get(run.name, ()) if archived == 0 else (),
+        )
+        for run, (archived, commit, digest, stale) in zip(
             runs, (row[len(RUN) :] for row in rows), strict=True
         )
     )

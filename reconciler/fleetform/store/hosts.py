@@ -33,7 +33,7 @@ def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tup
     if row is None:
         return ()
     name, state, boot_id, install_id, declared = row
-    _write(transaction, seen, state, declared)
+    _write(transaction, seen, state, declared, now_ms)
     lost = _prove_losses(transaction, seen, name, boot_id, install_id, now_ms)
     if state != InstanceState.READY:
         _refresh(transaction, seen.instance_uid, now_ms)
@@ -41,7 +41,9 @@ def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tup
     return lost
 
 
-def _write(transaction: Transaction, seen: HostSeen, state: str, declared: str) -> None:
+def _write(
+    transaction: Transaction, seen: HostSeen, state: str, declared: str, now_ms: int
+) -> None:
     """
     Write identity and capacity; the generation goes up when a placement could notice.
 
@@ -68,7 +70,8 @@ def _write(transaction: Transaction, seen: HostSeen, state: str, declared: str) 
         " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
-        " gpus = ?6, install_id = ?7, machine_id = ?8, message = '' WHERE uid = ?9",
+        " gpus = ?6, install_id = ?7, machine_id = ?8, message = '', seen_at_ms = ?10"
+        " WHERE uid = ?9",
         (
             now_state,
             seen.boot_id,
@@ -79,6 +82,7 @@ def _write(transaction: Transaction, seen: HostSeen, state: str, declared: str) 
             seen.install_id,
             seen.machine_id,
             seen.instance_uid,
+            now_ms,
         ),
     )
 

@@ -193,9 +193,7 @@ def _work(connection: Statements) -> tuple[Work, ...]:
 
 
 def _let_go(connection: Statements) -> frozenset[str]:
-    rows = connection.execute(
-        "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
-    )
+    rows = connection.execute("SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''")
     return frozenset(uid for (uid,) in rows)
 
 

@@ -18,6 +18,7 @@ from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.store.database import Transaction
+from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rows import gpus_text
 
@@ -235,6 +236,7 @@ class _Round:
             "UPDATE runs SET state = 'preparing', generation = generation + 1 WHERE uid = ?",
             [(uid,) for *_, uid, _ in self._attempts],
         )
+        record_upstream(self._transaction, [(uid, attempt) for *_, uid, attempt in self._attempts])
 
 
 def _read_room(transaction: Transaction, instance_uid: str) -> _Room | None:

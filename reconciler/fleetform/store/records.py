@@ -46,7 +46,7 @@ def commit_records(
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
     _log(transaction, ended, now_ms)
     if cursor is not None:
-        _keep_cursor(transaction, instance_uid, cursor, snapshot=snapshot)
+        _keep_cursor(transaction, instance_uid, cursor, snapshot=snapshot, now_ms=now_ms)
     return tuple(moved)
 
 
@@ -110,13 +110,13 @@ def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
 
 
 def _keep_cursor(
-    transaction: Transaction, instance_uid: str, cursor: Cursor, *, snapshot: bool
+    transaction: Transaction, instance_uid: str, cursor: Cursor, *, snapshot: bool, now_ms: int
 ) -> None:
     # A snapshot replaces the cursor; events of one log only move it forward.
     transaction.execute(
-        "UPDATE instances SET log_id = ?1, log_number = ?2 WHERE uid = ?3"
+        "UPDATE instances SET log_id = ?1, log_number = ?2, seen_at_ms = ?5 WHERE uid = ?3"
         " AND (log_id <> ?1 OR log_number < ?2 OR ?4 = 1 AND log_number <> ?2)",
-        (cursor.log_id, cursor.number, instance_uid, int(snapshot)),
+        (cursor.log_id, cursor.number, instance_uid, int(snapshot), now_ms),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.spec import fields
 from fleetform.spec.quantities import OFF, format_bytes, format_duration, format_millicores
+from fleetform.spec.quantities.price import format_price
 from fleetform.views.lines import printable
 
 __all__ = ["VALUE_WIDTH", "change_texts", "leaves", "value_text"]
@@ -26,6 +27,7 @@ _FORMATS: Mapping[str, Callable[[int], str]] = {
     "seconds": format_duration,
     "millicores": format_millicores,
     "percent": lambda amount: f"{amount}%",
+    "micro-dollars": lambda amount: f"${format_price(amount)}",
 }
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:+@%,=-][A-Za-z0-9_./:+@%,= -]*")

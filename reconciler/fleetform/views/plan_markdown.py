@@ -15,11 +15,16 @@ from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force
+from fleetform.views.plan_cost import cost_text, total_cost_text
+from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_fields import field_rows
+from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
+from fleetform.views.stale import stale_text
 
 __all__ = ["SIZE_MAX", "render"]
 
@@ -71,8 +76,10 @@ def _blocks(plan: Plan) -> Iterator[str]:
         yield "| | what | why |\n|---|---|---|\n"
         for group in groups:
             sign = SIGNS[group.first.action][0]
-            yield f"| {_code(sign)} | {_code(group.title)} | {_escaped(_why(group))} |\n"
+            yield f"| {_code(sign)} | {_code(group.title)} | {_escaped(_why(plan, group))} |\n"
         yield "\n"
+        if cost := total_cost_text(plan):
+            yield f"**{_escaped(cost)}**\n\n"
     for group in groups:
         if details := _details(group):
             yield details
@@ -87,6 +94,21 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if len(plan.settled) > LIST_MAX:
             yield f"| and {len(plan.settled) - LIST_MAX} more | | |\n"
         yield "\n"
+    yield from _stale(plan)
+    if lines := forecast_lines(plan):
+        yield "".join(f"{_escaped(sentence)}  \n" for sentence in lines) + "\n"
+
+
+def _stale(plan: Plan) -> Iterator[str]:
+    if not plan.stale:
+        return
+    yield "#### Kept, and would come out otherwise by now\n\n| run | why |\n|---|---|\n"
+    for one in plan.stale[:LIST_MAX]:
+        why = stale_text(one.upstream, inherited=one.inherited)
+        yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
+    if len(plan.stale) > LIST_MAX:
+        yield f"| and {len(plan.stale) - LIST_MAX} more | |\n"
+    yield "\n"
 
 
 def _held(held: Sequence[HeldGroup]) -> Iterator[str]:
@@ -124,15 +146,17 @@ def _deferred(plan: Plan) -> Iterator[str]:
 def _tail(plan: Plan) -> str:
     busy = figures.counted(len(plan.progressing), "resource")
     progress = f"{busy} in progress. " if plan.progressing else ""
-    return f"<sub>{progress}Plan {_code(plan.digest[:12])}, compared with the ledger.</sub>\n"
+    return f"<sub>{progress}Plan {_code(plan.digest[:12])}, {_escaped(depth_text(plan))}.</sub>\n"
 
 
-def _why(group: Group) -> str:
+def _why(plan: Plan, group: Group) -> str:
     change = group.first
     if change.replaces and not group.is_many:
         return f"takes the place of {change.replaces}"
-    stake = f". At stake: {change.at_stake}" if change.destructive else ""
-    return f"{reason_sentence(change)}{stake}"
+    text = stake_text(plan, change) if change.destructive else ""
+    stake = f". At stake: {text}" if text else ""
+    cost = "" if group.is_many else cost_text(change)
+    return f"{reason_sentence(change)}{stake}{f'. Cost: {cost}' if cost else ''}"
 
 
 def _details(group: Group) -> str:

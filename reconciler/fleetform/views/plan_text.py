@@ -17,10 +17,15 @@ from fleetform.model.plan import Action, Change, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.overrides import in_force
+from fleetform.views.plan_cost import cost_text, total_cost_text
+from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_fields import FieldRow, field_rows
+from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
+from fleetform.views.stale import stale_text
 
 __all__ = ["SIGNS", "render", "short_commit"]
 
@@ -53,8 +58,10 @@ def render(plan: Plan) -> tuple[Line, ...]:
             _held(plan),
             _deferred(plan),
             _settled(plan),
+            _stale(plan),
             _progressing(plan),
             _last(plan),
+            _forecast(plan),
         )
         for part in section
     )
@@ -65,7 +72,7 @@ def _header(plan: Plan) -> Iterator[Line]:
     yield line(
         "Environment ",
         (printable(plan.environment_name), "bold"),
-        (f"  {commit}, compared with the ledger", "dim"),
+        (f"  {commit}, {depth_text(plan)}", "dim"),
     )
     yield BLANK
 
@@ -98,10 +105,11 @@ def _changes(plan: Plan) -> Iterator[Line]:
         yield BLANK
 
 
-def _block(plan: Plan, group: Group) -> Iterator[Line]:
+def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]:
     change = group.first
     yield _title(group)
     yield from _stakes(plan, group)
+    yield from _cost(group, ceiling=ceiling)
     if change.replaces and group.is_many:
         yield from _pairs(group)
     yield from _field_lines(field_rows(change.key.kind, group.fields), change)
@@ -123,25 +131,18 @@ def _title(group: Group) -> Line:
 
 def _stakes(plan: Plan, group: Group) -> Iterator[Line]:
     change = group.first
-    if not change.at_stake:
+    text = stake_text(plan, change)
+    if not text:
         return
     tone = "bad" if change.destructive else "dim"
     if group.is_many:
-        text = f"{len(group.changes)} times, such as {change.at_stake}"
-    else:
-        text = f"{change.at_stake}{_so_far(plan, change)}"
+        text = f"{len(group.changes)} times, such as {change.at_stake or text}"
     yield line("      ", ("at stake: ", tone), printable(text))
 
 
-def _so_far(plan: Plan, change: Change) -> str:
-    """How long the work has been going, from the annex: `, 2h13m so far, 17.7 GPU-hours`."""
-    address = f"{change.key.kind}/{change.replaces or change.key.name}"
-    span_ms = plan.annex.get("at_stake_ms", {}).get(address)
-    if span_ms is None:
-        return ""
-    gpus = plan.annex.get("gpus", {}).get(address, 0)
-    cost = f", {figures.decimal(span_ms * gpus, 3_600_000)} GPU-hours" if gpus else ""
-    return f", {figures.span(span_ms)} so far{cost}"
+def _cost(group: Group, *, ceiling: bool = False) -> Iterator[Line]:
+    if not group.is_many and (text := cost_text(group.first, ceiling=ceiling)):
+        yield line("      ", ("cost: ", "info"), text)
 
 
 def _pairs(group: Group) -> Iterator[Line]:
@@ -196,7 +197,7 @@ def _held(plan: Plan) -> Iterator[Line]:
         yield line(("Not carried out by this version; shown, and left alone:", "bold"))
         yield BLANK
     for one in beyond:
-        yield from _block(plan, one.group)
+        yield from _block(plan, one.group, ceiling=True)
         yield line("      ", ("held: ", "warn"), printable(one.held.detail))
         yield BLANK
 
@@ -235,6 +236,19 @@ def _settled(plan: Plan) -> Iterator[Line]:
     yield BLANK
 
 
+def _stale(plan: Plan) -> Iterator[Line]:
+    if not plan.stale:
+        return
+    yield line(
+        ("Kept, and would come out otherwise by now; `fleetform rerun` makes it anew:", "bold")
+    )
+    for one in plan.stale[:LIST_MAX]:
+        why = stale_text(one.upstream, inherited=one.inherited)
+        yield line(("  ~ ", "warn"), f"{printable(one.key.name)} {printable(why)}")
+    yield from _more(len(plan.stale))
+    yield BLANK
+
+
 def _progressing(plan: Plan) -> Iterator[Line]:
     # What is held is shown above with all there is to say.
     held = {one.change.key for one in plan.held}
@@ -259,3 +273,10 @@ def _last(plan: Plan) -> Iterator[Line]:
     )
     if runs:
         yield line((f"{figures.counted(runs, 'run')} will be executed once more.", "warn"))
+    if cost := total_cost_text(plan):
+        yield line((cost, "bold"))
+
+
+def _forecast(plan: Plan) -> Iterator[Line]:
+    for sentence in forecast_lines(plan):
+        yield line((sentence, "dim"))

@@ -26,6 +26,7 @@ from fleetform.model.run import (
     RunUid,
 )
 from fleetform.views.moments import age
+from fleetform.views.stale import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class RunRow:
     between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
     Null before it started. `exit_code` is of the job that decided, null unless one exited.
     `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
-    its end and why, empty where nobody did.
+    its end and why, empty where nobody did. `stale`: what its document inherits changed since it
+    ran. `stale_inputs` are the runs it was made from that were done anew since.
     """
 
     name: str
@@ -132,6 +134,8 @@ class RunRow:
     stop_requested: str
     archived: bool
     commit: str
+    stale: bool
+    stale_inputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +263,7 @@ def row_message(row: RunRow) -> str:
     if row.stop_requested and row.state not in FINAL:
         return f"is asked to end: {row.stop_requested}"
     if not row.waiting:
-        return "archived" if row.archived else ""
+        return "archived" if row.archived else stale_text(row.stale_inputs, inherited=row.stale)
     more = len(row.waiting) - 1
     return row.waiting[0].detail + (
         f" (and {figures.counted(more, 'more reason')})" if more else ""
@@ -322,6 +326,8 @@ def _row(
         stop_requested=run.stop_requested,
         archived=history.archived,
         commit=history.commit,
+        stale=history.stale,
+        stale_inputs=history.redone,
     )
 
 

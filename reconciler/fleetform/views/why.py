@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
 from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow
+from fleetform.views.stale import stale_text
 
 _ADVICE = {
     "dependency": "`fleetform why` on the run it waits for says what that one needs",
@@ -84,10 +85,12 @@ def _advice(reasons: tuple[WaitingRow, ...]) -> tuple[str, ...]:
 
 def _advice_after(detail: RunDetail) -> tuple[str, ...]:
     row = detail.row
-    if row.state == RunState.DONE or row.archived:
-        return ()
     # A shell takes the brackets of an element's name for a pattern.
     name = f"'{row.name}'" if row.element else row.name
+    if row.state == RunState.DONE and not row.archived and (row.stale or row.stale_inputs):
+        return (f"`fleetform rerun {name}` makes it anew of what there is now",)
+    if row.state == RunState.DONE or row.archived:
+        return ()
     again = f"change its document and apply, or run it as it is: `fleetform rerun {name}`"
     if not any(job.log_bytes for one in detail.attempts for job in one.jobs):
         return (again,)
@@ -113,6 +116,12 @@ def _summary(row: RunRow, now_ms: int) -> str:
 
 
 def _ended(detail: RunDetail) -> str:
+    ended = _how_it_ended(detail)
+    stale = stale_text(detail.row.stale_inputs, inherited=detail.row.stale)
+    return f"{ended} Its result is kept, and {stale}." if stale else ended
+
+
+def _how_it_ended(detail: RunDetail) -> str:
     row = detail.row
     last = detail.attempts[-1] if detail.attempts else None
     if last is None or last.started_at_ms is None:

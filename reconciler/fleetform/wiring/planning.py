@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
@@ -12,6 +12,7 @@ from fleetform.model.rows import RowsOutdated
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
 from fleetform.spec.table import digests_of
+from fleetform.wiring.claims import with_claims
 from fleetform.wiring.problems import PlanProblem, ScopeProblem
 
 if TYPE_CHECKING:
@@ -36,20 +37,53 @@ def make_plan(
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller has refused a tree without an environment"
+    made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
+    annex: dict[str, Any] = {}
+    # Who manages the environment hears from its hosts all the time, and notes what is new.
+    if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:
+        annex["watched_by"] = holder.command
+    if any(step.verb.startswith("run.") for step in made.steps):
+        annex["forecast"] = _forecast(workspace, made, now_ms)
+    return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
+
+
+def _compared(
+    workspace: Workspace,
+    desired: Desired,
+    permissions: Permissions,
+    scope: Scope,
+    *,
+    now_ms: int,
+    live: Live | None,
+) -> Plan:
     if live is not None:
-        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+        live = with_claims(workspace, desired, live)
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     reader = workspace.reader()
     if reader is None:
-        live = _without_ledger(workspace, loaded.desired)
-        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+        live = with_claims(workspace, desired, _without_ledger(workspace, desired))
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     try:
         # Most that is declared is as it should be, and no more is read of it.
-        live = reader.read_live(digests_of(loaded.desired.resources))
-        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+        live = with_claims(workspace, desired, reader.read_live(digests_of(desired.resources)))
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     except RowsOutdated:
         # It was asked for after all, and somebody had committed meanwhile.
-        live = reader.read_live()
-        return checked_plan(loaded.desired, live, permissions, scope, now_ms=now_ms)
+        live = with_claims(workspace, desired, reader.read_live())
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+
+
+def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
+    """What would start and what would wait: for people, and no part of what was decided."""
+    # Here and not above: most plans change no run, and need neither book nor scheduler.
+    from fleetform.wiring.forecasting import RUNS_MAX, forecast
+
+    submitted = sum(step.verb == "run.submit" for step in made.steps)
+    if submitted > RUNS_MAX:
+        return {"skipped": f"{submitted} runs are new; up to {RUNS_MAX} are foretold"}
+    reader = workspace.reader()
+    book = None if reader is None else reader.read_book()
+    return forecast(made, book, now_ms=now_ms)
 
 
 def checked_plan(

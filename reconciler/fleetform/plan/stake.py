@@ -1,0 +1,85 @@
+"""
+Which running work a change would end: runs, jobs and GPUs.
+
+For a run that is its own work; for a fleet all that is at work on it; for a volume all that has it
+mounted. How long that has been going is the annex's to say: time is no part of what was decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fleetform.model.live import LiveResource, Work
+from fleetform.model.plan import Change, HeldBy, Stake
+from fleetform.model.rows import restless_rows
+from fleetform.plan.phase import Phase, phase
+from fleetform.plan.proposal import Sheet
+
+__all__ = ["add_stakes", "work_at_stake"]
+
+
+def add_stakes(sheet: Sheet) -> None:
+    """Say of each change that would end running work how much, also of those that are held."""
+    for key, change in sheet.changes.items():
+        if _ends_work(change):
+            sheet.changes[key] = _staked(sheet, change)
+    for key, held in sheet.held.items():
+        if held.by is HeldBy.RUNNING_WORK or _ends_work(held.change):
+            sheet.held[key] = replace(held, change=_staked(sheet, held.change))
+
+
+def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
+    """What would end of what is at work now, by run and fleet."""
+    if change.key.kind == "fleet":
+        return tuple(one for one in sheet.live.work if one.fleet == change.key.name)
+    if change.key.kind == "volume":
+        users = _users(sheet, change.moved_from or change.key.name)
+        return tuple(one for one in sheet.live.work if one.run in users)
+    if change.key.kind != "run":
+        return ()
+    row = sheet.live.resources.get(sheet.row_key(change))
+    if row is None or phase(row) is not Phase.ACTIVE:
+        return ()
+    found = tuple(one for one in sheet.live.work if one.run == row.key.name)
+    return found or (_without_place(row),)
+
+
+def _ends_work(change: Change) -> bool:
+    return change.destructive or any(step.verb == "run.stop" for step in change.steps)
+
+
+def _staked(sheet: Sheet, change: Change) -> Change:
+    work = work_at_stake(sheet, change)
+    return replace(change, stake=_sum(work)) if work else change
+
+
+def _sum(work: Iterable[Work]) -> Stake:
+    listed = list(work)
+    return Stake(
+        runs=tuple(sorted({one.run for one in listed})),
+        jobs=sum(one.jobs for one in listed),
+        gpus=sum(one.gpus for one in listed),
+    )
+
+
+def _without_place(row: LiveResource) -> Work:
+    """A run that is at work by its state, and of which no allocation is known."""
+    assert row.run is not None
+    return Work(row.key.name, "", 0, row.run.gpus, row.run.started_at_ms)
+
+
+def _users(sheet: Sheet, volume: str) -> frozenset[str]:
+    """Names of the runs at work that have the volume mounted."""
+    return frozenset(
+        key.name
+        for key, row in restless_rows(sheet.live.resources).items()
+        if key.kind == "run" and phase(row) is Phase.ACTIVE and _mounts(row, volume)
+    )
+
+
+def _mounts(row: LiveResource, volume: str) -> bool:
+    names = [mount["name"] for mount in json.loads(row.document).get("volumes", ())]
+    # A mount may name several, of which one is taken.
+    return any(volume == name or (isinstance(name, list) and volume in name) for name in names)

@@ -1,0 +1,38 @@
+"""What running work a change would end, in words: whose, how much, for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleetform.model import figures
+from fleetform.model.plan import Change, Plan
+from fleetform.views.lines import printable
+
+__all__ = ["stake_text"]
+
+RUNS_MAX = 3
+
+
+def stake_text(plan: Plan, change: Change) -> str:
+    """
+    Write `2 hosts and whatever still runs there: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
+
+    Empty for a change that would end nothing. Times come from the annex.
+    """
+    parts = [change.at_stake] if change.at_stake else []
+    # Of a run, what is at stake is its own work, and said.
+    if change.stake is not None and (change.key.kind != "run" or not parts):
+        runs = [printable(name) for name in change.stake.runs]
+        more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
+        gpus = f" on {figures.counted(change.stake.gpus, 'GPU')}" if change.stake.gpus else ""
+        parts.append(f"{', '.join(runs[:RUNS_MAX])}{more}{gpus}")
+    return ": ".join(parts) + _so_far(plan.annex.get("at_stake", {}).get(str(change.key)))
+
+
+def _so_far(known: dict[str, Any] | None) -> str:
+    if not known:
+        return ""
+    since = "since the last checkpoint" if known.get("since") == "checkpoint" else "so far"
+    hours = figures.decimal(known["gpu_ms"], 3_600_000) if known.get("gpu_ms") else ""
+    cost = f", {hours} GPU-hours" if hours else ""
+    return f", {figures.span(known['ms'])} {since}{cost}"

@@ -1,0 +1,186 @@
+"""
+What a plan would come to at once: the scheduler's own round over what there will be.
+
+`plan` and `schedule` do not know each other, so they meet here. A copy of the book is changed as
+the plan would change it, and the scheduler is asked what starts and why the rest waits. It is a
+forecast: the world may say no, and nothing of it is part of what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.ports import Book, Outcome
+from fleetform.model.run import Run, RunState, RunUid
+from fleetform.model.template import from_document
+from fleetform.schedule import Policies, queue_from_book, schedule
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Plan, Step
+
+__all__ = ["RUNS_MAX", "forecast"]
+
+RUNS_MAX = 3_000
+"""Runs that wait above which nothing is foretold: a round over so many takes as long as the plan."""
+
+LISTED_MAX = 100
+"""Runs of a list in the annex; how many there are in all is said beside it."""
+
+_NOTHING = Book(0, {}, {}, (), (), (), {})
+
+
+def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
+    """
+    Foretell the first round after a plan.
+
+    Args:
+        plan: As it would be carried out.
+        book: What the ledger has now; None where there is none yet.
+        now_ms: Unix milliseconds.
+
+    Returns:
+        JSON values: `starts` and `waits` with `total` and the first of them, `impossible`, `ends`
+        (names of runs that the plan ends); or `skipped` with the reason.
+    """
+    later = _After(book or _NOTHING)
+    for change in plan.changes:
+        for step in change.steps:
+            later.carry_out(step)
+    queue = queue_from_book(later.book())
+    if not queue.runs:
+        return {}
+    if len(queue.runs) > RUNS_MAX:
+        return {"skipped": f"{len(queue.runs)} runs would wait; up to {RUNS_MAX} are foretold"}
+    decisions = schedule(queue, later.instances, (), Policies(), now_ms=now_ms)
+    names = {run.uid: run.name for run in queue.runs}
+    waits = sorted(
+        (names[uid], [one.detail for one in reasons]) for uid, reasons in decisions.waiting.items()
+    )
+    impossible = sorted((names[one.run_uid], list(one.reasons)) for one in decisions.impossible)
+    impossible += sorted((names[uid], [reason]) for uid, reason in decisions.aborts.items())
+    return {
+        "starts": _listed(sorted(names[one.run_uid] for one in decisions.starts)),
+        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in waits),
+        "impossible": _listed({"run": name, "reasons": reasons} for name, reasons in impossible),
+        "ends": _listed(sorted(later.ended)),
+    }
+
+
+def _listed(items: Iterable[Any]) -> dict[str, Any]:
+    every = list(items)
+    return {"total": len(every), "first": every[:LISTED_MAX]}
+
+
+@dataclass
+class _After:
+    """The book as it will be, step by step."""
+
+    before: Book
+    runs: dict[RunUid, Run] = field(init=False)
+    outcomes: dict[str, Outcome] = field(init=False)
+    instances: list[Instance] = field(init=False)
+    volume_fleets: dict[str, str] = field(init=False)
+    by_name: dict[str, RunUid] = field(init=False)
+    number: int = field(init=False)
+    ended: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.runs = dict(self.before.runs)
+        self.outcomes = dict(self.before.outcomes)
+        self.instances = list(self.before.instances)
+        self.volume_fleets = dict(self.before.volume_fleets)
+        self.by_name = {run.name: uid for uid, run in self.runs.items()}
+        self.number = max((run.number for run in self.runs.values()), default=0)
+
+    def book(self) -> Book:
+        # What is ended gives back what it holds, sooner or later.
+        return replace(
+            self.before,
+            runs=self.runs,
+            attempts={uid: one for uid, one in self.before.attempts.items() if uid in self.runs},
+            allocations=tuple(one for one in self.before.allocations if one.run_uid in self.runs),
+            outcomes=self.outcomes,
+            volume_fleets=self.volume_fleets,
+        )
+
+    def carry_out(self, step: Step) -> None:
+        name, said = step.resource.name, step.arguments
+        if step.verb == "run.stop":
+            self.ended.add(name)
+            self._drop(name)
+        elif step.verb == "run.submit":
+            self._drop(name)
+            self._submit(name, said)
+        elif step.verb == "run.update":
+            self._update(name, said)
+        elif step.verb in {"fleet.make", "fleet.update"}:
+            self._set_fleet(name, said)
+        elif step.verb == "fleet.remove":
+            self.instances = [one for one in self.instances if one.fleet != name]
+        elif step.verb == "volume.make":
+            self.volume_fleets[name] = said.get("fleet", "")
+
+    def _drop(self, name: str) -> None:
+        uid = self.by_name.pop(name, None)
+        if uid is not None:
+            del self.runs[uid]
+        self.outcomes.pop(name, None)
+
+    def _submit(self, name: str, said: Mapping[str, Any]) -> None:
+        parent, element = said.get("parent", ""), said.get("element", "")
+        template = from_document(name, said["document"], parent=parent)
+        self.number += 1
+        uid = self.by_name[name] = RunUid(f"new {name}")
+        self.runs[uid] = Run(uid, name, template, RunState.SUBMITTED, self.number, attempt=1)
+        self.outcomes[name] = Outcome(RunState.SUBMITTED, parent, element, started=False)
+
+    def _update(self, name: str, said: Mapping[str, Any]) -> None:
+        uid = self.by_name.get(name)
+        if uid is not None:
+            run = self.runs[uid]
+            template = from_document(name, said["document"], parent=run.template.parent)
+            self.runs[uid] = replace(run, template=template)
+
+    def _set_fleet(self, name: str, said: Mapping[str, Any]) -> None:
+        """Hosts that stay, and new ones where it is declared what they have."""
+        wanted = {int(one["number"]): str(one["name"]) for one in said.get("instances", ())}
+        here = {one.number: one for one in self.instances if one.fleet == name}
+        others = [one for one in self.instances if one.fleet != name]
+        kept = [one for number, one in here.items() if number in wanted]
+        new = (
+            _host(name, number, host, said["document"])
+            for number, host in wanted.items()
+            if number not in here
+        )
+        self.instances = [*others, *kept, *(one for one in new if one is not None)]
+
+
+def _host(fleet: str, number: int, name: str, document: Mapping[str, Any]) -> Instance | None:
+    """A host of a local fleet as it is declared; None where it is found out what it has."""
+    local = document.get("local") or {}
+    if "cpu" not in local or "memory" not in local:
+        return None
+    return Instance(
+        uid=f"new {name}",
+        name=name,
+        fleet=fleet,
+        number=number,
+        state=InstanceState.READY,
+        sharing=document.get("sharing", "exact"),
+        blocks=document.get("blocks", 1),
+        cpu_millicores=local["cpu"],
+        memory_bytes=local["memory"],
+        disk_bytes=local.get("disk", 0),
+        gpus=tuple(_gpus(local.get("gpu") or {})),
+        boot_id="new",
+    )
+
+
+def _gpus(gpu: Mapping[str, Any]) -> Iterator[Gpu]:
+    names = gpu.get("name") or ("",)
+    memory = (gpu.get("memory") or {}).get("min") or 0
+    for index in range((gpu.get("count") or {}).get("min") or 0):
+        yield Gpu(f"new-{index}", names[0], memory, index, gpu.get("vendor") or "nvidia")
