@@ -64,7 +64,7 @@ ROWS = (
     Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),
     Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
     Row("lock", "lock", "See who manages an environment, and take it from them.", "Tools"),
-    Row("state", "state", "Put a lost ledger together again.", "Tools"),
+    Row("state", "state", "Back up, restore and verify the ledger; rebuild a lost one.", "Tools"),
     Row("completion", "completion", "Print the completion script of a shell.", "Tools"),
     Row("version", "version", "Print the version.", "Tools"),
 )

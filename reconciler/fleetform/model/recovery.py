@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
     from fleetform.spec.desired import Desired
 
@@ -42,3 +43,36 @@ class Recovered:
     state: str
     found: str
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One resource that a ledger has, and another state of it that was found from nothing."""
+
+    resource: str
+    here: str
+    rebuilt: str
+
+
+def differences(live: Live, rebuilt: Live) -> tuple[Difference, ...]:
+    """
+    Compare what a ledger says of each resource with what was found without it, by key.
+
+    What was archived is left out: its document has left the tree, and only its output matters.
+    """
+    found = []
+    for key in sorted({*live.resources, *rebuilt.resources}):
+        here, there = live.resources.get(key), rebuilt.resources.get(key)
+        if any(one is not None and one.archived for one in (here, there)):
+            continue
+        if _stands(here) != _stands(there):
+            found.append(Difference(str(key), _stands(here), _stands(there)))
+    return tuple(found)
+
+
+def _stands(row: LiveResource | None) -> str:
+    if row is None:
+        return "not there"
+    if row.run is None:
+        return row.state
+    return f"{row.run.state}{' (stale)' if row.run.stale else ''}, attempt {row.run.attempt}"

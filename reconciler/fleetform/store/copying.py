@@ -23,7 +23,7 @@ __all__ = ["BATCH_ROWS", "TABLES", "columns_of", "copy_rows", "copy_to_memory"]
 
 TABLES = (
     "meta", "plans", "resources", "instances", "runs", "attempts", "jobs", "allocations", "units",
-    "events", "applies", "operations", "usage", "overrides",
+    "events", "applies", "operations", "usage", "overrides", "snapshots",
 )  # fmt: skip
 """
 In an order in which every row finds what it refers to. Without `leases`: who holds an

@@ -169,6 +169,19 @@ class Database:
         assert row is not None
         return int(row[0])
 
+    def renumber(self, transaction: Transaction) -> None:
+        """SQLite looks at the rows itself."""
+
+    def flaws(self) -> tuple[str, ...]:
+        """Say what is wrong with the file as a database, a sentence each."""
+        with self.read() as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+            flaws = [] if found == ["ok"] else [f"the file is damaged: {one}" for one in found]
+            for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+                where = f"row {row} of {table}" if row is not None else f"a row of {table}"
+                flaws.append(f"{where} refers to a row of {parent} that is not there")
+            return tuple(flaws)
+
     def copy(self) -> Database:
         """Copy all that is committed into memory."""
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)

@@ -7,6 +7,7 @@ The ledger on SQLite: each call one transaction, each noun's rows in its own mod
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
@@ -248,6 +249,15 @@ class SqliteLedger(Reads):
             rebuild.end_recovery(transaction)
             transaction.log("ledger.rebuilt", now_ms, f"{who} rebuilt the ledger from its hosts")
             return found
+
+    def restore(self, path: Path, *, who: str, now_ms: int) -> int:
+        """Put a backup in the place of all rows: all of it or nothing; returns the new epoch."""
+        from fleetform.store.backup import restore_rows
+
+        with self._database.write() as transaction:
+            epoch = restore_rows(transaction, path, who=who, now_ms=now_ms)
+            self._database.renumber(transaction)
+            return epoch
 
     def copy(self) -> SqliteLedger:
         """Copy this ledger into memory, to try out what would become of it."""

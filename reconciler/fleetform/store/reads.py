@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleetform.model.drift import Noted
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from fleetform.model.run import RunUid
     from fleetform.model.snapshot import Snapshot
     from fleetform.spec.desired import ResourceKey
+    from fleetform.store.backup import Head
     from fleetform.store.statements import Storage
+    from fleetform.store.verifying import Flaw
 
 __all__ = ["Reads"]
 
@@ -204,6 +208,21 @@ class Reads:
 
         with self._database.read() as connection:
             return read_touches(connection, key, limit=limit)
+
+    def backup(self, path: Path, *, who: str, now_ms: int) -> Head:
+        """Write one reading of the whole ledger into a file; others go on writing meanwhile."""
+        from fleetform.store.backup import write_backup
+
+        with self._database.read() as connection:
+            return write_backup(connection, path, who=who, now_ms=now_ms)
+
+    def flaws(self) -> tuple[Flaw, ...]:
+        """Look for what no sound ledger has, in its file and between its rows."""
+        from fleetform.store.verifying import find_flaws
+
+        of_file = self._database.flaws()
+        with self._database.read() as connection:
+            return find_flaws(connection, of_file)
 
     def close(self) -> None:
         self._database.close()

@@ -67,6 +67,12 @@ class Storage(Protocol):
     def raise_fence(self, transaction: Transaction, who: str) -> int:
         """Take the next fence inside a transaction that said so; returns it."""
 
+    def renumber(self, transaction: Transaction) -> None:
+        """After rows were written with numbers of their own: go on above the highest."""
+
+    def flaws(self) -> tuple[str, ...]:
+        """Say what is wrong with the database itself, a sentence each."""
+
     def copy(self) -> Storage:
         """Copy all that is committed into memory, to try something out."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fleetform.model.recovery import Recovered
+from fleetform.model.recovery import Difference, Recovered
 from fleetform.views.table import Cell, Column, Table, make_table
 
 _TONES = {"unknown": "warn", "lost": "warn", "failed": "bad", "done": "good", "ready": "good"}
@@ -17,5 +17,14 @@ def recovered_table(rows: Iterable[Recovered]) -> Table:
         Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, "plain"))),
         Column("FOUND", lambda row: row.found),
         Column("WHAT FOLLOWS", lambda row: Cell(row.note, "dim"), optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def differences_table(rows: Iterable[Difference]) -> Table:
+    columns: tuple[Column[Difference], ...] = (
+        Column("RESOURCE", lambda row: row.resource),
+        Column("IN THE LEDGER", lambda row: row.here),
+        Column("FROM NOTHING", lambda row: Cell(row.rebuilt, "warn")),
     )
     return make_table(columns, rows)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.guarded import GuardedHosts
 from fleetform.model.live import LedgerStatus
-from fleetform.model.recovery import Evidence, Recovered
+from fleetform.model.recovery import Difference, Evidence, Recovered, differences
 from fleetform.plan.kinds.fleet import propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
@@ -47,16 +48,24 @@ class Rebuilt:
     What a rebuild came to.
 
     `needed`: the ledger did not know everything that its hosts know. `epoch` is the one that
-    holds from now on; with a trial, the one that holds already.
+    holds from now on; with a trial, the one that holds already. `differs` is what a trial that
+    begins from nothing does not find as the ledger has it.
     """
 
     needed: bool
     epoch: int
     found: tuple[Recovered, ...]
+    differs: tuple[Difference, ...] = ()
 
 
 async def rebuild(
-    workspace: Workspace, desired: Desired, *, who: str, lost: Sequence[str], trial: bool
+    workspace: Workspace,
+    desired: Desired,
+    *,
+    who: str,
+    lost: Sequence[str],
+    trial: bool,
+    from_nothing: bool = False,
 ) -> Rebuilt:
     """
     Fill the ledger from what its hosts remember; with `trial` only say what would come of it.
@@ -67,6 +76,7 @@ async def rebuild(
         who: For the events.
         lost: Names of hosts that a person says are gone for good.
         trial: Nothing is written, and hosts go on obeying whom they obey.
+        from_nothing: A trial as if there were no ledger, compared with the one that is there.
 
     Raises:
         Locked: Somebody manages the environment.
@@ -80,18 +90,31 @@ async def rebuild(
     with contextlib.ExitStack() as stack:
         if lock is not None:
             stack.enter_context(lock)
-        ledger = stack.enter_context(contextlib.closing(_open(workspace, trial=trial)))
+        ledger = stack.enter_context(
+            contextlib.closing(_open(workspace, trial=trial, from_nothing=from_nothing))
+        )
         hosts = host_provider(workspace)
         if lock is not None:
             hosts = GuardedHosts(hosts, lock)
         work = _Rebuild(ledger, hosts, desired, who, lost, lock)
-        return await work.run(trial=trial)
+        result = await work.run(trial=trial)
+        if not from_nothing:
+            return result
+        return dataclasses.replace(result, differs=_differences(workspace, ledger))
 
 
-def _open(workspace: Workspace, *, trial: bool) -> SqliteLedger:
+def _differences(workspace: Workspace, rebuilt: SqliteLedger) -> tuple[Difference, ...]:
+    reader = workspace.reader()
+    if reader is None:
+        return ()
+    with contextlib.closing(reader):
+        return differences(reader.read_live(), rebuilt.read_live())
+
+
+def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> SqliteLedger:
     if not trial:
         return open_for_writing(workspace)
-    if not _is_there(workspace):
+    if from_nothing or not _is_there(workspace):
         return ledger_in_memory(
             workspace.environment.uid, RandomIds(), now_ms=SystemClock().now_ms()
         )

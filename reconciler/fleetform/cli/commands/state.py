@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
+from fleetform.views.moments import moment
 
 if TYPE_CHECKING:
     from fleetform.cli.screen import Screen
     from fleetform.wiring.rebuilding import Rebuilt
 
 _EXAMPLES = (
+    ("fleetform state backup lab.jsonl", "Write the whole ledger into a file, while others go on"),
+    ("fleetform state restore lab.jsonl", "Put that in the place of the ledger"),
+    ("fleetform state verify --hosts", "Look for what no sound ledger has, and ask the hosts"),
     ("fleetform state rebuild --dry-run", "Show what the hosts know, and change nothing"),
     ("fleetform state rebuild", "Put a lost or restored ledger together again"),
+    (
+        "fleetform state rebuild --dry-run --from-nothing",
+        "Prove that a lost ledger would be found again, and say what would differ",
+    ),
     ("fleetform state rebuild --lost gpu-3", "Go on without a host that is gone for good"),
 )
 
@@ -28,17 +39,112 @@ def command() -> None:
     """See to the ledger: the record of what was applied, kept outside the tree."""
 
 
-@command.command("rebuild", examples=_EXAMPLES)
+@command.command("backup", examples=_EXAMPLES[:1])
+@click.argument("file", type=click.Path(dir_okay=False))
+@tree_option
+@json_option
+def backup(file: str, path: str | None, as_json: bool) -> None:
+    """
+    Write the whole ledger into FILE, of one moment, while others go on writing it.
+
+    FILE has mode 0600 and holds what documents hold, such as `env`. It is the same form for SQLite
+    and PostgreSQL, so that a ledger moves from one to the other by it. Logs and files of runs are
+    plain files beside the ledger, and are not in it.
+    """
+    from fleetform.wiring.state import backup as write_backup
+
+    head = write_backup(open_workspace(path), Path(file), who=who_asks())
+    out = screen()
+    if as_json:
+        out.json(head)
+        return
+    rows = sum(head.rows.values())
+    out.line(
+        f"{file}: {counted(rows, 'row')} of ledger {head.ledger_id}, epoch {head.epoch}", "good"
+    )
+    out.line(f"sha256 {head.sha256}", "dim")
+
+
+@command.command("restore", examples=_EXAMPLES[1:2])
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@tree_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def restore(file: str, path: str | None, yes: bool) -> int:
+    """
+    Put the backup FILE in the place of the ledger.
+
+    What is there is kept in a backup first. The ledger gets a new epoch and is recovering: nothing
+    is started or removed until `fleetform state rebuild` has asked the hosts what happened since.
+    """
+    from fleetform.cli.carry_out import ask
+    from fleetform.wiring.state import restore as put_back
+
+    workspace = open_workspace(path)
+    name = workspace.environment.name
+    question = (
+        f"The ledger of {name} will be replaced. Type the environment's name, {name}, to go on:"
+    )
+    ask(question, expected=name, yes=yes, how="-y to restore it")
+    done = put_back(workspace, Path(file), who=who_asks())
+    out = screen()
+    out.line(
+        f"restored: ledger {done.head.ledger_id} as of {moment(done.head.made_at_ms)}, now epoch"
+        f" {done.epoch}",
+        "good",
+    )
+    if done.kept:
+        out.line(f"what was there is kept in {done.kept}")
+    out.line("It is recovering. Ask the hosts what happened since: `fleetform state rebuild`")
+    return 0
+
+
+@command.command("verify", examples=_EXAMPLES[2:3])
+@tree_option
+@json_option
+@click.option("--hosts", is_flag=True, help="Ask the hosts too, which starts and changes nothing.")
+def verify(path: str | None, as_json: bool, hosts: bool) -> int:
+    """
+    Look for what no sound ledger has: in its file, between its rows, in documents and plans.
+
+    Exits with 1 where something is found; each finding says what to do.
+    """
+    from fleetform.wiring.state import verify as look
+
+    found = look(open_workspace(path), hosts=hosts)
+    out = screen()
+    if as_json:
+        out.json(found)
+        return Exit.ERROR if found.flaws else Exit.OK
+    for flaw in found.flaws:
+        out.line(f"{out.toned('!', 'bad')} {flaw.what}  {out.toned(flaw.check, 'dim')}")
+        out.line(f"  {flaw.cure}", "info")
+    asked = "" if found.hosts is None else f", and {counted(len(found.hosts), 'host')} agree"
+    if not found.flaws:
+        out.line(f"The ledger is sound{asked}.", "good")
+        return Exit.OK
+    out.line()
+    out.line(f"{counted(len(found.flaws), 'finding')}.", "bad")
+    return Exit.ERROR
+
+
+@command.command("rebuild", examples=_EXAMPLES[3:])
 @tree_option
 @json_option
 @click.option("--dry-run", "trial", is_flag=True, help="Say what would come of it.")
+@click.option(
+    "--from-nothing",
+    is_flag=True,
+    help="With --dry-run: as if the ledger were lost, and compare with the one that is there.",
+)
 @click.option(
     "--lost",
     multiple=True,
     metavar="HOST",
     help="A host that is gone for good; what it alone knew becomes unknown.",
 )
-def rebuild(path: str | None, as_json: bool, trial: bool, lost: tuple[str, ...]) -> int:
+def rebuild(
+    path: str | None, as_json: bool, trial: bool, from_nothing: bool, lost: tuple[str, ...]
+) -> int:
     """
     Read what every host remembers into the ledger.
 
@@ -50,16 +156,44 @@ def rebuild(path: str | None, as_json: bool, trial: bool, lost: tuple[str, ...])
 
     from fleetform.wiring.rebuilding import rebuild as rebuild_ledger
 
+    if from_nothing and not trial:
+        raise Refused("--from-nothing is a proof and changes nothing", advice="pass --dry-run too")
     workspace = open_workspace(path)
     desired = load(workspace, keep_going=True).desired
     assert desired is not None, "a tree that cannot be read is refused before"
-    result = asyncio.run(rebuild_ledger(workspace, desired, who=who_asks(), lost=lost, trial=trial))
+    result = asyncio.run(
+        rebuild_ledger(
+            workspace, desired, who=who_asks(), lost=lost, trial=trial, from_nothing=from_nothing
+        )
+    )
     out = screen()
     if as_json:
-        out.json({"needed": result.needed, "epoch": result.epoch, "found": result.found})
+        out.json(
+            {
+                "needed": result.needed,
+                "epoch": result.epoch,
+                "found": result.found,
+                "differs": result.differs,
+            }
+        )
     else:
         _show(out, result, trial=trial)
+        if from_nothing:
+            _show_proof(out, result)
     return 0
+
+
+def _show_proof(out: Screen, result: Rebuilt) -> None:
+    """Say what a ledger that was lost now would not be found again as it is."""
+    from fleetform.views.recovery import differences_table
+
+    out.line()
+    if not result.differs:
+        out.line("A lost ledger would be found again as it is.", "good")
+        return
+    out.table(differences_table(result.differs))
+    out.line()
+    out.line(f"A lost ledger would differ in {counted(len(result.differs), 'resource')}.", "warn")
 
 
 def _show(out: Screen, result: Rebuilt, *, trial: bool) -> None:

@@ -36,6 +36,9 @@ __all__ = ["LEASE", "PostgresDatabase"]
 LEASE = "manager"
 """The lease's name; others are for what will be driven apart, such as shards of hosts."""
 
+_NUMBERED = ("events", "applies", "usage", "overrides", "snapshots")
+"""Tables whose rows the database numbers."""
+
 _SETTLE_SECONDS = 5.0
 """How long the fate of a commit without an answer is asked for."""
 
@@ -149,6 +152,18 @@ class PostgresDatabase:
         fence = int(row[0])
         transaction.execute("UPDATE leases SET fence = ? WHERE name = ?", (fence, LEASE))
         return fence
+
+    def renumber(self, transaction: Transaction) -> None:
+        # Below their highest row, sequences would give out numbers that are taken.
+        for table in _NUMBERED:
+            transaction.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'number'),"  # noqa: S608 -- ours
+                f" (SELECT coalesce(max(number), 0) + 1 FROM {table}), false)"
+            )
+
+    def flaws(self) -> tuple[str, ...]:
+        """The server keeps its pages and its constraints itself."""
+        return ()
 
     def copy(self) -> Database:
         """Copy all that is committed into a SQLite database in memory."""

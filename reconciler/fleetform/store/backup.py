@@ -1,0 +1,275 @@
+"""
+A whole ledger in one file, and back: the same form for SQLite and PostgreSQL.
+
+    {"format": "fleetform-ledger", "version": 1, "environment_uid": …, "sha256": …}
+    {"table": "meta", "columns": ["id", "environment_uid", …]}
+    [1, "a2222222222242228222222222222222", …]
+    …
+
+JSON lines: a head, then each table's columns followed by its rows. The digest in the head is of
+all bytes after that line, so that half a file is known as one. Bytes are `{"base64": …}`.
+"""
+
+# ruff: noqa: S608 -- names of our own tables and columns; values are bound.
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fleetform.model.live import LedgerStatus
+from fleetform.store.copying import BATCH_ROWS, TABLES, columns_of
+from fleetform.store.database import Transaction
+from fleetform.store.schema import VERSION, create_schema
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
+
+__all__ = ["BackupError", "Head", "read_backup", "read_head", "restore_rows", "write_backup"]
+
+_FORMAT = "fleetform-ledger"
+_FORMAT_VERSION = 1
+_NO_DIGEST = "0" * 64
+_HEAD_BYTES_MAX = 65_536
+
+
+class BackupError(Exception):
+    """The file is no backup that can be restored here; `advice` is what to do."""
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """
+    What a backup says of itself.
+
+    Attributes:
+        schema: The ledger's version, as in `store.schema`.
+        made_at_ms: Unix milliseconds.
+        rows: How many there are, a table.
+        sha256: Of all that follows the head's line.
+    """
+
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    fence: int
+    schema: str
+    made_at_ms: int
+    who: str
+    rows: dict[str, int]
+    sha256: str
+    format: str = _FORMAT
+    version: int = _FORMAT_VERSION
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write_backup(source: Statements, path: Path, *, who: str, now_ms: int) -> Head:
+    """
+    Write every row of one reading of a ledger; the file appears whole, with mode 0600.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            # Counted first, so that the head's line has its length before its digest is known.
+            head = _head_of(source, who, now_ms)
+            file.write(_line(asdict(head)))
+            digest = hashlib.sha256()
+            for line in _lines(source):
+                digest.update(line)
+                file.write(line)
+            head = replace(head, sha256=digest.hexdigest())
+            file.seek(0)
+            file.write(_line(asdict(head)))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return head
+
+
+def _head_of(source: Statements, who: str, now_ms: int) -> Head:
+    uid, ledger_id, epoch, fence = source.execute(
+        "SELECT environment_uid, ledger_id, epoch, fence FROM meta"
+    ).fetchone()
+    rows = {
+        table: int(source.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        for table in TABLES
+    }
+    return Head(uid, ledger_id, epoch, fence, VERSION, now_ms, who, rows, _NO_DIGEST)
+
+
+def _lines(source: Statements) -> Iterator[bytes]:
+    for table, names in _columns().items():
+        yield _line({"table": table, "columns": list(names)})
+        for row in source.execute(f"SELECT {', '.join(names)} FROM {table}"):
+            yield _line([_plain(value) for value in row])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"base64": base64.b64encode(bytes(value)).decode("ascii")}
+    return value
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _columns() -> dict[str, tuple[str, ...]]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        create_schema(connection)
+        return columns_of(connection)
+    finally:
+        connection.close()
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_head(path: Path) -> Head:
+    """
+    Read what a backup says of itself, and see that all of it is there.
+
+    Raises:
+        BackupError: It is none, not whole, or of another version.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        head = _parse_head(file.readline(_HEAD_BYTES_MAX), path)
+        digest = hashlib.sha256()
+        while data := file.read(1 << 20):
+            digest.update(data)
+    if digest.hexdigest() != head.sha256:
+        raise BackupError(
+            f"{path} is not what was written: its content does not match its digest",
+            advice="take another copy of it; `fleetform state backup` writes a file whole",
+        )
+    return head
+
+
+def _parse_head(line: bytes, path: Path) -> Head:
+    try:
+        value = json.loads(line)
+        if value["format"] != _FORMAT:
+            raise ValueError(value["format"])  # noqa: TRY301 -- told as any other file that is none
+        if value["version"] > _FORMAT_VERSION or value["schema"] > VERSION:
+            raise BackupError(
+                f"{path} was written by a later fleetform", advice="upgrade fleetform"
+            )
+        head = Head(**value)
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as problem:
+        raise BackupError(
+            f"{path} is no backup of a ledger", advice="`fleetform state backup` writes one"
+        ) from problem
+    if head.schema != VERSION:
+        raise BackupError(
+            f"{path} has version {head.schema} of the ledger, and this fleetform restores {VERSION}",
+            advice="restore it with the release that wrote it; the next apply upgrades it",
+        )
+    return head
+
+
+def read_backup(path: Path) -> Iterator[tuple[str, tuple[str, ...], list[list[Any]]]]:
+    """Yield table, columns and some rows at a time, in the order of the file."""
+    table, columns, rows = "", (), []
+    with path.open("rb") as file:
+        file.readline(_HEAD_BYTES_MAX)
+        for line in file:
+            value = json.loads(line)
+            if isinstance(value, dict):
+                if rows:
+                    yield table, columns, rows
+                table, columns, rows = value["table"], tuple(value["columns"]), []
+                continue
+            rows.append([_restored(one) for one in value])
+            if len(rows) == BATCH_ROWS:
+                yield table, columns, rows
+                rows = []
+    if rows:
+        yield table, columns, rows
+
+
+def _restored(value: Any) -> Any:
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+
+
+# -- restoring ------------------------------------------------------------------------------------
+
+
+def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int) -> int:
+    """
+    Put a backup in the place of all that is there, as a ledger that knows it is not the newest.
+
+    It gets an epoch and a fence above both, so that nobody who obeyed either obeys an older one,
+    and is recovering until the hosts have been read: they know what happened since.
+
+    Returns:
+        The new epoch.
+    """
+    known = _columns()
+    before = transaction.one("SELECT epoch, fence, serial FROM meta")
+    assert before is not None
+    for table in reversed(TABLES):
+        if table != "meta":
+            transaction.execute(f"DELETE FROM {table}")
+    for table, columns, rows in read_backup(path):
+        assert set(columns) <= set(known[table]), "the head has the version of this release"
+        if table == "meta":
+            _write_meta(transaction, columns, rows[0])
+        else:
+            _insert(transaction, table, columns, rows)
+    epoch, fence, serial = (max(pair) for pair in zip(before, _numbers(transaction), strict=True))
+    transaction.execute(
+        "UPDATE meta SET epoch = ?, fence = ?, serial = ?, status = ?, note = ?, manager = ?",
+        (
+            epoch + 1,
+            fence + 1,
+            serial + 1,
+            LedgerStatus.RECOVERING,
+            "it was restored from a backup, and no host has been asked what happened since",
+            who,
+        ),
+    )
+    transaction.log("ledger.restored", now_ms, f"{who} restored the ledger from a backup")
+    return int(epoch) + 1
+
+
+def _numbers(transaction: Transaction) -> tuple[int, int, int]:
+    row = transaction.one("SELECT epoch, fence, serial FROM meta")
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+def _write_meta(transaction: Transaction, columns: Sequence[str], row: Sequence[Any]) -> None:
+    # Never deleted: whoever waits for its row to write would find none.
+    said = {name: value for name, value in zip(columns, row, strict=True) if name != "id"}
+    transaction.execute(
+        f"UPDATE meta SET {', '.join(f'{name} = ?' for name in said)}", tuple(said.values())
+    )
+
+
+def _insert(
+    transaction: Transaction, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    marks = ", ".join("?" * len(columns))
+    transaction.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)

@@ -1,0 +1,223 @@
+"""
+The ledger as a whole: backed up, restored, and verified by itself and against its hosts.
+
+A backup is taken beside whoever manages the environment. To restore one is to manage it: what is
+there is kept in a backup first, or put aside where it cannot be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.store.backup import BackupError, Head, read_head
+from fleetform.store.errors import DamagedLedgerError, LedgerError
+from fleetform.store.reads import Reads
+from fleetform.store.verifying import Flaw
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.ledger_address import has_address
+from fleetform.wiring.managing import try_manage
+from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
+from fleetform.wiring.problems import LedgerProblem, Problem
+from fleetform.wiring.serving import locked
+
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.messages import JobRecord
+    from fleetform.model.ports import Book
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["Restored", "Verified", "backup", "restore", "verify"]
+
+_ASIDE = (".db", ".db-wal", ".db-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """
+    What a restore came to. `kept` is the backup of what was there, or where it was put aside;
+    empty where nothing was.
+    """
+
+    head: Head
+    epoch: int
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What is wrong, and which hosts were asked; None: nobody asked hosts."""
+
+    flaws: tuple[Flaw, ...]
+    hosts: tuple[str, ...] | None = None
+
+
+# -- backup ---------------------------------------------------------------------------------------
+
+
+def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
+    """
+    Write the whole ledger into `path`.
+
+    Raises:
+        Problem: Nothing has been applied yet, or `path` is there already.
+        LedgerProblem: The ledger cannot be read.
+    """
+    if path.exists():
+        raise Problem(
+            f"{path} is there already", "name another file: a backup is never overwritten"
+        )
+    reader = workspace.reader()
+    if reader is None:
+        raise Problem("nothing has been applied yet, so there is nothing to back up")
+    assert isinstance(reader, Reads)
+    with contextlib.closing(reader):
+        return reader.backup(path, who=who, now_ms=SystemClock().now_ms())
+
+
+# -- restore --------------------------------------------------------------------------------------
+
+
+def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
+    """
+    Put the backup at `path` in the place of the ledger, which is kept first.
+
+    Raises:
+        Problem: The file is no backup, not whole, or another environment's.
+        Locked: Somebody manages the environment.
+    """
+    try:
+        head = read_head(path)
+    except BackupError as problem:
+        raise Problem(str(problem), problem.advice) from problem
+    if head.environment_uid != workspace.environment.uid:
+        raise Problem(
+            f"{path} is of environment {head.environment_uid}, not of {workspace.environment.uid}",
+            "restore it in the folder of its own environment",
+        )
+    workspace.paths.environment.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tenure = try_manage(workspace, who=who, command="state restore")
+    if tenure is None:
+        raise locked(workspace)
+    with tenure:
+        kept = _keep(workspace, who)
+        with contextlib.closing(open_for_writing(workspace)) as ledger:
+            epoch = ledger.restore(path, who=who, now_ms=SystemClock().now_ms())
+    return Restored(head, epoch, kept)
+
+
+def _keep(workspace: Workspace, who: str) -> str:
+    """Back up what is there, or put aside what cannot be read; says where."""
+    now_ms = SystemClock().now_ms()
+    folder = workspace.paths.environment / "backups"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = folder / f"before-restore-{now_ms}.jsonl"
+    try:
+        reader = workspace.reader()
+        if reader is None:
+            return ""
+        assert isinstance(reader, Reads)
+        with contextlib.closing(reader):
+            reader.backup(target, who=who, now_ms=now_ms)
+    except (LedgerError, LedgerProblem) as problem:
+        cause = problem.__cause__ if isinstance(problem, LedgerProblem) else problem
+        if has_address() or not isinstance(cause, DamagedLedgerError):
+            raise
+        return _put_aside(workspace.paths.ledger, folder / f"damaged-{now_ms}")
+    return str(target)
+
+
+def _put_aside(ledger: Path, folder: Path) -> str:
+    # With its log: without it the file would lack its last commits, and a new ledger beside an
+    # old log would be damaged by it.
+    folder.mkdir(mode=0o700)
+    for suffix in _ASIDE:
+        file = ledger.with_suffix(suffix)
+        if file.exists():
+            file.replace(folder / file.name)
+    return str(folder)
+
+
+# -- verify ---------------------------------------------------------------------------------------
+
+
+def verify(workspace: Workspace, *, hosts: bool) -> Verified:
+    """
+    Look for what no sound ledger has, and with `hosts` for what its hosts know better.
+
+    Raises:
+        Problem: Nothing has been applied yet.
+        LedgerProblem: The ledger cannot be opened; the message says what is wrong with it.
+    """
+    reader = workspace.reader()
+    if reader is None:
+        raise Problem("nothing has been applied yet, so there is nothing to verify")
+    assert isinstance(reader, Reads)
+    with contextlib.closing(reader):
+        flaws = reader.flaws()
+        if not hosts:
+            return Verified(flaws)
+        names, more = asyncio.run(_ask_hosts(workspace, reader))
+        return Verified((*flaws, *more), names)
+
+
+async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ...], list[Flaw]]:
+    provider = host_provider(workspace)
+    live, book = reader.read_live(), reader.read_book()
+    instances = await provider.inventory(live.environment_uid)
+    flaws = []
+    if proof := outgrown_by(instances, live):
+        flaws.append(
+            Flaw("hosts", proof, "put the newest ledger back, or `fleetform state rebuild`")
+        )
+    known = {one.uid: one for one in live.instances}
+    for instance in instances:
+        row = known.get(instance.uid)
+        if row is None:
+            flaws.append(Flaw("hosts", f"host {instance.name} is not in the ledger", _TAKES_OVER))
+            continue
+        seen = await provider.observe(InstanceRequest(row.uid, row.name, row.fleet, row.declared))
+        if seen is None:
+            if not instance.resting:
+                flaws.append(Flaw("hosts", f"host {row.name} does not answer", _ASK_AGAIN))
+            continue
+        uids = [record.key.run_uid for record in seen.records or ()]
+        runs = reader.read_known_runs(uids)
+        for record in seen.records or ():
+            flaws.extend(_compare(row.name, record, runs, book))
+    there = {one.uid for one in instances}
+    flaws += [
+        Flaw("hosts", f"host {one.name} is not there", "`fleetform apply --refresh` makes it again")
+        for one in live.instances
+        if one.uid not in there and one.install_id
+    ]
+    return tuple(one.name for one in instances), flaws
+
+
+_TAKES_OVER = "`fleetform state rebuild` takes it over with what runs on it"
+_ASK_AGAIN = "bring it back and verify again: what it alone knows was not compared"
+
+
+def _compare(host: str, record: JobRecord, runs: frozenset[str], book: Book) -> list[Flaw]:
+    """Compare one record with the row of its job, as far as that is not over."""
+    if record.key.run_uid not in runs:
+        return [
+            Flaw(
+                "hosts",
+                f"host {host} has a job of run {record.run_name or record.key.run_uid}, which is"
+                " not in the ledger",
+                _TAKES_OVER,
+            )
+        ]
+    jobs = [job for attempt in book.attempts.values() for job in attempt.jobs]
+    for job in (*jobs, *book.lingering):
+        if job.key == record.key and record.gen > job.gen:
+            what = (
+                f"host {host} was told generation {record.gen} of job {job.key.rank} of"
+                f" {record.run_name or job.key.run_uid}, and the ledger has {job.gen}"
+            )
+            return [Flaw("hosts", what, "put the newest ledger back, or `fleetform state rebuild`")]
+    return []
