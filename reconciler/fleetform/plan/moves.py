@@ -36,6 +36,7 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
     if not pairs:
         return live, Moves({}, stuck)
     renames = Renames({**pairs, **_sweeps(desired, pairs)})
+    hosts = _hosts(live, renames)
     rows: dict[ResourceKey, LiveResource] = {}
     mentioning: set[ResourceKey] = set()
     displaced = {after: before for before, after in pairs.items() if after in live.resources}
@@ -51,10 +52,13 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
             live,
             resources=rows,
             instances=tuple(
-                replace(one, fleet=renames.name("fleet", one.fleet)) for one in live.instances
+                replace(
+                    one, fleet=renames.name("fleet", one.fleet), name=hosts.get(one.name, one.name)
+                )
+                for one in live.instances
             ),
             overrides=tuple(
-                replace(one, target=_target(one.target, renames)) for one in live.overrides
+                replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
             ),
             claims={renames.of(key): claim for key, claim in live.claims.items()},
             drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
@@ -129,8 +133,20 @@ def _called(row: LiveResource, key: ResourceKey) -> LiveResource:
     return replace(row, key=key, parent=parent if element else "", element=element)
 
 
-def _target(target: str, renames: Renames) -> str:
+def _hosts(live: Live, renames: Renames) -> dict[str, str]:
+    """New names of the hosts that are called by their fleet and number."""
+    found = {}
+    for one in live.instances:
+        fleet = renames.name("fleet", one.fleet)
+        if fleet != one.fleet and one.name == f"{one.fleet}-{one.number}":
+            found[one.name] = f"{fleet}-{one.number}"
+    return found
+
+
+def _target(target: str, renames: Renames, hosts: Mapping[str, str]) -> str:
     kind, slash, name = target.partition("/")
+    if kind == "host":
+        return f"host/{hosts.get(name, name)}"
     return str(renames.of(ResourceKey(kind, name))) if slash else target
 
 

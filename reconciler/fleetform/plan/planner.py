@@ -25,7 +25,7 @@ from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
 from fleetform.plan.predicates import predicates_of
 from fleetform.plan.proposal import NOTHING_MOVED, Sheet
-from fleetform.plan.scope import defer_the_held, defer_the_rest, scope_warnings
+from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_scope, scope_warnings
 from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
 from fleetform.plan.stake import add_stakes
@@ -94,7 +94,7 @@ def plan(
             epoch=live.epoch,
             changes=tuple(sheet.changes[key] for key in sorted(sheet.changes)),
             held=tuple(sheet.held[key] for key in sorted(sheet.held)),
-            settled=settled_failures(sheet),
+            settled=failures_in_scope(sheet, settled_failures(sheet)),
             progressing=in_progress(sheet),
             predicates=predicates_of(sheet),
             rules=sheet.rules,

@@ -12,12 +12,18 @@ import json
 from collections.abc import Iterable, Iterator
 
 from fleetform.model.live import Live
-from fleetform.model.plan import Change, Deferred, Scope
+from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Desired, ResourceKey
 
-__all__ = ["defer_the_held", "defer_the_rest", "idle_addresses", "scope_warnings"]
+__all__ = [
+    "defer_the_held",
+    "defer_the_rest",
+    "failures_in_scope",
+    "idle_addresses",
+    "scope_warnings",
+]
 
 
 _NAMED_MAX = 5
@@ -157,6 +163,19 @@ def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
     verb = "come" if len(brought) > 1 else "comes"
     return (
         f"{names}{more} {verb} along: the targets need {'them' if len(brought) > 1 else 'it'}.",
+    )
+
+
+def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settled, ...]:
+    """Of what ended badly: what somebody asked about."""
+    if sheet.scope.is_whole:
+        return settled
+    targets, excludes = Selection(sheet.scope.targets), Selection(sheet.scope.excludes)
+    return tuple(
+        one
+        for one in settled
+        if (not targets or targets.selects(one.key, one.key.parent))
+        and not excludes.selects(one.key, one.key.parent)
     )
 
 

@@ -50,6 +50,7 @@ def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     # In two turns, since one may get the name that another gives up.
     _rename(context.transaction, moves, "", _ON_THE_WAY)
     _rename(context.transaction, moves, _ON_THE_WAY, "")
+    _rename_hosts(context.transaction, moves)
     _rename_in_documents(context, renames, _own_digests(steps))
     for one in moves[: len(steps)]:
         for key in (one.before, one.after):
@@ -140,15 +141,36 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
     )
     fleets = [(old, new) for one, old, new in pairs if one.after.kind == "fleet"]
     transaction.many(
-        "UPDATE instances SET fleet = ?1,"
-        " name = CASE WHEN name = ?2 || '-' || number THEN ?1 || '-' || number ELSE name END,"
-        " generation = generation + 1 WHERE fleet = ?2",
-        ((new, old) for old, new in fleets),
+        "UPDATE instances SET fleet = ?, generation = generation + ? WHERE fleet = ?",
+        ((new, int(not before), old) for old, new in fleets),
     )
     transaction.many(
         "UPDATE overrides SET target = ? WHERE target = ?",
         ((f"{one.after.kind}/{new}", f"{one.after.kind}/{old}") for one, old, new in pairs),
     )
+
+
+def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
+    """Hosts are called by their fleet and number, and overrides name them so."""
+    for one in moves:
+        if one.after.kind != "fleet":
+            continue
+        old, new = one.before.name, one.after.name
+        numbers = transaction.execute(
+            "SELECT uid, number, name FROM instances WHERE fleet = ? ORDER BY number", (new,)
+        ).fetchall()
+        names = [
+            (uid, name, f"{new}-{number}")
+            for uid, number, name in numbers
+            if name == f"{old}-{number}"
+        ]
+        transaction.many(
+            "UPDATE instances SET name = ? WHERE uid = ?", ((after, uid) for uid, _, after in names)
+        )
+        transaction.many(
+            "UPDATE overrides SET target = ? WHERE target = ?",
+            ((f"host/{after}", f"host/{before}") for _, before, after in names),
+        )
 
 
 # -- documents ----------------------------------------------------------------------------

@@ -225,7 +225,11 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
 
 def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:
     """Name what an apply that is not finished is about to change."""
-    opened = {
+    # A resource that is being renamed is marked under the name that it still has.
+    marked = transaction.execute(
+        "SELECT kind, name, operation FROM resources WHERE operation <> ''"
+    ).fetchall()
+    opened = {ResourceKey(kind, name): uid for kind, name, uid in marked} | {
         ResourceKey(kind, name): uid
         for kind, name, uid in transaction.execute(
             "SELECT resource_kind, resource_name, apply_uid FROM operations"

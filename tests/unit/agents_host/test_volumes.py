@@ -64,3 +64,51 @@ def test_agents_of_one_machine_make_a_volume_together(tmp_path):
             process.stdin.close()
         assert [process.wait(timeout=30) for process in making] == [0, 0, 0, 0]
         assert names(path) == [volumes.MARK]
+
+
+def test_data_that_no_volume_knows_is_not_taken(tmp_path):
+    """A new volume is one in an empty place; who means the data says so."""
+    path = tmp_path / "data"
+    path.mkdir()
+    (path / "weights").write_text("w")
+    with pytest.raises(volumes.VolumeError, match=r"import: \[volume/data\]"):
+        volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), "new"), "env")
+    assert names(path) == ["weights"]
+
+
+def test_an_empty_directory_is_as_good_as_none(tmp_path):
+    """A mount point is there before its volume, and so is what another agent has begun."""
+    path = tmp_path / "data"
+    path.mkdir()
+    (path / f"{volumes.MARK}.77").write_text("")
+    volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), "new"), "env")
+    assert volumes.MARK in names(path)
+
+
+def test_what_is_found_is_taken_with_its_data(tmp_path):
+    """The mark is put, and nothing else is touched."""
+    path = tmp_path / "data"
+    path.mkdir()
+    (path / "weights").write_text("w")
+    for _ in range(2):
+        volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), "found"), "env")
+    assert (path / "weights").read_text() == "w"
+    assert json.loads((path / volumes.MARK).read_text())["volume_uid"] == "v1"
+
+
+def test_a_forgotten_volume_is_taken_in_again(tmp_path):
+    """The mark of an earlier volume of ours gives way; another environment's does not."""
+    path = str(tmp_path / "data")
+    volumes.make(MakeVolume(1, "op-1", "v1", "data", path), "env")
+    volumes.make(MakeVolume(1, "op-2", "v2", "sets", path, "found"), "env")
+    assert json.loads((tmp_path / "data" / volumes.MARK).read_text())["volume_uid"] == "v2"
+    with pytest.raises(volumes.VolumeError, match="of environment"):
+        volumes.make(MakeVolume(1, "op-3", "v3", "sets", path, "found"), "other")
+
+
+def test_what_is_not_there_is_not_found(tmp_path):
+    """Whoever imports means something that there is: nothing is made for them."""
+    path = tmp_path / "data"
+    with pytest.raises(volumes.VolumeError, match="nothing to import"):
+        volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), "found"), "env")
+    assert not path.exists()

@@ -31,7 +31,9 @@ class Host:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> Reply:
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
         self._world.made.append((operation_uid, volume_uid, path))
         if path in self._world.full:
             return Reply(1, False, "no_space", "no space left on the host")

@@ -1,0 +1,62 @@
+"""Addresses that people give to commands: what they mean, and what is said of those that mean none."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetform.model.selection import Selection, address_problem
+from fleetform.spec.desired import ResourceKey
+
+THERE = [
+    (ResourceKey("fleet", "local"), ""),
+    (ResourceKey("run", "train"), ""),
+    (ResourceKey("run", "sweep[batch=8,lr=0.1]"), "sweep"),
+    (ResourceKey("run", "sweep[batch=8,lr=0.2]"), "sweep"),
+    (ResourceKey("run", "array[3]"), "array"),
+    (ResourceKey("run", "array[12]"), "array"),
+    (ResourceKey("volume", "train"), ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("train", ["run/train"]),
+        ("run/train", ["run/train"]),
+        ("volume/train", ["volume/train"]),
+        ("sweep", ["run/sweep[batch=8,lr=0.1]", "run/sweep[batch=8,lr=0.2]"]),
+        ("sweep[lr=0.10]", ["run/sweep[batch=8,lr=0.1]"]),
+        ("sweep[*]", ["run/sweep[batch=8,lr=0.1]", "run/sweep[batch=8,lr=0.2]"]),
+        ("run/sweep[*lr=0.2]", ["run/sweep[batch=8,lr=0.2]"]),
+        ("array[1-5]", ["run/array[3]"]),
+        ("*/train", ["run/train", "volume/train"]),
+        ("fleet/*", ["fleet/local"]),
+        ("s*", ["run/sweep[batch=8,lr=0.1]", "run/sweep[batch=8,lr=0.2]"]),
+        ("*", [str(key) for key, _ in THERE]),
+    ],
+)
+def test_an_address_means(text, meant):
+    """A bare name means a run, a sweep its elements, and a star any text."""
+    selection = Selection([text])
+    assert address_problem(text) == ""
+    assert [str(key) for key, parent in THERE if selection.selects(key, parent)] == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "suggestion"),
+    [
+        ("trian", "run/train"),
+        ("local", "fleet/local"),
+        ("run/sweeep[*]", "run/sweep"),
+        ("gpu-cluster", ""),
+    ],
+)
+def test_what_means_nothing_is_told_with_a_suggestion(text, suggestion):
+    """A plan of something else than was meant would be worse than none."""
+    assert Selection([text, "train"]).idle(THERE) == [(text, suggestion)]
+
+
+@pytest.mark.parametrize("text", ["Train", "run/", "", "train[", "run/*/", "/train*"])
+def test_what_is_no_address_is_said_to_be_none(text):
+    """Before anything is planned, in a sentence."""
+    assert address_problem(text) or text == "run/*/"

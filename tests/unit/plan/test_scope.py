@@ -1,0 +1,236 @@
+"""A part of a plan: what was asked for, what it needs, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.checker import check
+from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scope
+from fleetform.model.run import RunState
+from fleetform.plan.exit import exit_code
+from fleetform.plan.planner import plan
+from fleetform.plan.scope import idle_addresses
+from fleetform.spec.desired import Desired, ResourceKey
+from unit.plan.trees import element, fleet, ledger, row, task, tree, volume
+
+TREE = tree(
+    fleet("local"),
+    fleet("other"),
+    volume("data"),
+    task("base", fleets=["local"]),
+    task("user", fleets=["local"], volumes=[{"name": "data", "path": "/in"}], upstream=["base"]),
+    task("alone"),
+    element("sweep", lr=1),
+    element("sweep", lr=2),
+)
+
+
+def scoped(desired: Desired, live, *, allow: bool = False, **scope: tuple[str, ...]) -> Plan:
+    permissions = Permissions(allow_destroy=allow, allow_restart=allow)
+    of = Scope(**scope)
+    made = plan(desired, live, permissions=permissions, scope=of, now_ms=1)
+    assert check(made, desired, live, permissions, of) == ()
+    return made
+
+
+def names(changes) -> list[str]:
+    return [str(one.key) for one in changes]
+
+
+def test_a_target_brings_what_it_needs():
+    """A run comes with its fleet, its volumes and the runs it waits for; that is said."""
+    made = scoped(TREE, ledger(), targets=("user",))
+    assert names(made.changes) == ["fleet/local", "run/base", "run/user", "volume/data"]
+    assert made.warnings == (
+        "fleet/local, run/base, volume/data come along: the targets need them.",
+    )
+    assert names(one.change for one in made.deferred) == [
+        "fleet/other",
+        "run/alone",
+        "run/sweep[lr=1]",
+        "run/sweep[lr=2]",
+    ]
+    assert {one.why for one in made.deferred} == {"it is not among the targets"}
+
+
+def test_what_is_there_does_not_come_along():
+    """A fleet that only changes is none of the target's business."""
+    live = ledger(row(fleet("local", nodes=2)))
+    made = scoped(TREE, live, targets=("base",))
+    assert names(made.changes) == ["run/base"]
+    assert made.warnings == ()
+
+
+def test_an_exclusion_wins():
+    """What needs something that is excluded and not there is held, and says so."""
+    made = scoped(TREE, ledger(), targets=("base", "sweep"), excludes=("fleet/*", "sweep[lr=2]"))
+    assert names(made.changes) == ["run/sweep[lr=1]"]
+    (held,) = made.held
+    assert (str(held.change.key), held.by) == ("run/base", HeldBy.DEPENDENCY)
+    assert held.detail == "it needs fleet/local, and it is excluded"
+    assert held.cure == "plan fleet/local as well"
+    why = {str(one.change.key): one.why for one in made.deferred}
+    assert why["run/sweep[lr=2]"] == "it is excluded"
+
+
+def test_what_is_held_elsewhere_is_left_too():
+    """What needs a decision and is not asked for is not told as held, nor are failures."""
+    desired = tree(task("busy", commands=["new"]), task("fresh"), task("bad"))
+    live = ledger(row(task("busy"), RunState.RUNNING), row(task("bad"), RunState.FAILED))
+    made = scoped(desired, live, targets=("fresh",))
+    assert made.held == ()
+    assert names(one.change for one in made.deferred) == ["run/busy"]
+    assert made.settled == ()
+    assert exit_code(made, detailed=False) == 0
+    assert exit_code(scoped(desired, live), detailed=False) == 3
+
+
+def test_a_fleet_does_not_go_while_its_user_is_left():
+    """Removal goes the other way round: what stands on it has to be in the plan."""
+    live = ledger(row(fleet("old")), row(volume("spare", on="old")), row(fleet("kept")))
+    made = scoped(tree(), live, allow=True, targets=("fleet/old",))
+    assert names(made.changes) == ["fleet/old", "volume/spare"]
+    made = scoped(tree(), live, allow=True, targets=("fleet/old",), excludes=("volume/spare",))
+    assert made.changes == ()
+    assert made.held[0].detail == "volume/spare stays and refers to it"
+    assert made.held[0].cure == "plan volume/spare as well"
+
+
+def test_rules_are_left_as_well():
+    """The environment is meant by its own address only."""
+    desired = tree(task("one"), rules=replace(TREE.environment.rules, allow_destroy=True))
+    made = scoped(desired, ledger(), targets=("one",))
+    assert names(made.changes) == ["run/one"]
+    assert names(one.change for one in made.deferred) == ["environment/lab"]
+    made = scoped(desired, ledger(), targets=("environment/lab",))
+    assert names(made.changes) == ["environment/lab"]
+
+
+def test_an_address_that_means_nothing_is_found():
+    """With what may have been meant."""
+    scope = Scope(targets=("usr",), excludes=("fleet/locl",), replaces=("alone",))
+    assert idle_addresses(TREE, ledger(), scope) == [
+        ("usr", "run/user"),
+        ("fleet/locl", "fleet/local"),
+    ]
+
+
+# -- made anew ------------------------------------------------------------------------------
+
+
+def test_a_finished_run_runs_again():
+    """Although nothing differs; only the one that was asked for."""
+    desired = tree(task("one"), task("two"))
+    live = ledger(row(task("one")), row(task("two")))
+    made = scoped(desired, live, replaces=("one",))
+    (change,) = made.changes
+    assert (str(change.key), change.action) == ("run/one", Action.REPLACE)
+    assert change.reasons == (Reason.REPLACE_ASKED,)
+    assert [step.verb for step in change.steps] == ["run.submit"]
+
+
+def test_a_running_run_is_asked_about():
+    """It would lose its work, so it needs the permission that any restart needs."""
+    live = ledger(row(task("one"), RunState.RUNNING))
+    held = scoped(tree(task("one")), live, replaces=("one",))
+    assert [one.by for one in held.held] == [HeldBy.RUNNING_WORK]
+    made = scoped(tree(task("one")), live, allow=True, replaces=("one",))
+    assert [step.verb for step in made.steps] == ["run.stop", "run.submit"]
+
+
+def test_a_waiting_run_is_not_begun_twice():
+    """What has not begun is new enough."""
+    live = ledger(row(task("one"), RunState.PENDING))
+    assert scoped(tree(task("one")), live, replaces=("one",)).changes == ()
+
+
+def test_a_fleet_is_made_anew():
+    """Its hosts go and others come: destructive, and by the budget."""
+    live = ledger(row(fleet("local")), row(task("user", fleets=["local"])))
+    desired = tree(fleet("local"), task("user", fleets=["local"]))
+    assert [one.by for one in scoped(desired, live, replaces=("fleet/local",)).held] == [
+        HeldBy.DESTRUCTIVE
+    ]
+    made = scoped(desired, live, allow=True, replaces=("fleet/local",))
+    assert [step.verb for step in made.steps] == ["fleet.remove", "fleet.make"]
+    assert made.steps[1].needs == (made.steps[0].key,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "verbs"), [("delete", ["volume.remove", "volume.make"]), ("retain", [])]
+)
+def test_a_volume_is_made_anew_where_its_data_may_go(policy, verbs):
+    """What is kept would not be new."""
+    declared = volume("data", deletion_policy=policy)
+    live = ledger(row(fleet("local")), row(declared))
+    made = scoped(tree(fleet("local"), declared), live, allow=True, replaces=("volume/data",))
+    assert [step.verb for step in made.steps] == verbs
+    assert bool(made.held) == (not verbs)
+
+
+def test_protection_outranks_the_wish():
+    """`--replace` ends what is there, as a removal would."""
+    declared = fleet("local", protect=True)
+    made = scoped(tree(declared), ledger(row(declared)), allow=True, replaces=("fleet/local",))
+    assert [one.by for one in made.held] == [HeldBy.PROTECTION]
+
+
+# -- let go, and taken in -------------------------------------------------------------------
+
+
+def let_go(*addresses: str) -> tuple[ResourceKey, ...]:
+    return tuple(ResourceKey(*one.split("/")) for one in addresses)
+
+
+def test_what_is_let_go_is_left_as_it_is():
+    """Nothing is destroyed, whatever the policy says, and nobody has to allow anything."""
+    doomed = volume("data", on="old", deletion_policy="delete")
+    live = ledger(row(fleet("old")), row(doomed), row(task("done")))
+    desired = replace(tree(), removed=let_go("fleet/old", "volume/data", "run/done"))
+    made = scoped(desired, live)
+    assert made.held == ()
+    assert {step.verb for step in made.steps} == {"fleet.forget", "volume.forget", "run.forget"}
+    assert {one.action for one in made.changes} == {Action.FORGET}
+    assert not any(one.destructive for one in made.changes)
+    fleet_step = next(step for step in made.steps if step.verb == "fleet.forget")
+    assert fleet_step.needs == ("volume.forget:volume/data",)
+
+
+def test_what_is_at_work_is_not_let_go():
+    """Neither the run nor the fleet that it may be on."""
+    live = ledger(row(fleet("old")), row(task("busy"), RunState.RUNNING))
+    desired = replace(tree(), removed=let_go("fleet/old", "run/busy"))
+    made = scoped(desired, live)
+    assert made.changes == ()
+    assert [one.by for one in made.held] == [HeldBy.RUNNING_WORK, HeldBy.RUNNING_WORK]
+    assert made.held[0].detail == "run/busy may be at work on it"
+
+
+def test_a_waiting_run_that_is_let_go_does_not_start():
+    """Nobody would know what it is for."""
+    live = ledger(row(task("soon"), RunState.PENDING))
+    made = scoped(replace(tree(), removed=let_go("run/soon")), live)
+    assert [step.verb for step in made.steps] == ["run.stop", "run.forget"]
+    assert ("run-not-started", ResourceKey("run", "soon")) in {
+        (one.claim, one.resource) for one in made.predicates
+    }
+
+
+def test_tombstones_are_forgotten_with_their_sweep():
+    """An entry means all elements, those that left the tree before too."""
+    live = ledger(row(element("s", lr=1), archived=True), row(element("s", lr=2)))
+    made = scoped(replace(tree(), removed=let_go("run/s")), live)
+    assert names(made.changes) == ["run/s[lr=1]", "run/s[lr=2]"]
+    assert {step.verb for step in made.steps} == {"run.forget"}
+
+
+def test_what_may_be_imported_is_taken_in():
+    """Only what is named, and only while it is not there."""
+    desired = replace(tree(fleet("local"), volume("data")), imports=let_go("volume/data"))
+    made = scoped(desired, ledger())
+    assert [step.verb for step in made.steps] == ["fleet.make", "volume.adopt"]
+    assert made.steps[1].needs == (made.steps[0].key,)
+    assert made.changes[1].action is Action.ADOPT
+    assert scoped(desired, ledger(row(fleet("local")), row(volume("data")))).changes == ()
