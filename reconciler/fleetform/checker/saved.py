@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from fleetform.checker.check import check
 from fleetform.checker.invariant import Violation
+from fleetform.checker.moved import MOVE, earlier_names, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Plan, Reason, Step
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
@@ -41,32 +42,26 @@ def _desired(plan: Plan, live: Live) -> Desired:
     """The tree that the plan moves the ledger to."""
     resources = {
         key: _as_it_is(row)
-        for key, row in live.resources.items()
+        for key, row in renamed_rows(plan, live).items()
         if not row.archived and key.kind in _KINDS
     }
     rules = live.rules or Rules()
     for change in plan.changes:
-        for name in {change.key.name, change.replaces, change.moved_from}:
+        # What is only renamed is there as it was.
+        steps = [step for step in change.steps if step.verb != MOVE]
+        for name in {change.key.name, change.replaces} if steps else ():
             resources.pop(ResourceKey(change.key.kind, name), None)
-        for step in change.steps:
+        for step in steps:
             if step.verb == "rules.set":
                 rules = Rules.of(step.arguments["rules"])
             elif step.arguments.get("document") is not None:
                 resources[step.resource] = _carried(step, change)
-        if change.moved_from and change.key not in resources:
-            row = live.resources.get(ResourceKey(change.key.kind, change.moved_from))
-            if row is not None:
-                resources[change.key] = replace(_as_it_is(row), key=change.key)
     return Desired(
         environment=Environment(plan.environment_name, plan.environment_uid, rules),
         resources=dict(sorted(resources.items())),
         commit=plan.commit,
         digest=plan.tree_digest,
-        moved=tuple(
-            (ResourceKey(one.key.kind, one.moved_from), one.key)
-            for one in plan.changes
-            if one.moved_from
-        ),
+        moved=tuple((before, after) for after, before in earlier_names(plan).items()),
         removed=tuple(one.key for one in plan.changes if Reason.LET_GO in one.reasons),
         imports=tuple(one.key for one in plan.changes if Reason.FOUND in one.reasons),
     )

@@ -10,7 +10,7 @@ others of its resource.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fleetform.model.live import Live, LiveResource
@@ -23,7 +23,7 @@ from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 
-__all__ = ["add_moves", "hold_while_starting", "moved_live", "stuck_warnings"]
+__all__ = ["add_moves", "hold_while_starting", "moved_live", "renames_of", "stuck_warnings"]
 
 _STARTING = frozenset({RunState.PROVISIONING, RunState.PREPARING})
 
@@ -65,6 +65,19 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
         ),
         Moves({after: before for before, after in pairs.items()}, stuck, frozenset(mentioning)),
     )
+
+
+def renames_of(steps: Iterable[Step]) -> Renames:
+    """All that the steps of a plan rename, sweeps as a whole among it."""
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    for step in steps:
+        if step.verb != "resource.move":
+            continue
+        kind, name = step.resource
+        pairs[ResourceKey(kind, step.arguments["from"])] = step.resource
+        if sweep := step.arguments["sweep"]:
+            pairs[ResourceKey(kind, sweep)] = ResourceKey(kind, split_element(name)[0])
+    return Renames(pairs)
 
 
 def _effective(

@@ -16,10 +16,12 @@ from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
+from fleetform.plan.moves import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
+    from fleetform.spec.renaming import Renames
 
 __all__ = ["RUNS_MAX", "forecast"]
 
@@ -46,6 +48,7 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
         (names of runs that the plan ends); or `skipped` with the reason.
     """
     later = _After(book or _NOTHING)
+    later.rename(renames_of(plan.steps))
     for change in plan.changes:
         for step in change.steps:
             later.carry_out(step)
@@ -106,6 +109,24 @@ class _After:
             volume_fleets=self.volume_fleets,
         )
 
+    def rename(self, renames: Renames) -> None:
+        """Names go first: all other steps are about what is called so then."""
+        if not renames:
+            return
+        self.runs = {uid: _renamed(run, renames) for uid, run in self.runs.items()}
+        self.by_name = {run.name: uid for uid, run in self.runs.items()}
+        self.outcomes = {
+            renames.name("run", name): replace(one, parent=renames.name("run", one.parent))
+            for name, one in self.outcomes.items()
+        }
+        self.instances = [
+            replace(one, fleet=renames.name("fleet", one.fleet)) for one in self.instances
+        ]
+        self.volume_fleets = {
+            renames.name("volume", name): renames.name("fleet", fleet)
+            for name, fleet in self.volume_fleets.items()
+        }
+
     def carry_out(self, step: Step) -> None:
         name, said = step.resource.name, step.arguments
         if step.verb == "run.stop":
@@ -116,11 +137,11 @@ class _After:
             self._submit(name, said)
         elif step.verb == "run.update":
             self._update(name, said)
-        elif step.verb in {"fleet.make", "fleet.update"}:
+        elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:
             self._set_fleet(name, said)
-        elif step.verb == "fleet.remove":
+        elif step.verb in {"fleet.remove", "fleet.forget"}:
             self.instances = [one for one in self.instances if one.fleet != name]
-        elif step.verb == "volume.make":
+        elif step.verb in {"volume.make", "volume.adopt"}:
             self.volume_fleets[name] = said.get("fleet", "")
 
     def _drop(self, name: str) -> None:
@@ -156,6 +177,27 @@ class _After:
             if number not in here
         )
         self.instances = [*others, *kept, *(one for one in new if one is not None)]
+
+
+def _renamed(run: Run, renames: Renames) -> Run:
+    template = run.template
+    name = renames.name("run", run.name)
+    return replace(
+        run,
+        name=name,
+        template=replace(
+            template,
+            name=name,
+            parent=renames.name("run", template.parent),
+            fleets=tuple(renames.name("fleet", one) for one in template.fleets),
+            volumes=tuple(
+                replace(one, name=renames.name("volume", one.name)) for one in template.volumes
+            ),
+            depends_on=tuple(
+                replace(one, run=renames.name("run", one.run)) for one in template.depends_on
+            ),
+        ),
+    )
 
 
 def _host(fleet: str, number: int, name: str, document: Mapping[str, Any]) -> Instance | None:
