@@ -34,7 +34,9 @@ class Protected:
 
 
 def _volume_step() -> Any:
-    return step("volume.make", "data", **written({"path": "/data", "fleet": "local"}, type="volume"))
+    return step(
+        "volume.make", "data", **written({"path": "/data", "fleet": "local"}, type="volume")
+    )
 
 
 def _begin_steps(desk: Desk) -> Call:
@@ -68,9 +70,7 @@ def _commit_placements(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     run, share = desk.run("alpha"), desk.share()
     placement = Placement(run.uid, run.generation, run.attempt, (share,))
-    return lambda: desk.ledger.commit_placements(
-        [placement], fence=desk.fence, now_ms=desk.now_ms
-    )
+    return lambda: desk.ledger.commit_placements([placement], fence=desk.fence, now_ms=desk.now_ms)
 
 
 def _commit_verdicts(desk: Desk) -> Call:

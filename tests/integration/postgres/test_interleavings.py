@@ -141,9 +141,9 @@ def test_two_writers_see_each_other(connect: Connect) -> None:
     Desk.of(one)
     with beside() as start:
         pause = Pause(one)
-        first = start(lambda: one.raise_epoch())
+        first = start(one.raise_epoch)
         pause.wait()
-        second = start(lambda: other.raise_epoch())
+        second = start(other.raise_epoch)
         assert is_waiting(second)
         pause.end()
         assert (first.result(20), second.result(20)) == (2, 3)

@@ -144,24 +144,26 @@ def test_renewing_waits_for_no_transaction(site: Site) -> None:
     lease.release()
 
 
-def test_a_paused_transaction_holds_nobody_up(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_paused_transaction_holds_nobody_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server ends a transaction that stands still: its successor gets on, and it is told."""
     monkeypatch.setattr(connecting, "IDLE_SECONDS", 1.0)
     lease = site.must_take()
     ledger = open_postgres(site.address, site.uid, CountingIds(), site.clock)
     began = time.monotonic()
-    with (
-        pytest.raises(UnreachableLedgerError),
-        ledger._database.write(fence=lease.holder.fence) as transaction,
-        beside() as start,
-    ):
-        transaction.execute("UPDATE meta SET note = 'never'")
-        breaking = start(lambda: break_lease(site.address, site.uid, site.clock, who="bert"))
-        assert is_waiting(breaking)
-        assert breaking.result(10) is not None
-        transaction.execute("UPDATE meta SET note = 'never'")
+
+    def stand_still() -> None:
+        with (
+            ledger._database.write(fence=lease.holder.fence) as transaction,
+            beside() as start,
+        ):
+            transaction.execute("UPDATE meta SET note = 'never'")
+            breaking = start(lambda: break_lease(site.address, site.uid, site.clock, who="bert"))
+            assert is_waiting(breaking)
+            assert breaking.result(10) is not None
+            transaction.execute("UPDATE meta SET note = 'never'")
+
+    with pytest.raises(UnreachableLedgerError):
+        stand_still()
     assert time.monotonic() - began < 5
     assert site.ask("SELECT note FROM meta") == ("",)
     # The connection is made anew; the fence is another's.
@@ -204,9 +206,7 @@ def test_many_who_want_it_at_once(site: Site) -> None:
     held[0].release()
 
 
-def test_a_server_that_is_away_ends_the_tenure(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_away_ends_the_tenure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an answer the holder goes on for half a term and no longer; then it may ask again."""
     monkeypatch.setattr(Lease, "_keep", lambda _: None)
     lease = site.must_take()

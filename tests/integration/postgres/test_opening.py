@@ -172,12 +172,14 @@ def test_a_database_that_can_only_be_read(postgres: PostgresServer, uid: str) ->
     """A standby is told from a server that is broken."""
     address = Address.parse(postgres.url)
     ledger = open_ledger(address, uid)
-    with (
-        pytest.raises(ReadOnlyLedgerError, match="standby"),
-        ledger._database.write() as transaction,
-    ):
-        transaction.execute("SET TRANSACTION READ ONLY")
-        transaction.execute("UPDATE meta SET note = 'x'")
+
+    def write() -> None:
+        with ledger._database.write() as transaction:
+            transaction.execute("SET TRANSACTION READ ONLY")
+            transaction.execute("UPDATE meta SET note = 'x'")
+
+    with pytest.raises(ReadOnlyLedgerError, match="standby"):
+        write()
     ledger.close()
 
 
@@ -244,13 +246,15 @@ def test_an_upgrade_is_whole_or_nothing(
     open_ledger(address, uid).close()
 
 
-DESCRIBE = (
+COLUMNS = (
     "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name"
-    " FROM information_schema.columns WHERE table_schema = ? ORDER BY table_name, column_name",
-    "SELECT indexdef FROM pg_catalog.pg_indexes WHERE schemaname = ? ORDER BY indexname",
+    " FROM information_schema.columns WHERE table_schema = ? ORDER BY table_name, column_name"
+)
+INDEXES = "SELECT indexdef FROM pg_catalog.pg_indexes WHERE schemaname = ? ORDER BY indexname"
+CONSTRAINTS = (
     "SELECT c.conrelid::regclass::text, c.contype::text, pg_get_constraintdef(c.oid)"
     " FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace"
-    " WHERE n.nspname = ? ORDER BY 1, 2, 3",
+    " WHERE n.nspname = ? ORDER BY 1, 2, 3"
 )
 
 
@@ -259,7 +263,7 @@ def described(address: Address, uid: str) -> list[list[str]]:
     connection = Connection(address, schema=schema)
     found = [
         [str(row).replace(schema, "S") for row in connection.execute(statement, (schema,))]
-        for statement in DESCRIBE
+        for statement in (COLUMNS, INDEXES, CONSTRAINTS)
     ]
     connection.close()
     return found

@@ -62,6 +62,12 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "restore a copy of it, or run `fleetform state rebuild`",
     ),
     (
+        "42P01",
+        DamagedLedgerError,
+        "has lost a table",
+        "restore a copy of it, or run `fleetform state rebuild`",
+    ),
+    (
         "42501",
         ReadOnlyLedgerError,
         "does not let this user write",

@@ -1,0 +1,182 @@
+"""Two real managers of one environment on PostgreSQL: a paused one has a successor, and knows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from postgres_server import PASSWORD, PostgresServer
+
+FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
+
+TREE = {
+    "fleet.yaml": "type: fleet\nname: pair\nnodes: 1\nlocal: {cpu: 4, memory: 8GB}\n",
+    "many.yaml": """\
+type: task
+name: many
+array: 1-12
+commands:
+  - echo "start $FLEETFORM_RUN_NAME" >> "$WITNESS"
+  - sleep 3
+  - echo "end $FLEETFORM_RUN_NAME" >> "$WITNESS"
+env:
+  WITNESS: {witness}
+fleets: [pair]
+resources: {{cpu: 1}}
+""",
+}
+
+
+class Site:
+    """A tree, a state folder and a database; processes that are ended with the test."""
+
+    def __init__(self, folder: Path, server: PostgresServer) -> None:
+        self.folder = folder
+        self.tree = folder / "tree"
+        self.tree.mkdir()
+        self.witness = folder / "witness"
+        self.witness.touch()
+        environment = f"type: environment\nname: pair\nuid: a{os.urandom(16).hex()[1:]}\n"
+        (self.tree / "environment.yaml").write_text(environment)
+        for name, text in TREE.items():
+            (self.tree / name).write_text(text.format(witness=self.witness))
+        self.environment = {
+            **os.environ,
+            "FLEETFORM_STATE_HOME": str(folder / "state"),
+            "FLEETFORM_LEDGER": server.url,
+        }
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / name).open("wb") as output:
+            process = subprocess.Popen(
+                [FLEETFORM, *arguments],
+                cwd=self.tree,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self._started.append(process)
+        return process
+
+    def said(self, name: str) -> str:
+        return (self.folder / name).read_text(errors="replace")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [FLEETFORM, *arguments],
+            cwd=self.tree,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for file in (self.folder / "state").glob("hosts/*/*/agent.pid"):
+            number = int(file.read_text().split()[0])
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+@pytest.fixture
+def site(tmp_path: Path, postgres: PostgresServer) -> Iterator[Site]:
+    site = Site(tmp_path, postgres)
+    yield site
+    site.close()
+
+
+def until(done: Callable[[], bool], seconds: float, site: Site) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        said = "\n".join(f"{name}: {site.said(name)}" for name in ("first", "second")
+                         if (site.folder / name).exists())  # fmt: skip
+        assert time.monotonic() < end, said
+        time.sleep(0.1)
+
+
+@pytest.mark.crash
+def test_a_paused_manager_causes_nothing(site: Site) -> None:
+    """Its successor takes over after a term; when it goes on it says so, watches, and does no harm."""
+    first = site.start("first", "apply", "-y")
+    until(lambda: "start" in site.witness.read_text(), 60, site)
+    os.kill(first.pid, signal.SIGSTOP)
+    second = site.start("second", "apply", "-y")
+    until(lambda: site.witness.read_text().count("start") >= 9, 60, site)
+    os.kill(first.pid, signal.SIGCONT)
+    assert second.wait(90) == 0, site.said("second")
+    assert first.wait(90) == 0, site.said("first")
+    assert "no longer the manager" in site.said("first")
+    starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
+    assert len(starts) == 12
+    assert set(starts.values()) == {1}
+    events = site.run("events").stdout
+    # Before the pause, at the takeover, and by nobody else.
+    assert events.count("manager.changed") == 2, events
+
+
+def test_no_secret_is_left_behind(site: Site) -> None:
+    """The ledger's password is in no file of the state, no output and no process's arguments."""
+    process = site.start("first", "apply", "-y")
+    seen = b""
+    while process.poll() is None:
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                seen += (path / "cmdline").read_bytes()
+                if b"agent" in (path / "cmdline").read_bytes():
+                    environment = (path / "environ").read_bytes()
+                    assert str(site.folder).encode() not in environment or (
+                        PASSWORD.encode() not in environment
+                    )
+            except OSError:
+                continue
+        time.sleep(0.5)
+    assert process.returncode == 0, site.said("first")
+    assert PASSWORD.encode() not in seen
+    outputs = [
+        site.run(*arguments) for arguments in (["ps"], ["plan"], ["events"], ["why", "many"])
+    ]
+    assert all(PASSWORD not in done.stdout + done.stderr for done in outputs)
+    site.environment["FLEETFORM_LEDGER"] = site.environment["FLEETFORM_LEDGER"].replace(
+        f"{PASSWORD}@", f"{PASSWORD}-wrong@"
+    )
+    refused = site.run("plan")
+    assert refused.returncode == 1
+    assert "does not let this user in" in refused.stderr
+    assert PASSWORD not in refused.stdout + refused.stderr
+    files = [path for path in site.folder.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+
+
+def test_the_address_may_stand_in_a_file(site: Site) -> None:
+    """A file that only its owner reads does as well; one that others can read is refused."""
+    file = site.folder / "address"
+    file.write_text(site.environment.pop("FLEETFORM_LEDGER") + "\n")
+    site.environment["FLEETFORM_LEDGER_FILE"] = str(file)
+    file.chmod(0o644)
+    refused = site.run("plan")
+    assert refused.returncode == 1
+    assert f"chmod 600 {file}" in refused.stderr
+    file.chmod(0o600)
+    (site.tree / "many.yaml").unlink()
+    assert site.run("apply", "-y").returncode == 0
+    assert "No changes" in site.run("plan").stdout
+    site.environment["FLEETFORM_LEDGER"] = "postgresql://elsewhere/x"
+    assert "unset one of them" in site.run("plan").stderr
