@@ -94,6 +94,8 @@ ACTING = (
     "fleetform.providers.local",
     "fleetform.schedule",
 )
+# What a plan that changes runs asks to foretell which of them would start.
+FORETELLING = ("fleetform.schedule", "fleetform.model.decision")
 # What reads the language, and nobody needs who has nothing but the environment's uid to know.
 LANGUAGE = ("fleetform.spec.kinds", "fleetform.spec.tree.load", "pydantic", "pydantic_core")
 
@@ -121,6 +123,13 @@ def test_a_plan_loads_no_database_and_no_screen(environment, tmp_path):
     code, modules, finished = loaded_by("plan", cwd=environment, state=tmp_path / "state")
     assert code == 0, finished.stderr
     assert tops(modules) & (HEAVY - {"pydantic", "yaml"}) == set()
+    assert loads(modules, *ACTING) - loads(modules, *FORETELLING) == set()
+
+
+def test_a_plan_that_changes_no_run_foretells_nothing(finished_environment, tmp_path):
+    """The scheduler is asked only where there is something to start."""
+    code, modules, finished = loaded_by("plan", cwd=finished_environment, state=tmp_path / "state")
+    assert code == 0, finished.stderr
     assert loads(modules, *ACTING) == set()
 
 
@@ -131,7 +140,8 @@ def test_what_is_known_from_before_needs_no_models(verb, environment, tmp_path):
         code, modules, finished = loaded_by(verb, cwd=environment, state=tmp_path / "state")
         assert code == 0, finished.stderr
     assert tops(modules) & (HEAVY - {"yaml"}) == set()
-    assert loads(modules, *ACTING, "fleetform.spec.tree.reader") == set()
+    acting = loads(modules, *ACTING) - loads(modules, *FORETELLING)
+    assert acting | loads(modules, "fleetform.spec.tree.reader") == set()
 
 
 def test_one_file_that_is_known_needs_no_models(tmp_path):

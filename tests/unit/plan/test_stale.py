@@ -1,0 +1,45 @@
+"""Results that are kept although they would come out otherwise by now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.model.plan import StaleResult
+from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
+from unit.plan.trees import ledger, planned, row, task, tree
+
+
+def key(name: str) -> ResourceKey:
+    return ResourceKey("run", name)
+
+
+def test_what_inherits_another_document_is_stale_until_it_runs():
+    """Marked by an earlier apply, or by this plan; the plan says so each time."""
+    marked = row(task("old"), stale=True)
+    before, after = task("new", own="same"), task("new", own="same", env={"A": "1"})
+    plan = planned(tree(task("old"), after), ledger(marked, row(before)))
+    assert plan.stale == (StaleResult(key("new"), True), StaleResult(key("old"), True))
+
+
+def test_what_was_made_from_what_was_redone_is_stale():
+    """With the names of its inputs; nothing runs for it."""
+    live = replace(ledger(row(task("eval"))), redone={"eval": ("train",)})
+    plan = planned(tree(task("eval")), live)
+    assert plan.is_empty
+    assert plan.stale == (StaleResult(key("eval"), False, ("train",)),)
+
+
+def test_what_runs_anew_or_is_gone_is_stale_no_more():
+    """It will be made of what there is."""
+    live = replace(
+        ledger(row(task("eval"), stale=True), row(task("gone"), stale=True)),
+        redone={"eval": ("train",), "unknown": ("train",)},
+    )
+    assert planned(tree(task("eval", commands=["new"])), live).stale == ()
+
+
+def test_what_runs_now_is_not_told_as_a_result():
+    """Only what is over has one."""
+    live = ledger(row(task("busy"), RunState.RUNNING, stale=True))
+    assert planned(tree(task("busy")), live).stale == ()

@@ -1,0 +1,70 @@
+"""What a plan would come to at once: the scheduler's own round over what there will be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fleetform.model.plan import Plan
+from fleetform.views.plan_forecast import forecast_lines
+from fleetform.wiring.forecasting import forecast
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, task, tree
+
+HOST = {"local": {"cpu": 4000, "memory": 8 << 30}}
+
+
+def needs(millicores: int) -> dict[str, Any]:
+    return {"resources": {"cpu": {"min": millicores, "max": millicores}}}
+
+
+def foretold(*declared: Any) -> tuple[Plan, dict[str, Any]]:
+    plan = planned(tree(*declared), ledger())
+    return plan, forecast(plan, None, now_ms=NOW_MS)
+
+
+def test_what_fits_starts_and_what_does_not_waits():
+    """On hosts that the plan itself makes."""
+    _, found = foretold(
+        fleet("local", **HOST), task("a1", **needs(3000)), task("b2", **needs(3000))
+    )
+    assert found["starts"] == {"total": 1, "first": ["a1"]}
+    assert [one["run"] for one in found["waits"]["first"]] == ["b2"]
+    assert found["impossible"]["total"] == 0
+
+
+def test_what_depends_waits_and_what_is_too_large_never_starts():
+    """With their reasons."""
+    _, found = foretold(
+        fleet("local", **HOST),
+        task("data"),
+        task("train", depends_on={"runs": [{"run": "data"}]}),
+        task("huge", **needs(64_000)),
+    )
+    assert found["starts"]["first"] == ["data"]
+    assert "waits for data" in found["waits"]["first"][0]["reasons"][0]
+    assert [one["run"] for one in found["impossible"]["first"]] == ["huge"]
+
+
+def test_hosts_of_which_nobody_knows_what_they_have_promise_nothing():
+    """Their runs wait until they have said it."""
+    _, found = foretold(fleet("local"), task("a1"))
+    assert found["starts"]["total"] == 0
+    assert found["waits"]["total"] == 1
+
+
+def test_a_plan_without_runs_foretells_nothing():
+    """There is nothing to start."""
+    assert foretold(fleet("local", **HOST))[1] == {}
+
+
+def test_only_what_would_not_start_is_told():
+    """A line less to read where all goes as expected."""
+    plan, found = foretold(fleet("local", **HOST), task("a1", **needs(1000)))
+    assert forecast_lines(replace(plan, annex={"forecast": found})) == ()
+    plan, found = foretold(
+        fleet("local", **HOST), task("a1", **needs(3000)), task("b2", **needs(3000))
+    )
+    lines = forecast_lines(replace(plan, annex={"forecast": found}))
+    assert lines[0] == "1 run would wait, and 1 would start now:"
+    assert lines[1].startswith("  b2: ")
+    assert forecast_lines(plan) == ()
