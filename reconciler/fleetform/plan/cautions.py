@@ -47,7 +47,7 @@ def _is_there(sheet: Sheet, change: Change) -> bool:
 
 
 def _rules_change(sheet: Sheet) -> tuple[str, ...]:
-    if sheet.live.rules is None:
+    if not sheet.live.ledger_id:
         return ()  # Before the first apply there is nothing that they could have allowed.
     steps = (step for change in sheet.changes.values() for step in change.steps)
     after = next(

@@ -43,7 +43,7 @@ class DriftWatch:
         self.every_ms = every_ms
         self._ledger = ledger
         self._gate = gate
-        self._hosts = hosts
+        self.hosts = hosts
         self._progress = progress
         self._told: dict[tuple[str, str], Drift] = {}
         self._next_ms = SystemClock().boot_ms() + every_ms
@@ -57,7 +57,7 @@ class DriftWatch:
         """
         if SystemClock().boot_ms() < self._next_ms:
             return await self._gate(self._ledger.read_live)
-        found = await look(self._ledger, self._hosts, self._gate)
+        found = await look(self._ledger, self.hosts, self._gate)
         # Counted from its end: many slow hosts must not make one look follow the other.
         self._next_ms = SystemClock().boot_ms() + self.every_ms
         await self._tell(found.live.drift)

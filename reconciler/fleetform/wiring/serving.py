@@ -19,7 +19,7 @@ from fleetform.controllers.tree import (
     Planned,
     TreeKeeper,
 )
-from fleetform.model.override import Override, OverrideKind
+from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.plan.file import dump
@@ -28,6 +28,7 @@ from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.views.moments import moment
 from fleetform.wiring.answering import answer
+from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
@@ -226,7 +227,15 @@ class _Keeping:
 
     def look(self) -> Look:
         found = fingerprint(self._workspace.root, self._files, self._bases)
-        return Look(found, found.reason if isinstance(found, Unreadable) else "")
+        return Look(
+            (found, self._in_force()), found.reason if isinstance(found, Unreadable) else ""
+        )
+
+    def _in_force(self) -> tuple[int, ...]:
+        """Numbers of the overrides: when one comes or goes, what it held is planned anew."""
+        runs = self._manager.runs
+        above = () if runs is None else runs.mirror.overrides
+        return tuple(one.number for one in holding(above, SystemClock().now_ms()))
 
     async def make_plan(self) -> Planned:
         try:
@@ -290,7 +299,7 @@ async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate, drift: DriftWa
     if loaded.desired is None:
         return Planned(None, (*notices, STAYS))
     try:
-        live = await drift.live()
+        live = await claimed(drift.hosts, loaded.desired, await drift.live())
         plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
     except Problem as problem:
         return Planned(None, (*notices, problem.message))

@@ -76,6 +76,8 @@ class PlaceSeen:
     environment_uid: str = ""
     volume_uid: str = ""
     volume_name: str = ""
+    environment_name: str = ""
+    marked_at_ms: int | None = None
     identity: str = ""
     owner: str = ""
     """The account that owns it, as `name` or as its number where it has no name."""

@@ -40,6 +40,8 @@ def see_place(path: str) -> PlaceSeen:
         environment_uid=str(mark.get("environment_uid", "")),
         volume_uid=str(mark.get("volume_uid", "")),
         volume_name=str(mark.get("name", "")),
+        environment_name=str(mark.get("environment", "")),
+        marked_at_ms=_moment(mark.get("made_at_ms")),
         # Without the device: its number may be another one after a reboot.
         identity=str(found.st_ino),
         owner=_account(found.st_uid),
@@ -89,6 +91,10 @@ def _is_empty(path: str) -> bool:
     except OSError:
         # Nobody may look: data must be assumed there.
         return False
+
+
+def _moment(said: object) -> int | None:
+    return said if isinstance(said, int) and said > 0 else None
 
 
 def _account(uid: int) -> str:

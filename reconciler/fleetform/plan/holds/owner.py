@@ -20,6 +20,6 @@ def hold_owned_elsewhere(sheet: Sheet) -> None:
                 key,
                 HeldBy.OWNER,
                 claim.sentence,
-                "declare another path, or let it go there: `removed:` in that environment forgets"
-                " it without touching its data",
+                "declare another path; when that environment has let it go (`removed:`), a person"
+                " removes the mark that lies there",
             )
