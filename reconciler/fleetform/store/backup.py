@@ -20,9 +20,10 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fleetform.model.live import LedgerStatus
 from fleetform.store.copying import BATCH_ROWS, TABLES, columns_of
@@ -41,7 +42,7 @@ _HEAD_BYTES_MAX = 65_536
 
 
 class BackupError(Exception):
-    """The file is no backup that can be restored here; `advice` is what to do."""
+    """A backup cannot be written, or a file is none that can be restored; `advice` is what to do."""
 
     def __init__(self, message: str, *, advice: str = "") -> None:
         super().__init__(message)
@@ -81,29 +82,49 @@ def write_backup(source: Statements, path: Path, *, who: str, now_ms: int) -> He
     Write every row of one reading of a ledger; the file appears whole, with mode 0600.
 
     Raises:
-        OSError: It cannot be written; nothing is left of it.
+        BackupError: It cannot be written; nothing is left of it.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
+        with _writing(path):
+            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             # Counted first, so that the head's line has its length before its digest is known.
             head = _head_of(source, who, now_ms)
-            file.write(_line(asdict(head)))
             digest = hashlib.sha256()
+            _put(file, path, _line(asdict(head)))
             for line in _lines(source):
                 digest.update(line)
-                file.write(line)
+                _put(file, path, line)
             head = replace(head, sha256=digest.hexdigest())
-            file.seek(0)
-            file.write(_line(asdict(head)))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+            with _writing(path):
+                file.seek(0)
+                file.write(_line(asdict(head)))
+                file.flush()
+                os.fsync(file.fileno())
+        with _writing(path):
+            partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     return head
+
+
+def _put(file: IO[bytes], path: Path, line: bytes) -> None:
+    with _writing(path):
+        file.write(line)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Tell what the file refuses from what the database does, which may be the same error."""
+    try:
+        yield
+    except OSError as problem:
+        raise BackupError(
+            f"{path} cannot be written: {problem.strerror or problem}",
+            advice="free some space there, or name another place",
+        ) from problem
 
 
 def _head_of(source: Statements, who: str, now_ms: int) -> Head:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
     if reader is None:
         raise Problem("nothing has been applied yet, so there is nothing to back up")
     assert isinstance(reader, Reads)
-    with contextlib.closing(reader):
+    with contextlib.closing(reader), _told():
         return reader.backup(path, who=who, now_ms=SystemClock().now_ms())
 
 
@@ -89,10 +90,8 @@ def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
         Problem: The file is no backup, not whole, or another environment's.
         Locked: Somebody manages the environment.
     """
-    try:
+    with _told():
         head = read_head(path)
-    except BackupError as problem:
-        raise Problem(str(problem), problem.advice) from problem
     if head.environment_uid != workspace.environment.uid:
         raise Problem(
             f"{path} is of environment {head.environment_uid}, not of {workspace.environment.uid}",
@@ -120,7 +119,7 @@ def _keep(workspace: Workspace, who: str) -> str:
         if reader is None:
             return ""
         assert isinstance(reader, Reads)
-        with contextlib.closing(reader):
+        with contextlib.closing(reader), _told():
             reader.backup(target, who=who, now_ms=now_ms)
     except (LedgerError, LedgerProblem) as problem:
         cause = problem.__cause__ if isinstance(problem, LedgerProblem) else problem
@@ -139,6 +138,14 @@ def _put_aside(ledger: Path, folder: Path) -> str:
         if file.exists():
             file.replace(folder / file.name)
     return str(folder)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except BackupError as problem:
+        raise Problem(str(problem), problem.advice) from problem
 
 
 # -- verify ---------------------------------------------------------------------------------------
