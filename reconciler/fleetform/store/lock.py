@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -61,7 +60,7 @@ def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | N
     if not _take(descriptor):
         os.close(descriptor)
         return None
-    holder = Holder(os.getpid(), who, command, now_ms, socket.gethostname())
+    holder = Holder(os.getpid(), who, command, now_ms, os.uname().nodename)
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)

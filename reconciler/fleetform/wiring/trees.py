@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from fleetform.wiring.paths import cache_home
 
 if TYPE_CHECKING:
-    from fleetform.spec.desired import Loaded
+    from fleetform.spec.desired import Environment, Loaded
     from fleetform.spec.tree.cache import ReadingCache
 
-__all__ = ["TreeLoader", "load_alone"]
+__all__ = ["TreeLoader", "known_environment", "load_alone"]
 
 
 class TreeLoader:
@@ -85,6 +85,16 @@ class TreeLoader:
         loaded = load_tree(self._root, cache=self._cache)
         save_cache(self._cache, folder / "readings", self._root)
         return loaded
+
+
+def known_environment(root: Path) -> Environment | None:
+    """Which environment the tree is, where its file is as it was when the tree was read last."""
+    home = cache_home()
+    if home is None:
+        return None
+    from fleetform.spec.tree.kept_file import kept_environment
+
+    return kept_environment(home / "readings", root)
 
 
 def load_alone(root: Path, file: str) -> Loaded:

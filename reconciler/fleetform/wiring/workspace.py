@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.wiring.paths import StatePaths, state_home
 from fleetform.wiring.problems import LedgerProblem, WorkspaceProblem
-from fleetform.wiring.trees import TreeLoader
+from fleetform.wiring.trees import TreeLoader, known_environment
 
 if TYPE_CHECKING:
     from fleetform.model.ports import LogStore, Reader
@@ -64,9 +64,12 @@ class Workspace:
         Raises:
             WorkspaceProblem: There is no environment, or its file cannot be used.
         """
+        root = find_root(path)
+        environment = known_environment(root)
+        if environment is not None:
+            return cls(root, environment)
         from fleetform.spec.tree import read_environment
 
-        root = find_root(path)
         environment, findings = read_environment(root)
         if environment is None:
             first = findings[0] if findings else None

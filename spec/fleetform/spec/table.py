@@ -9,6 +9,7 @@ than everything else that a plan with nothing to do does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Mapping
+
 from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
 
 __all__ = ["BeyondTable", "Table", "digests_of"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.tree import cache_file, language, load_file, load_tree
+from fleetform.spec.tree import cache_file, kept_file, language, load_file, load_tree
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
 from unit.spec.trees import ENVIRONMENT, write
@@ -178,7 +178,7 @@ def test_other_code_reads_anew(root, tmp_path, settled, monkeypatch):
     """A reading is only good for the code that made it."""
     through_disk(root, tmp_path / "cache")
     counted = read_anew(monkeypatch)
-    monkeypatch.setattr(cache_file, "language_version", lambda: "another")
+    monkeypatch.setattr(kept_file, "language_version", lambda: "another")
     through_disk(root, tmp_path / "cache")
     assert len(counted) == 2
 

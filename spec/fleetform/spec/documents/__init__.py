@@ -6,7 +6,7 @@ memory are bounded by `Limits`, no tag is ever carried out, and a document that 
 not take the others of its file with it.
 """
 
-from fleetform.spec.documents.limits import DEFAULT, Limits
+from fleetform.spec.bounds import DEFAULT, Limits
 from fleetform.spec.documents.source import quote_lines
 from fleetform.spec.documents.stream import Document, read_documents, read_stream
 

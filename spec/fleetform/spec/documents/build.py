@@ -23,7 +23,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from fleetform.spec.documents.limits import Limits
+from fleetform.spec.bounds import Limits
 from fleetform.spec.documents.resolve import NUMBER_STARTS, WORDS, OutOfRangeError, number
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span

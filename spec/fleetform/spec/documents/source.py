@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fleetform.spec.documents.limits import Limits
+from fleetform.spec.bounds import Limits
 from fleetform.spec.findings import Finding, Level, Place
 
 __all__ = ["count_breaks", "decode", "quote_lines", "split_lines"]

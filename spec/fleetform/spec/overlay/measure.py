@@ -13,7 +13,7 @@ from fleetform.spec.nodes import Node, ScalarNode, SequenceNode
 
 __all__ = ["DEPTH_MAX", "VALUES_MAX", "WORK_MAX", "depth_of", "size_of"]
 
-# The same as one file may have (`documents.limits`): each `copy` may double a document, and forty
+# The same as one file may have (`bounds.Limits`): each `copy` may double a document, and forty
 # of them would be a terabyte.
 VALUES_MAX = 400_000
 DEPTH_MAX = 64

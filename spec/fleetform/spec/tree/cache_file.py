@@ -10,21 +10,18 @@ place at once, and the last one wins.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import stat
-import tempfile
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fleetform.spec.tree import codec, whole_codec
+from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.tree import codec, tagged, whole_codec
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
-from fleetform.spec.tree.language import language_version
+from fleetform.spec.tree.kept_file import SUFFIX, path_of, read_parts, title_of
 
 __all__ = ["SIZE_MAX", "open_cache", "save_cache"]
 
@@ -33,23 +30,19 @@ SIZE_MAX = 512 * 2**20
 
 # Ten thousand documents take some ten megabytes. A tree with more has the rest of it read anew.
 _PART_MAX = 64 * 2**20
-_TITLE_MAX = 300
 # So many files are decoded one by one: a plan looks at a few resources. Whoever goes on wants all.
 _ALONE_MAX = 32
 # A process that writes longer than this was killed meanwhile.
 _WRITING_SECONDS = 600
-_MAGIC = "fleetform readings 2"
-_SUFFIX = ".readings"
 _UNFINISHED = ".new"
 
 
 def open_cache(folder: Path, root: Path) -> ReadingCache:
     """What is kept in `folder` of the tree at `root`; empty where that is nothing of use."""
     cache = ReadingCache()
-    data = _own_file(_file_of(folder, root))
     # Nothing else can be wrong with bytes whose checksum is right but that a bug wrote them.
     with contextlib.suppress(ValueError, TypeError, KeyError, IndexError, RecursionError):
-        _fill(cache, data)
+        _fill(cache, read_parts(path_of(folder, root)))
     return cache
 
 
@@ -60,47 +53,13 @@ def save_cache(cache: ReadingCache, folder: Path, root: Path) -> None:
     # A cache that cannot be written costs time, and nobody's plan fails for that.
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(_file_of(folder, root), _content(cache))
+        _replace(path_of(folder, root), _content(cache))
         cache.is_changed = False
-        _make_room(folder, _file_of(folder, root))
+        _make_room(folder, path_of(folder, root))
 
 
-def _file_of(folder: Path, root: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
-    return folder / f"{name}{_SUFFIX}"
-
-
-def _own_file(path: Path) -> bytes:
-    """The file's bytes, unless somebody else could have written them."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        seen = os.fstat(descriptor)
-        is_own = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.geteuid()
-        if not is_own or seen.st_mode & 0o022 or seen.st_size > 4 * _PART_MAX:
-            return b""
-        with contextlib.suppress(OSError):
-            return file.read()
-    return b""
-
-
-def _title(parts: Sequence[bytes]) -> bytes:
-    sums = " ".join(f"{len(one)} {zlib.crc32(one)}" for one in parts)
-    return f"{_MAGIC} {language_version()} {sums}\n".encode()
-
-
-def _fill(cache: ReadingCache, data: bytes) -> None:
-    title, _, _ = data[:_TITLE_MAX].partition(b"\n")
-    lengths = [int(one) for one in title.split(b" ")[-8::2]]
-    parts, at = [], len(title) + 1
-    for length in lengths:
-        parts.append(data[at : at + length])
-        at += length
-    index, whole, current, former = parts
-    if _title(parts) != data[: len(title) + 1]:
-        return
+def _fill(cache: ReadingCache, parts: Sequence[bytes]) -> None:
+    _, index, whole, current, former = parts
     said = json.loads(index)
     cache.digests.update(said["digests"])
     files = _files(said["current"], current)
@@ -143,8 +102,21 @@ def _content(cache: ReadingCache) -> bytes:
         "former": former_index,
     }
     index = json.dumps(said).encode()
-    parts = (index, whole, current, former)
-    return b"".join((_title(parts), *parts))
+    parts = (_head(cache) if whole else b"", index, whole, current, former)
+    return b"".join((title_of(parts), *parts))
+
+
+def _head(cache: ReadingCache) -> bytes:
+    """Whose the tree is, for those who want to know nothing else of it."""
+    assert cache.whole is not None, "it is written too"
+    # What it inherits would be among its rules.
+    if len(cache.whole.folders) > 1:
+        return b""
+    said = {
+        "sha256": cache.whole.inputs[FILE_NAME].sha256,
+        "environment": tagged.write(cache.whole.frame.environment),
+    }
+    return json.dumps(said).encode()
 
 
 def _whole(cache: ReadingCache, written_count: int) -> bytes:
@@ -178,6 +150,9 @@ def _part(files: Iterator[KeptFile]) -> tuple[list[Any], bytes]:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    # Most commands write nothing, and its imports take as long as reading the file.
+    import tempfile
+
     # Nothing is synced: what a crash leaves behind is told by its checksums.
     descriptor, name = tempfile.mkstemp(prefix=".", suffix=_UNFINISHED, dir=path.parent)
     try:
@@ -196,7 +171,7 @@ def _make_room(folder: Path, newest: Path) -> None:
         # Another process may have been faster.
         with contextlib.suppress(FileNotFoundError):
             seen = entry.stat(follow_symlinks=False)
-            if entry.name.endswith(_SUFFIX):
+            if entry.name.endswith(SUFFIX):
                 files.append((seen.st_mtime_ns, seen.st_size, entry.path))
             elif entry.name.endswith(_UNFINISHED) and _is_abandoned(seen):
                 Path(entry.path).unlink()

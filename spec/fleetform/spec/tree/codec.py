@@ -19,7 +19,7 @@ from fleetform.spec.references import Reference, required
 from fleetform.spec.tree.cache import Header, Kept
 from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
 
-__all__ = ["decode", "encode", "finding_read", "finding_written", "split"]
+__all__ = ["answer_read", "decode", "encode", "finding_read", "finding_written", "split"]
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _DECODER = json.JSONDecoder()
@@ -120,7 +120,7 @@ def _needed(keys: list[list[str]] | None) -> tuple[ResourceKey, ...] | None:
 
 def _conditions(values: str, spent: list[int], files: list[Any]) -> Conditions:
     elements, written, digested = spent
-    answers = tuple([_answer(*answer) for answer in files])
+    answers = tuple([answer_read(answer) for answer in files])
     return Conditions(values, (elements, written, digested), answers)
 
 
@@ -156,7 +156,9 @@ def _digests(digest: str, execution: str, own_digest: str) -> list[str]:
     ]
 
 
-def _answer(folder: str, entries: list[list[str]], digest: str) -> FilesAnswer:
+def answer_read(said: list[Any]) -> FilesAnswer:
+    """What was found for `files:`, as JSON has its tuples."""
+    folder, entries, digest = said
     return FilesAnswer(folder, tuple((there, here) for there, here in entries), digest)
 
 

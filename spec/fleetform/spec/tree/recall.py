@@ -158,11 +158,9 @@ def _replaced(
     whole: Whole, pairs: Sequence[tuple[int, KeptFile, KeptFile]], findings: Sequence[Finding]
 ) -> Whole | None:
     """
-    The whole with these files' later readings in place of the earlier.
+    The whole with the later readings of some files in place of the earlier.
 
-    Args:
-        pairs: The file's number, and both readings.
-        findings: What the later ones have to say.
+    Each of the `pairs` has the file's number and both; `findings` are what the later have to say.
     """
     from fleetform.spec.tree.seen import looks_alike
 

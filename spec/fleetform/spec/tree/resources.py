@@ -41,12 +41,7 @@ def document_of(outcome: Outcome, row: Row) -> Mapping[str, object]:
 
 
 def tree_digest(digests: Mapping[str, str], rules: Rules, addresses: Addresses) -> str:
-    """
-    Digest of all that a tree declares.
-
-    Args:
-        digests: Of each resource's whole document, by its address.
-    """
+    """Digest of all that a tree declares; `digests` are those of whole documents, by address."""
     said = {
         name: [[str(key) for key in one] for one in keys]
         for name, keys in (

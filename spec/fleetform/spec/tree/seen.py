@@ -27,9 +27,8 @@ def looks_alike(one: Kept, two: Kept, *, has_disputes: bool) -> bool:
     """
     Whether nothing beyond the document itself can depend on which of the two it is.
 
-    Args:
-        has_disputes: Some documents of the tree have problems with others. Their sentences name
-            places, so a document must not have moved.
+    Where some documents of the tree have disputes, which are problems with others, their sentences
+    name places: so a document must not have moved.
     """
     before, after = one.outcome, two.outcome
     if not (_is_plain(one) and _is_plain(two)):

@@ -1,8 +1,8 @@
 """
-Values of `spec` as JSON and back, by the names of their classes.
+Values of `spec.desired` as JSON and back, by the names of their classes.
 
-Only classes of the table below are ever made, so that what comes from a disk can be wrong and
-nothing worse. A class that is not there is refused when it is written: then nothing is kept,
+Only classes of that module are ever made, so that what comes from a disk can be wrong and
+nothing worse. Any other is refused when it is written: then nothing is kept,
 and nothing is lost but time.
 """
 
@@ -13,19 +13,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fleetform.spec import desired
-from fleetform.spec.tree.addresses import Addresses
-from fleetform.spec.tree.outcome import FilesAnswer
 
 __all__ = ["read", "write"]
 
 _CLASSES: Mapping[str, type[Any]] = {
-    **{
-        name: one
-        for name, one in vars(desired).items()
-        if isinstance(one, type) and one.__module__ == desired.__name__
-    },
-    "Addresses": Addresses,
-    "FilesAnswer": FilesAnswer,
+    name: one
+    for name, one in vars(desired).items()
+    if isinstance(one, type) and one.__module__ == desired.__name__
 }
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _TUPLE, _LIST, _SET, _DICT = "()", "[]", "{}", "{:}"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleetform.spec.documents import DEFAULT, Limits
+from fleetform.spec.bounds import DEFAULT, Limits
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.tree.inside import Inside, LeadsOutError, open_below

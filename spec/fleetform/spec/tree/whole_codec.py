@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.tree import codec, tagged
+from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.cache import KeptFile
 from fleetform.spec.tree.whole import Input, Rows, Whole
 
@@ -39,8 +40,8 @@ def encode(whole: Whole) -> bytes:
         "counts": [whole.documents_count, whole.files_count, whole.walked_count],
         "folders": whole.folders,
         "inputs": {path: list(one) for path, one in whole.inputs.items()},
-        "answers": tagged.write(whole.answers),
-        "addresses": tagged.write(whole.addresses),
+        "answers": whole.answers,
+        "addresses": tagged.write(tuple(whole.addresses)),
         "values": tagged.write(dict(whole.values)),
         "budget_left": whole.budget_left,
         "flags": [whole.is_alone, whole.has_disputes],
@@ -51,8 +52,7 @@ def encode(whole: Whole) -> bytes:
 
 def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
     """
-    Args:
-        files: The readings that were kept beside it, in the same order.
+    What was encoded; `files` are the readings that were kept beside it, in the same order.
 
     Raises:
         ValueError, TypeError, KeyError, IndexError: It is nothing that `encode` has written.
@@ -74,8 +74,8 @@ def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
         tuple(said["folders"]),
         walked_count,
         {path: Input(*one) for path, one in said["inputs"].items()},
-        tagged.read(said["answers"]),
-        tagged.read(said["addresses"]),
+        tuple([codec.answer_read(one) for one in said["answers"]]),
+        Addresses(*tagged.read(said["addresses"])),
         tagged.read(said["values"]),
         (elements, written, digested),
         is_alone,
