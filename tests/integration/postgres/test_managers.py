@@ -30,7 +30,7 @@ commands:
 env:
   WITNESS: {witness}
 fleets: [pair]
-resources: {{cpu: 1}}
+resources: {cpu: 1}
 """,
 }
 
@@ -47,7 +47,7 @@ class Site:
         environment = f"type: environment\nname: pair\nuid: a{os.urandom(16).hex()[1:]}\n"
         (self.tree / "environment.yaml").write_text(environment)
         for name, text in TREE.items():
-            (self.tree / name).write_text(text.format(witness=self.witness))
+            (self.tree / name).write_text(text.replace("{witness}", str(self.witness)))
         self.environment = {
             **os.environ,
             "FLEETFORM_STATE_HOME": str(folder / "state"),
