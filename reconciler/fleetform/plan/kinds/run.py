@@ -23,6 +23,7 @@ from fleetform.plan.phase import Phase, is_unknown, phase
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
+from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 
 _STILL_ENDING_CURE = "plan again once it has ended"
@@ -187,6 +188,8 @@ class _Case:
     changed: tuple[FieldChange, ...]
     another_execution: bool
     own_changed: bool
+    same_form: bool
+    """Whether the row's digests are of the form that this version writes: others say nothing."""
     rerun_asked: bool
     was_stopped: bool
     stop_wanted: bool
@@ -195,6 +198,7 @@ class _Case:
     def of(cls, declared: Declared, row: LiveResource, permissions: Permissions) -> _Case:
         before: Mapping[str, Any] = json.loads(row.document)
         after = declared.document
+        same_form = digest(before) == row.digest
         changed = changed_fields("run", before, after)
         mark = max(before.get("rerun", 0), row.run.rerun_mark if row.run else 0)
         return cls(
@@ -206,7 +210,9 @@ class _Case:
             # Both: the digest may be of another version, and the fields know no defaults.
             another_execution=declared.execution_digest != row.execution_digest
             and any(one.field_class == "execution" for one in changed),
-            own_changed=declared.own_digest != row.own_digest,
+            # Of another form nobody can tell whose change it was, and an upgrade reruns nothing.
+            own_changed=declared.own_digest != row.own_digest and same_form,
+            same_form=same_form,
             rerun_asked=after.get("rerun", 0) > mark,
             was_stopped=before.get("state", "running") == "stopped",
             stop_wanted=after.get("state", "running") == "stopped",
@@ -422,7 +428,11 @@ def _arguments(declared: Declared) -> dict[str, Any]:
 def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
     """`stale` once is stale until it runs again: the result is of an earlier document."""
     was_stale = case.row.run is not None and case.row.run.stale
-    return {**_arguments(case.declared), "stale": stale or was_stale}
+    arguments = {**_arguments(case.declared), "stale": stale or was_stale}
+    if not case.same_form and not case.another_execution:
+        # What is executed is the same: it is not to look like another because of an upgrade.
+        arguments["execution_digest"] = case.row.execution_digest
+    return arguments
 
 
 def _stop_step(row: LiveResource, cause: str) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -329,3 +330,45 @@ def test_a_run_that_returns_while_it_is_stopped_waits() -> None:
     plan = plan_of(OLD, row(OLD, RUNNING, archived=True))
     assert plan.is_empty
     assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+
+
+# -- digests of another form -----------------------------------------------------------------
+
+
+def of_another_form(live_row: Any) -> Any:
+    """The same row as a version would have written it whose canonical form is another one."""
+    return replace(
+        live_row, digest="other form", execution_digest="other form", own_digest="other form"
+    )
+
+
+@pytest.mark.parametrize("state", [WAITING, RUNNING, DONE])
+def test_an_upgrade_that_writes_other_digests_changes_nothing(state: RunState) -> None:
+    """The same document is the same run, whatever its digests were."""
+    plan = plan_of(task("train"), of_another_form(row(task("train"), state)))
+    assert plan.is_empty
+    assert plan.held == ()
+
+
+def test_a_result_that_came_before_an_upgrade_is_found_again() -> None:
+    """A tombstone's execution is compared by what it says."""
+    change = only(plan_of(task("train"), of_another_form(row(task("train"), archived=True))))
+    assert verbs(change) == ["run.restore"]
+
+
+def test_after_an_upgrade_another_execution_is_marked_and_not_run() -> None:
+    """Nobody can tell the run's own change from an inherited one: `rerun` asks for it."""
+    changed = task("train", commands=["new"])
+    change = only(plan_of(changed, of_another_form(row(task("train")))))
+    assert change.action is Action.UPDATE
+    assert change.steps[0].arguments["stale"] is True
+    again = task("train", commands=["new"], rerun=1)
+    assert only(plan_of(again, of_another_form(row(task("train"))))).action is Action.REPLACE
+
+
+def test_after_an_upgrade_a_run_at_work_keeps_its_execution() -> None:
+    """Its priority changes in place; the ledger would refuse what looks like another execution."""
+    changed = task("train", priority=9)
+    change = only(plan_of(changed, of_another_form(row(task("train"), RUNNING))))
+    assert verbs(change) == ["run.update"]
+    assert change.steps[0].arguments["execution_digest"] == "other form"
