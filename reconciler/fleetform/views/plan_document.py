@@ -15,7 +15,14 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Action, HeldBy, Reason
 
-__all__ = ["PLAN_FORMAT", "ChangeBody", "FieldBody", "PlanDocument", "ResourceChange"]
+__all__ = [
+    "PLAN_FORMAT",
+    "ChangeBody",
+    "FieldBody",
+    "DriftChange",
+    "PlanDocument",
+    "ResourceChange",
+]
 
 PLAN_FORMAT = "1.0"
 """
@@ -102,6 +109,17 @@ class ResourceChange(TypedDict):
     element: Annotated[str, "The element's identity in it: `lr=0.1`, `3`."]
     fields: list[FieldBody]
     steps: Annotated[list[str], "Keys of its steps."]
+
+
+class DriftChange(TypedDict):
+    """What the world has become of one resource: before is what it was made, after what is there."""
+
+    address: str
+    mode: Literal["managed"]
+    type: str
+    name: str
+    provider_name: str
+    change: ChangeBody
 
 
 class HeldBody(TypedDict):
@@ -230,7 +248,7 @@ class PlanDocument(TypedDict):
     summary: SummaryBody
     resource_changes: list[ResourceChange]
     resource_drift: Annotated[
-        list[ResourceChange], "What the world has become; empty where nobody has asked it."
+        list[DriftChange], "What the world has become; empty where nobody has asked it."
     ]
     held: list[HeldBody]
     deferred: list[DeferredBody]

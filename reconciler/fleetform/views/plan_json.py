@@ -7,17 +7,21 @@ Documents of steps are not repeated: each change has the whole one, and `plan --
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from fleetform.model.plan import Kept, Plan
 from fleetform.views.plan_document import (
     PLAN_FORMAT,
+    ChangeBody,
+    DriftChange,
     KeptBody,
     OverrideBody,
     PlanDocument,
     SummaryBody,
 )
 from fleetform.views.plan_json_change import change_json
+from fleetform.views.plan_paths import nested
 from fleetform.views.plan_summary import counts, summary
 
 __all__ = ["to_json"]
@@ -48,7 +52,7 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "depth": plan.annex.get("depth", "ledger"),
         "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
         "resource_changes": [change_json(change, uid) for change in plan.changes],
-        "resource_drift": [],
+        "resource_drift": _drift(plan),
         "held": [
             {
                 "by": one.by.value,
@@ -102,6 +106,35 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "kept": None if plan.kept is None else _kept(plan.kept),
         "annex": dict(plan.annex),
     }
+
+
+def _drift(plan: Plan) -> list[DriftChange]:
+    """What `plan.annex` has of it, one entry a resource, in the order in which it was found."""
+    by_address: dict[str, list[Mapping[str, Any]]] = {}
+    for one in plan.annex.get("drift", ()):
+        by_address.setdefault(one["resource"], []).append(one)
+    found: list[DriftChange] = []
+    for address, parts in by_address.items():
+        kind, _, name = address.partition("/")
+        body: ChangeBody = {
+            "actions": ["update"],
+            "before": nested((one["path"], one["before"]) for one in parts),
+            "after": nested((one["path"], one["after"]) for one in parts),
+            "after_unknown": {},
+            "before_sensitive": {},
+            "after_sensitive": {},
+        }
+        found.append(
+            {
+                "address": address,
+                "mode": "managed",
+                "type": kind,
+                "name": name,
+                "provider_name": f"fleetform/{kind}",
+                "change": body,
+            }
+        )
+    return found
 
 
 def _overrides(plan: Plan) -> list[OverrideBody]:

@@ -162,6 +162,20 @@ def test_what_nothing_carries_out_shows_what_it_would_become() -> None:
     assert after == {"run/new": dict(new.document), "run/old": dict(changed.document)}
 
 
+def test_drift_has_a_place_of_its_own() -> None:
+    """What the world has become beside the ledger, one entry a resource; it is no change of ours."""
+    plan = planned(tree(fleet("local")), ledger(row(fleet("local"))))
+    drift = [
+        {"resource": "volume/data", "path": "mode", "before": "0755", "after": "0777"},
+        {"resource": "volume/data", "path": "present", "before": True, "after": False},
+    ]
+    document = shown(replace(plan, annex={**plan.annex, "drift": drift}))
+    (one,) = document["resource_drift"]
+    assert one["address"] == "volume/data"
+    assert one["change"]["before"] == {"mode": "0755", "present": True}
+    assert one["change"]["after"] == {"mode": "0777", "present": False}
+
+
 def test_an_empty_plan_is_complete_and_there_is_nothing_to_apply() -> None:
     """What a pipeline asks first."""
     document = shown(planned(tree(task("a")), ledger(row(task("a")))))
