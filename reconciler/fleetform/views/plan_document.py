@@ -18,8 +18,8 @@ from fleetform.model.plan import Action, HeldBy, Reason
 __all__ = [
     "PLAN_FORMAT",
     "ChangeBody",
-    "FieldBody",
     "DriftChange",
+    "FieldBody",
     "PlanDocument",
     "ResourceChange",
 ]
