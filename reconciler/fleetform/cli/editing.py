@@ -113,7 +113,7 @@ def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, messag
         options: As typed.
         message: What a commit says where nobody said it.
     """
-    edits = finished(editor)
+    edits = editor.finish()
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
@@ -123,20 +123,6 @@ def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, messag
         made = write(workspace, edits, options, message)
         _say_written(workspace, edits, made, options)
     return apply_touched(workspace, edits, options) if options.apply else Exit.OK
-
-
-def finished(editor: Editor) -> Edits:
-    """Finish the edits; what the tree would say against them is shown with its places."""
-    from fleetform.wiring.problems import EditProblem
-
-    try:
-        return editor.finish()
-    except EditProblem as problem:
-        if problem.findings:
-            from fleetform.cli.tree import print_findings
-
-            print_findings(problem.findings)
-        raise
 
 
 def show_diff(workspace: Workspace, edits: Edits) -> None:

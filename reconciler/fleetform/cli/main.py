@@ -43,10 +43,13 @@ ROWS = (
     Row("drain", "drain", "Have hosts get no more work.", "Change"),
     Row("undrain", "undrain", "Have hosts get work again.", "Change"),
     Row("scale", "scale", "Have a fleet or a service be larger or smaller.", "Change"),
+    Row("submit", "submit", "Run a file with the code around it, and follow it.", "Change"),
+    Row("keep", "keep", "Have an experiment in the reviewed tree.", "Change"),
     Row("stop", "stop", "Have runs end.", "Change"),
     Row("rerun", "rerun", "Have finished runs run again.", "Change"),
     Row("emergency", "emergency", "Stop, drain, pause or freeze at once, for a while.", "Change"),
     Row("set", "set", "Change fields of a document.", "Change"),
+    Row("import", "import_", "Take in volumes and hosts as they are found.", "Change"),
     Row("ps", "ps", "List the runs and where they stand.", "See"),
     Row("logs", "logs", "Show what a run printed.", "See"),
     Row("why", "why", "Say why a run waits, or how it ended.", "See"),
@@ -153,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("interrupted\n")
         return Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the shell's last loop: nothing may show a traceback
+        _show_findings(error)
         return _say(explain(error) or report_bug(error))
     return code
 
@@ -207,6 +211,15 @@ def _say(failure: Failure) -> int:
     if failure.advice:
         screen.labelled("help", failure.advice)
     return int(failure.code)
+
+
+def _show_findings(error: Exception) -> None:
+    """Show what the tree would say against an edit, with its places, before why it is refused."""
+    findings = getattr(error, "findings", ())
+    if findings:
+        from fleetform.cli.tree import print_findings
+
+        print_findings(findings)
 
 
 def _drop_output() -> None:

@@ -163,7 +163,9 @@ class Sender:
         }
         request = job_request(run, attempt, job, peers, await self._paths(run))
         try:
-            await self._send_blobs(session, host, [entry.sha256 for entry in request.files])
+            bundle = [request.bundle] if request.bundle else []
+            digests = [*bundle, *(entry.sha256 for entry in request.files)]
+            await self._send_blobs(session, host, digests)
         except (PermanentError, RefusedForNow) as problem:
             self._take_refusal(session, job, str(problem))
             return

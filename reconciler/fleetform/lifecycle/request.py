@@ -69,6 +69,7 @@ def job_request(
         files=tuple(
             FileEntry(file.path, file.sha256, file.size_bytes, file.mode) for file in template.files
         ),
+        bundle=template.code,
         mounts=tuple(
             Mount(volume.name, volume_paths[volume.name], volume.path, volume.read_only)
             for volume in template.volumes

@@ -129,6 +129,8 @@ class Template:
     env: Mapping[str, str] = field(default_factory=dict)
     working_dir: str = ""
     files: tuple[FileMount, ...] = ()
+    code: str = ""
+    """SHA-256 of the bundle that is unpacked where the job starts; empty: none."""
     volumes: tuple[VolumeMount, ...] = ()
     requirement: Requirement = field(default_factory=Requirement)
     nodes: int = 1

@@ -47,6 +47,7 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
             FileMount(entry["path"], entry["sha256"], entry["size"], entry["mode"])
             for entry in document.get("files", ())
         ),
+        code=document.get("code", {}).get("sha256", ""),
         volumes=tuple(
             VolumeMount(entry["name"], entry["path"], entry.get("read_only", False))
             for entry in document.get("volumes", ())

@@ -25,7 +25,10 @@ __all__ = [
     "changed_files",
     "commit",
     "commit_on_branch",
+    "has_git",
+    "ignored_files",
     "push",
+    "run_git",
 ]
 
 
@@ -68,9 +71,20 @@ def changed_files(root: Path, files: Sequence[Path]) -> tuple[Path, ...]:
             "make the first one yourself: `git add . && git commit`",
         )
     return tuple(
-        file
-        for file in files
-        if _run(top, "status", "--porcelain", "--ignored", "--", _below(top, file))
+        file for file in files if run_git(top, "status", "--porcelain", "--", _below(top, file))
+    )
+
+
+def ignored_files(root: Path, files: Sequence[Path]) -> frozenset[Path]:
+    """
+    Name those that git does not know and is told to ignore.
+
+    Raises:
+        GitRefused: There is no git, or no repository.
+    """
+    top = _top(root)
+    return frozenset(
+        file for file in files if _succeeds(top, "check-ignore", "--quiet", "--", _below(top, file))
     )
 
 
@@ -83,12 +97,12 @@ def commit(root: Path, files: Sequence[Path], message: str) -> Committed:
     """
     top = _top(root)
     names = [_below(top, file) for file in files]
-    # `--only` knows no file that git has never heard of. What is ignored was put there on purpose.
+    # `--only` knows no file that git has never heard of.
     there = [name for name, file in zip(names, files, strict=True) if file.exists()]
     if there:
-        _run(top, "add", "--force", "--intent-to-add", "--", *there)
-    _run(top, "commit", "--quiet", "--only", "--message", message, "--", *names)
-    return Committed(_run(top, "rev-parse", "HEAD"), _branch(top))
+        run_git(top, "add", "--intent-to-add", "--", *there)
+    run_git(top, "commit", "--quiet", "--only", "--message", message, "--", *names)
+    return Committed(run_git(top, "rev-parse", "HEAD"), _branch(top))
 
 
 def commit_on_branch(root: Path, files: Files, message: str, branch: str) -> Committed:
@@ -107,18 +121,18 @@ def commit_on_branch(root: Path, files: Files, message: str, branch: str) -> Com
         raise GitRefused(f"there is a branch `{branch}` already", "choose another name")
     with tempfile.TemporaryDirectory(prefix="fleetform-commit-") as folder:
         index = {"GIT_INDEX_FILE": f"{folder}/index"}
-        _run(top, "read-tree", "HEAD", env=index)
+        run_git(top, "read-tree", "HEAD", env=index)
         for file, content in files.items():
             _stage(top, file, content, index)
         _hook(top, index, "pre-commit")
         text = Path(folder, "COMMIT_EDITMSG")
         text.write_text(f"{message}\n", encoding="utf-8")
         _hook(top, index, "commit-msg", str(text))
-        tree = _run(top, "write-tree", env=index)
-        made = _run(top, "commit-tree", *_signed(top), "-p", "HEAD", "-F", str(text), tree)
+        tree = run_git(top, "write-tree", env=index)
+        made = run_git(top, "commit-tree", *_signed(top), "-p", "HEAD", "-F", str(text), tree)
         # From nothing: a branch that somebody made meanwhile is not moved.
         reference = f"refs/heads/{branch}"
-        _run(top, "update-ref", "-m", f"commit: {message}", reference, made, "0" * len(made))
+        run_git(top, "update-ref", "-m", f"commit: {message}", reference, made, "0" * len(made))
     return Committed(made, branch)
 
 
@@ -137,47 +151,49 @@ def push(root: Path, branch: str, remote: str = "") -> str:
         raise GitRefused(
             "the repository has no remote to push to", "add one with `git remote add origin URL`"
         )
-    _run(top, "push", "--quiet", "--set-upstream", chosen, branch)
+    run_git(top, "push", "--quiet", "--set-upstream", chosen, branch)
     return chosen
 
 
 def _stage(top: Path, file: Path, content: bytes | None, index: Mapping[str, str]) -> None:
     name = _below(top, file)
     if content is None:
-        _run(top, "update-index", "--force-remove", "--", name, env=index)
+        run_git(top, "update-index", "--force-remove", "--", name, env=index)
         return
     # With the path's own filters and line ends, as `git add` would have it.
-    blob = _run(top, "hash-object", "-w", "--stdin", "--path", name, stdin=content)
-    known = _run(top, "ls-files", "--stage", "--", name, env=index)
+    blob = run_git(top, "hash-object", "-w", "--stdin", "--path", name, stdin=content)
+    known = run_git(top, "ls-files", "--stage", "--", name, env=index)
     mode = known.split()[0] if known else "100644"
-    _run(top, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{name}", env=index)
+    run_git(top, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{name}", env=index)
 
 
 def _hook(top: Path, index: Mapping[str, str], name: str, *arguments: str) -> None:
-    _run(top, "hook", "run", "--ignore-missing", name, "--", *arguments, env=index)
+    run_git(top, "hook", "run", "--ignore-missing", name, "--", *arguments, env=index)
 
 
 def _signed(top: Path) -> list[str]:
     # `commit` heeds this setting and `commit-tree` does not (git-commit-tree(1)).
     said = _succeeds(top, "config", "commit.gpgSign")
-    return ["-S"] if said and _run(top, "config", "--type=bool", "commit.gpgSign") == "true" else []
+    return (
+        ["-S"] if said and run_git(top, "config", "--type=bool", "commit.gpgSign") == "true" else []
+    )
 
 
 def _remote_of(top: Path, branch: str) -> str:
     for key in (f"branch.{branch}.pushRemote", "remote.pushDefault", f"branch.{branch}.remote"):
         if _succeeds(top, "config", key):
-            return _run(top, "config", key)
-    remotes = _run(top, "remote").split()
+            return run_git(top, "config", key)
+    remotes = run_git(top, "remote").split()
     return "origin" if "origin" in remotes else remotes[0] if len(remotes) == 1 else ""
 
 
 def _branch(top: Path) -> str:
     is_on_one = _succeeds(top, "symbolic-ref", "--quiet", "HEAD")
-    return _run(top, "symbolic-ref", "--short", "HEAD") if is_on_one else ""
+    return run_git(top, "symbolic-ref", "--short", "HEAD") if is_on_one else ""
 
 
 def _top(root: Path) -> Path:
-    if shutil.which("git") is None:
+    if not has_git():
         raise GitRefused("git is not installed", "leave out --commit, or install git")
     top = working_tree(root)
     if top is None:
@@ -192,26 +208,37 @@ def _below(top: Path, file: Path) -> str:
     return os.path.relpath(file.parent.resolve() / file.name, top.resolve())
 
 
+def has_git() -> bool:
+    return shutil.which("git") is not None
+
+
 def _succeeds(top: Path, *arguments: str) -> bool:
     try:
-        _run(top, *arguments)
+        run_git(top, *arguments)
     except GitRefused:
         return False
     return True
 
 
-def _run(
+def run_git(
     top: Path,
     *arguments: str,
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
 ) -> str:
+    """
+    Run git in a folder as its user would; returns what it prints, without the last line's end.
+
+    Raises:
+        GitRefused: It fails, with what it says.
+    """
     # Where the program is missing is said above; the library would refuse to be imported.
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     from git import Git, GitCommandError
 
-    # A name with a star in it is that file and no pattern.
-    environment = {**os.environ, "GIT_LITERAL_PATHSPECS": "1", **(env or {})}
+    # A name with a star in it is that file and no pattern; of names to ignore git asks no less.
+    literal = {} if arguments[0] == "check-ignore" else {"GIT_LITERAL_PATHSPECS": "1"}
+    environment = {**os.environ, **literal, **(env or {})}
     with tempfile.TemporaryFile() as given:
         given.write(stdin or b"")
         given.seek(0)

@@ -15,13 +15,14 @@ from fleetform.source.commits import (
     changed_files,
     commit,
     commit_on_branch,
+    ignored_files,
     push,
 )
 from fleetform.wiring.editing import write_edits
 from fleetform.wiring.problems import EditProblem
 
 if TYPE_CHECKING:
-    from fleetform.wiring.editing import Edits
+    from fleetform.wiring.editing import Edits, FileEdit
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["Committed", "commit_edits", "propose_edits", "push_branch"]
@@ -36,12 +37,13 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
             the files are written, as the message says.
     """
     try:
+        # Before anything is written: of a file that is gone git would not say whether it is its.
+        files = [workspace.root / edit.path for edit in _committed(workspace, edits)]
         _refuse_uncommitted(workspace, edits)
     except GitRefused as refusal:
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
     write_edits(workspace.root, edits)
     try:
-        files = [workspace.root / edit.path for edit in edits.files]
         return commit(workspace.root, files, message)
     except GitRefused as refusal:
         raise EditProblem(
@@ -59,7 +61,7 @@ def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str)
     """
     try:
         _refuse_uncommitted(workspace, edits)
-        files = {workspace.root / edit.path: edit.after for edit in edits.files}
+        files = {workspace.root / edit.path: edit.after for edit in _committed(workspace, edits)}
         return commit_on_branch(workspace.root, files, message, branch)
     except GitRefused as refusal:
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
@@ -75,9 +77,19 @@ def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
         ) from refusal
 
 
+def _committed(workspace: Workspace, edits: Edits) -> list[FileEdit]:
+    """Those that are git's to know: an experiment's document is not, and goes without it."""
+    ignored = ignored_files(workspace.root, [workspace.root / edit.path for edit in edits.files])
+    return [edit for edit in edits.files if workspace.root / edit.path not in ignored]
+
+
 def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
     """What somebody has begun in the same file would be committed under our words."""
-    there = [workspace.root / edit.path for edit in edits.files if edit.before is not None]
+    there = [
+        workspace.root / edit.path
+        for edit in _committed(workspace, edits)
+        if edit.before is not None
+    ]
     changed = changed_files(workspace.root, there)
     if changed:
         raise GitRefused(

@@ -20,6 +20,7 @@ def freeze_contents(workspace: Workspace, plan: Plan, blobs: FileBlobStore) -> N
         PlanProblem: A file is not what it was when the plan was made.
         LedgerProblem: The state folder cannot be written.
     """
+    _refuse_missing_code(plan, blobs)
     missing = [digest for digest in _digests(plan) if not blobs.has(digest)]
     if not missing:
         return
@@ -42,6 +43,21 @@ def freeze_contents(workspace: Workspace, plan: Plan, blobs: FileBlobStore) -> N
                 f"{path} cannot be copied into {workspace.paths.blobs}: {problem.strerror}",
                 "free some space, or set FLEETFORM_STATE_HOME to another disk",
             ) from problem
+
+
+def _refuse_missing_code(plan: Plan, blobs: FileBlobStore) -> None:
+    """A bundle is made of a working copy that may be gone: it is here, or nobody has it."""
+    for step in plan.steps:
+        code = step.arguments.get("document", {}).get("code", {})
+        # What is only recorded anew, such as another priority of a run that is over, needs none.
+        if step.verb != "run.submit" or not code or blobs.has(code["sha256"]):
+            continue
+        raise PlanProblem(
+            f"the code of {step.resource} is not on this machine: it was submitted from another"
+            " one, or the state folder was emptied",
+            "submit it again from its working copy with `fleetform submit`, and put the new"
+            " `code` into the document",
+        )
 
 
 def _digests(plan: Plan) -> dict[str, None]:

@@ -118,6 +118,17 @@ class Editor:
         """Find the document that an address means; see `locating.find_source`."""
         return find_source(self._workspace, self.loaded, address, kinds=tuple(kinds))
 
+    def declared_runs(self) -> dict[ResourceKey, str]:
+        """The documents of runs, each with its file; a sweep is one."""
+        assert self.loaded.desired is not None
+        desired = self.loaded.desired
+        declared = (*desired.resources.values(), *(one.declared for one in desired.beyond.values()))
+        return {
+            ResourceKey("run", one.parent or one.key.name): one.place.file
+            for one in declared
+            if one.key.kind == "run"
+        }
+
     def said(self, source: Source, field: str) -> Any:
         """
         What a field of the document comes to with all that it inherits and the edits so far.
@@ -173,12 +184,45 @@ class Editor:
         self._texts[file] = f"{there}{between}{text}"
         self._touch(key)
 
+    def move_document(self, source: Source, file: str, *, name: str = "") -> None:
+        """
+        Have a document stand in another file, as it is; with `name`, call it that from now on.
+
+        A renamed resource is the same one: `moved` in environment.yaml says so.
+        """
+        text = self._text(source.file)
+        if len(documents_of(text)) != 1:
+            raise EditProblem(
+                f"{source.file} has several documents, and one of them cannot be moved alone",
+                "move it by hand",
+            )
+        self.remove_document(source)
+        if not name:
+            self.add_text(file, text, source.key)
+            return
+        renamed = ResourceKey(source.key.kind, name)
+        self.add_text(file, _edited(file, lambda: set_value(text, 0, ("name",), name)), renamed)
+        self._say_moved(source.key, renamed)
+
     def remove_document(self, source: Source) -> None:
         """Take a document out; a file that has nothing else goes with it."""
         text = self._text(source.file)
         rest = _edited(source.file, lambda: remove_document(text, source.number))
         self._texts[source.file] = rest if documents_of(rest) else None
         self._touch(source.key)
+
+    def add_address(self, field: str, key: ResourceKey) -> None:
+        """Name a resource in a list of `environment.yaml`, unless it is named there."""
+        text = self._text(ENVIRONMENT)
+        for number, document in enumerate(documents_of(text)):
+            if is_environment(document):
+                if str(key) not in (document.get(field) or []):
+                    self._texts[ENVIRONMENT] = _edited(
+                        ENVIRONMENT, lambda at=number: add_item(text, at, (field,), str(key))
+                    )
+                self._touch(key)
+                return
+        raise EditProblem("there is no environment.yaml", "`fleetform init` writes one")
 
     # -- what comes of it -------------------------------------------------------------------------
 
@@ -261,6 +305,16 @@ class Editor:
             if is_environment(document):
                 return text, number, document.get("patches") or []
         raise EditRefused("there is no environment")
+
+    def _say_moved(self, old: ResourceKey, new: ResourceKey) -> None:
+        text = self._text(ENVIRONMENT)
+        numbers = [
+            number for number, document in enumerate(documents_of(text)) if is_environment(document)
+        ]
+        entry = {"from": str(old), "to": str(new)}
+        self._texts[ENVIRONMENT] = _edited(
+            ENVIRONMENT, lambda: add_item(text, numbers[0], ("moved",), entry)
+        )
 
     # -- texts ------------------------------------------------------------------------------------
 

@@ -53,6 +53,12 @@ class BlobStore:
         if last:
             self._finish(incoming, digest, place)
 
+    def path(self, digest: str) -> str:
+        """Return where a content lies; raises FileNotFoundError when it is not here."""
+        place = self._place(digest)
+        os.stat(place)
+        return place
+
     def copy(self, digest: str, target: str) -> None:
         """Copy a content to a new file; raises FileNotFoundError when it is not here."""
         shutil.copyfile(self._place(digest), target)

@@ -356,6 +356,7 @@ _job = _fields_of(
     log_tail_bytes=_integer,
     runtime=_text,
     go=_flag,
+    bundle=_text,
     execution_digest=_text,
 )
 _record = _fields_of(

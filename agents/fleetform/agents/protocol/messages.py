@@ -23,6 +23,12 @@ from fleetform.agents.protocol.states import Cause, JobState
 
 PROTOCOL_VERSION = 1
 
+BUNDLE_FILES_MAX = 50_000
+"""Of one archive. A working copy has some thousand; more is data, or somebody's packages."""
+
+BUNDLE_BYTES_MAX = 512 << 20
+"""All of its contents together, written out on each host of the run."""
+
 
 @dataclass(frozen=True)
 class FileEntry:
@@ -95,6 +101,11 @@ class StartJob:
     """Output beyond head + tail is dropped between them, and the gap is marked."""
     runtime: str = "process"
     go: bool = False
+    bundle: str = ""
+    """
+    SHA-256 in hex of a tar archive that is unpacked into the job's own directory first; empty:
+    none. It has files, folders and links that lead nowhere out of it.
+    """
     execution_digest: str = ""
     """Names what the run's document executes: a lost ledger finds its runs again by it."""
 

@@ -66,6 +66,7 @@ ROWS: Rows = {
     "repos": execution(),
     # Says how `repos` are fetched, and not what is fetched.
     "single_branch": control(essential=False),
+    "code": execution("agents.host"),
     "files": execution("agents.host"),
     "files.size": execution("agents.host", "bytes"),
     "volumes": execution("agents.host"),

@@ -24,6 +24,7 @@ from fleetform.spec.kinds.base import (
     refuse,
 )
 from fleetform.spec.kinds.checkpoint import Checkpoint
+from fleetform.spec.kinds.code import Code, code_problems
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.concurrency import ConcurrencySpec
 from fleetform.spec.kinds.container import Image, Python, RegistryAuth, User, source_problems
@@ -145,6 +146,12 @@ class Run(OfferChoice):
     """
     Files and directories of the tree that lie in the working directory when the job starts.
     Example: `[./train.py, ./configs:conf]`, `{local_path: ./a.py, path: b.py}`.
+    """
+
+    code: Code | None = None
+    """
+    A working copy that lies in the job's own directory when it starts, frozen as a whole. Written
+    by `fleetform submit`. Example: `{sha256: 8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11, commit: 0f1e2d3c}`.
     """
 
     volumes: Mounts | None = None
@@ -309,6 +316,7 @@ class Run(OfferChoice):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         yield from mount_problems(self.volumes or ())
+        yield from code_problems(self.code, self.working_dir)
         yield from source_problems(self.is_set)
         yield from warn_in_clear(
             [(("registry_auth",), self.registry_auth)],

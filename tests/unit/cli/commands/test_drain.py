@@ -63,8 +63,9 @@ def test_each_host_has_one_reason(said, after):
     assert drained(after, "a", "hot") == after
 
 
-def test_a_whole_fleet_is_not_drained_in_part(said="Power is cut"):
+def test_a_whole_fleet_is_not_drained_in_part():
     """Neither one more nor one less can be said beside all."""
+    said = "Power is cut"
     with pytest.raises(Refused, match="whole fleet"):
         drained(said, "a", "hot")
     with pytest.raises(Refused, match="whole fleet"):

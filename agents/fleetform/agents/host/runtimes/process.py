@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from fleetform.agents.host import launch, layout
 from fleetform.agents.host.blobs import BlobStore
+from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.launch import Bind, Launch
 from fleetform.agents.host.skeletons import Skeletons
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
@@ -77,6 +78,7 @@ def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
     inside = os.path.join(path, directory)
     if inside != f"{path}/{layout.WORK}":
         os.makedirs(inside, exist_ok=True)
+    _unpack_bundle(job.bundle, f"{path}/{layout.WORK}", host.root)
     _place_files(job.files, inside, host.root)
     _place_links(job.mounts, inside)
     described = _describe(job, digest, host, path, directory)
@@ -195,6 +197,17 @@ def _working_directory(declared: str) -> str:
     if not os.path.isdir(declared):
         raise PrepareError(f"working_dir {declared} is no directory on this host")
     return declared
+
+
+def _unpack_bundle(digest: str, directory: str, root: str) -> None:
+    if not digest:
+        return
+    try:
+        unpack(BlobStore(f"{root}/{layout.BLOBS}").path(digest), directory)
+    except FileNotFoundError:
+        raise PrepareError(f"the run's code ({digest}) has not been sent to this host") from None
+    except BundleError as error:
+        raise PrepareError(f"the run's code cannot be unpacked: {error}") from error
 
 
 def _place_files(files: Sequence[FileEntry], directory: str, root: str) -> None:

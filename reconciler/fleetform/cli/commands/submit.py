@@ -1,0 +1,265 @@
+"""`fleetform submit`: from an idea to its log, in one command."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import tree_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import one_run
+from fleetform.cli.progress.plain import PlainProgress
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.settings import parse_setting
+from fleetform.cli.tree import open_workspace, print_findings
+from fleetform.cli.wanted_runs import read_live
+from fleetform.cli.who import who_asks
+from fleetform.model.run_state import RunState
+
+_POLL_SECONDS = 0.03
+_PATIENCE_SECONDS = 2.0
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Plan
+    from fleetform.model.ports import Reader
+    from fleetform.wiring.submitting import Submission
+    from fleetform.wiring.workspace import Workspace
+
+_EXAMPLES = (
+    ("fleetform submit train.py -e LR=0.1", "Run a script with the working copy around it"),
+    ("fleetform submit train.py -s resources.gpu=H100:2 -- --epochs 3", "On GPUs, with arguments"),
+    ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
+    ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
+)
+
+
+@make_command("submit", examples=_EXAMPLES)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
+@tree_option
+@click.option("-n", "--name", default="", metavar="NAME", help="Of the run.  [default: by FILE]")
+@click.option(
+    "-e", "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable."
+)
+@click.option(
+    "-s",
+    "--set",
+    "fields",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Set a field, as `set` does.",
+)
+@click.option("--detach", is_flag=True, help="Do not follow the run.")
+def command(
+    file: Path,
+    arguments: tuple[str, ...],
+    path: str | None,
+    name: str,
+    variables: tuple[str, ...],
+    fields: tuple[str, ...],
+    detach: bool,
+) -> int:
+    """
+    Run FILE, a document or a script, with the working copy that it lies in.
+
+    What git tracks or does not ignore there is frozen and lies where the job starts. The document
+    goes into the tree's scratch folder, which git ignores, and is applied without a review: one
+    run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
+    Ctrl-C leaves the run as it is. Exits with 4 when it fails.
+    """
+    from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
+
+    settings = [*map(_variable, variables), *map(parse_setting, fields)]
+    workspace = open_workspace(path)
+    live = read_live(workspace)
+    if live is None or not live.instances:
+        raise Refused(
+            f"the environment `{workspace.environment.name}` has no host to run on yet",
+            advice="`fleetform apply` makes its fleets; what others share is not submitted",
+        )
+    submission = prepare_submission(
+        workspace, file, name=name, settings=settings, arguments=arguments, live=live
+    )
+    write_submission(workspace, submission)
+    _say_submitted(submission)
+    try:
+        plan = _plan(workspace, submission)
+    except BaseException:
+        withdraw(workspace, submission)
+        raise
+    return _carry_out(workspace, plan, submission, detach=detach)
+
+
+def _variable(text: str) -> tuple[tuple[str | int, ...], Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Refused(f"`{text}` sets no variable", advice="write -e NAME=VALUE")
+    return ("env", name), value
+
+
+def _say_submitted(submission: Submission) -> None:
+    from fleetform.spec.findings import Level
+
+    say = error_screen()
+    print_findings([one for one in submission.findings if one.level is not Level.NOTE])
+    bundle = submission.bundle
+    for left in bundle.left_out:
+        say.line(f"left out {left}: it leads out of the working copy, or is no file", "warn")
+    for key in submission.expired:
+        say.line(f"{key} was submitted over two weeks ago and goes; its result is kept", "dim")
+    commit = f", {bundle.commit[:12]}{'+dirty' if bundle.commit.endswith('+dirty') else ''}"
+    say.line(
+        f"{submission.key.name}: {bundle.files} files of {bundle.root}"
+        f"{commit if bundle.commit else ''}",
+        "dim",
+    )
+    say.flush()
+
+
+def _plan(workspace: Workspace, submission: Submission) -> Plan:
+    """
+    Plan just this run, and refuse what would need a review.
+
+    Raises:
+        Refused: Something holds it, or it needs more than itself.
+    """
+    from fleetform.cli.carry_out import settle_earlier
+    from fleetform.cli.scoped import plan_scoped
+    from fleetform.model.plan import Scope
+
+    settle_earlier(workspace)
+    targets = tuple(str(key) for key in (submission.key, *submission.expired))
+    plan = plan_scoped(workspace, Scope(targets=targets), keep_going=True)
+    others = [change.key for change in plan.changes if change.key.kind != "run"]
+    if others:
+        raise Refused(
+            f"it needs {', '.join(map(str, others))}, which is not as declared yet",
+            advice="`fleetform apply` first: what others share is not submitted",
+        )
+    mine = [
+        one
+        for one in plan.held
+        if (one.change.parent or one.change.key.name) == submission.key.name
+    ]
+    if mine:
+        raise Refused(
+            f"{submission.key.name} is held: {mine[0].detail}",
+            advice=mine[0].cure,
+            code=Exit.HELD,
+        )
+    return plan
+
+
+def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, detach: bool) -> int:
+    """Apply, and meanwhile print what the run prints; returns the exit code."""
+    import asyncio
+
+    from fleetform.wiring.applying import apply_plan
+
+    name = submission.key.name
+    # Elements of a sweep speak over each other; each says whose line it is.
+    is_one = submission.elements == 1
+    progress = PlainProgress(error_screen() if is_one else screen(), show_output=not is_one)
+    follower = _Follower(workspace, name)
+    try:
+        if is_one and not detach:
+            follower.start()
+        result = asyncio.run(
+            apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
+        )
+    except KeyboardInterrupt:
+        follower.stop()
+        say = error_screen()
+        say.line(f"\n{name} goes on", "note")
+        say.labelled("help", f"`fleetform logs {name} -f` follows it, `fleetform apply` drives it")
+        return Exit.INTERRUPTED
+    follower.finish()
+    _say_end(name, result.exit_code, detach=detach)
+    return result.exit_code
+
+
+def _say_end(name: str, code: int, *, detach: bool) -> None:
+    say = error_screen()
+    if detach:
+        say.line(f"{name} is submitted", "good")
+        say.labelled("help", f"`fleetform logs {name} -f` follows it; somebody has to drive it: "
+                     "`fleetform serve`, or `fleetform apply`")  # fmt: skip
+    elif code == Exit.OK:
+        say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
+    else:
+        say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
+
+
+class _Follower:
+    """Prints a run's output from the log store, whoever drives the run."""
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self._workspace = workspace
+        self._name = name
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.finish()
+
+    def finish(self) -> None:
+        """Wait for the rest; the run is over, so it is not much."""
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _follow(self) -> None:
+        from fleetform.cli import tail
+
+        # A reader of this thread's own: a connection is not passed around.
+        reader = self._workspace.reader()
+        while reader is None or not reader.read_runs([self._name]):
+            self._sleep(0)
+            reader = reader or self._workspace.reader()
+        there = reader
+        out = sys.stdout.buffer
+        self._say_what_it_waits_for(there)
+        for piece in tail.follow(
+            lambda: one_run(there, self._name),
+            self._workspace.logs(),
+            rank=None,
+            tail=None,
+            notice=lambda text: error_screen().line(text, "note"),
+            sleep=self._sleep,
+        ):
+            out.write(piece)
+            out.flush()
+
+    def _say_what_it_waits_for(self, reader: Reader) -> None:
+        """Say it once where it takes longer than a moment: whoever follows wonders."""
+        from fleetform.api.waiting import waiting_reasons
+        from fleetform.wiring.clock import SystemClock
+
+        patience = time.monotonic() + _PATIENCE_SECONDS
+        while not (found := one_run(reader, self._name)).attempts or (
+            found.run.state in {RunState.PENDING, RunState.SUBMITTED}
+        ):
+            if time.monotonic() > patience:
+                say = error_screen()
+                reasons = waiting_reasons(reader.read_book(), now_ms=SystemClock().now_ms())
+                for reason in reasons.get(found.run.uid, ()):
+                    say.line(f"{self._name} waits: {reason.detail}", "warn")
+                say.flush()
+                return
+            self._sleep(0)
+
+    def _sleep(self, _seconds: float) -> None:
+        # Shorter than for `logs`: the first line is what somebody waits for.
+        if self._stopped.wait(_POLL_SECONDS):
+            raise SystemExit

@@ -1,0 +1,278 @@
+"""
+An experiment: a file of somebody's becomes a document of their own tree, with the code around it.
+
+It lies in the tree's `scratch` folder, which git ignores, so nobody reviews it and nobody else's
+clone has it. What bounds it: it declares one run, within a time limit, and its document goes a
+while after the run has ended; the result is kept, as of any run that leaves the tree.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX
+from fleetform.model.run_state import FINAL
+from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
+from fleetform.spec.convert.naming import derive_name
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.edit import EditRefused, create_file, remove, set_value
+from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
+from fleetform.store.blobs import FileBlobStore
+from fleetform.wiring.editing import ABSENT, Editor, Edits, write_edits
+from fleetform.wiring.locating import documents_of, value_at, written_path
+from fleetform.wiring.problems import EditProblem, LedgerProblem
+from fleetform.wiring.scripts import document_of
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+    from fleetform.spec.findings import Finding
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["SCRATCH", "Submission", "prepare_submission", "withdraw", "write_submission"]
+
+SCRATCH: Final = "scratch"
+"""The folder in the tree, relative to it."""
+
+MAX_DURATION: Final = "8h"
+"""Of an experiment that says nothing: a working day, and not the weekend that was forgotten."""
+
+_KEPT_SECONDS: Final = 14 * 86_400
+"""How long a document stays after it was submitted, once its run is over: two weeks to `keep` it."""
+
+_IGNORE = "# Experiments of one person: `fleetform keep` moves one into the tree.\n*\n"
+
+Setting = tuple[tuple[str | int, ...], Any]
+"""A path in the document and what it is to say, or ABSENT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """
+    What is to be written, and what it is about.
+
+    `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are what a script
+    of another system could not say here.
+    """
+
+    key: ResourceKey
+    file: str
+    edits: Edits
+    bundle: Bundle
+    elements: int
+    expired: tuple[ResourceKey, ...]
+    findings: tuple[Finding, ...]
+
+
+def prepare_submission(
+    workspace: Workspace,
+    file: Path,
+    *,
+    name: str,
+    settings: Sequence[Setting],
+    arguments: Sequence[str],
+    live: Live | None,
+) -> Submission:
+    """
+    Make a document of `file`, and a bundle of the working copy around it.
+
+    Args:
+        workspace: The environment that it runs in.
+        file: A document with one run, or a script.
+        name: What the run is called; empty: after the file.
+        settings: Fields that the document is to have, whatever the file says.
+        arguments: For a script.
+        live: What is there; None: nothing was ever applied.
+
+    Raises:
+        EditProblem: Something about the file, its code or the name cannot be; nothing is left.
+    """
+    editor = Editor(workspace)
+    made = document_of(file, arguments, name=name or derive_name(file.stem))
+    taken = _taken(editor, live)
+    chosen = _chosen(name, file, taken)
+    bundle = _bundle(workspace, file)
+    try:
+        path = f"{SCRATCH}/{chosen}.yaml"
+        text = _in_order(_completed(made.text, chosen, file, bundle, settings), path)
+        key = ResourceKey("run", chosen)
+        expired = _drop_expired(editor, workspace, live)
+        editor.add_text(path, text, key)
+        edits = editor.finish()
+    except BaseException:
+        bundle.path.unlink(missing_ok=True)
+        raise
+    declared = () if edits.loaded.desired is None else edits.loaded.desired.resources.values()
+    elements = sum(chosen in {one.key.name, one.parent} for one in declared)
+    return Submission(key, path, edits, bundle, elements, expired, made.findings)
+
+
+def write_submission(workspace: Workspace, submission: Submission) -> None:
+    """
+    Put the code where jobs get it from, then write the document.
+
+    Raises:
+        LedgerProblem: The state folder cannot be written.
+        EditProblem: Somebody has written the same file meanwhile.
+    """
+    bundle = submission.bundle
+    try:
+        FileBlobStore(workspace.paths.blobs).put_file(bundle.sha256, str(bundle.path))
+    except OSError as problem:
+        raise LedgerProblem(
+            f"the code cannot be kept in {workspace.paths.blobs}: {problem.strerror}",
+            "free some space, or set FLEETFORM_STATE_HOME to another disk",
+        ) from problem
+    finally:
+        bundle.path.unlink(missing_ok=True)
+    ignore = workspace.root / SCRATCH / ".gitignore"
+    if not ignore.exists():
+        create_file(ignore, _IGNORE.encode())
+    write_edits(workspace.root, submission.edits)
+
+
+def withdraw(workspace: Workspace, submission: Submission) -> None:
+    """Take the document back: nothing of it was applied."""
+    (workspace.root / submission.file).unlink(missing_ok=True)
+
+
+# -- the name ---------------------------------------------------------------------------------
+
+
+def _taken(editor: Editor, live: Live | None) -> set[str]:
+    """Names of runs that there are or were: a result that is kept would be found again."""
+    names = {key.name for key in editor.declared_runs()}
+    if live is not None:
+        names.update(
+            row.parent or key.name for key, row in live.resources.items() if key.kind == "run"
+        )
+    return names
+
+
+def _chosen(name: str, file: Path, taken: set[str]) -> str:
+    if not name:
+        # Short enough to type, and two who submit the same file at once do not meet.
+        ending = base64.b32encode(os.urandom(3)).decode().lower().rstrip("=")[:4]
+        return f"{derive_name(file.stem)[: NAME_LENGTH_MAX - 5].rstrip('-')}-{ending}"
+    problem = name_problem(name)
+    if problem:
+        raise EditProblem(problem)
+    if name not in taken:
+        return name
+    free = next(
+        candidate
+        for number in range(2, len(taken) + 3)
+        if (candidate := f"{name[: NAME_LENGTH_MAX - 5]}-{number}") not in taken
+    )
+    raise EditProblem(f"there is, or was, a run `{name}`", f"`-n {free}` is free")
+
+
+# -- the document -----------------------------------------------------------------------------
+
+
+def _completed(
+    text: str, name: str, file: Path, bundle: Bundle, settings: Sequence[Setting]
+) -> str:
+    (said,) = documents_of(text)
+    code = {"sha256": bundle.sha256, **({"commit": bundle.commit} if bundle.commit else {})}
+    try:
+        text = set_value(text, 0, ("name",), name, after="type")
+        text = _without_files(text, said, file)
+        for path, value in (*settings, *_bounds(said, settings), *_place(said, file, bundle)):
+            (now,) = documents_of(text)
+            steps, item = written_path(now, path, value, absent=ABSENT)
+            if item is not ABSENT:
+                text = set_value(text, 0, steps, item)
+            elif value_at(now, steps) is not None:
+                text = remove(text, 0, steps)
+        return set_value(text, 0, ("code",), code)
+    except EditRefused as refusal:
+        raise EditProblem(f"{file}: {refusal.message}", refusal.advice) from refusal
+
+
+def _in_order(text: str, path: str) -> str:
+    """The document as `fmt` would leave it: who keeps it has it looked at."""
+    from fleetform.spec.format import format_bytes
+
+    return format_bytes(text.encode(), path).data.decode()
+
+
+def _bounds(said: Mapping[str, Any], settings: Sequence[Setting]) -> list[Setting]:
+    is_said = "max_duration" in said or any(path[0] == "max_duration" for path, _ in settings)
+    return [] if is_said else [(("max_duration",), MAX_DURATION)]
+
+
+def _place(said: Mapping[str, Any], file: Path, bundle: Bundle) -> list[Setting]:
+    """Commands run where the file lies, as they do when they are typed beside it."""
+    where = said.get("working_dir")
+    if isinstance(where, str) and where.startswith(("/", "~")):
+        return []
+    below = os.path.relpath(file.parent.resolve(), bundle.root)
+    whole = os.path.normpath(f"{below}/{where}" if where else below)
+    return [] if whole == "." else [(("working_dir",), whole)]
+
+
+def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
+    """
+    Take out what the bundle brings: files that lie where they lay, and the checkout itself.
+
+    Raises:
+        EditProblem: A file is wanted elsewhere than where it lies.
+    """
+    if said.get("repos") in (".", ["."]):
+        text = remove(text, 0, ("repos",))
+    files = said.get("files")
+    if files is None:
+        return text
+    for entry in files if isinstance(files, list) else [files]:
+        local, there = (
+            (entry.get("local_path"), entry.get("path"))
+            if isinstance(entry, dict)
+            else (str(entry).partition(":")[0], str(entry).partition(":")[2])
+        )
+        if there and os.path.normpath(str(there)) != os.path.normpath(str(local)):
+            raise EditProblem(
+                f"{file}: `{local}` is to lie at `{there}`, and submitted code lies as it does here",
+                "copy it there in the commands, or declare the run in the tree",
+            )
+    return remove(text, 0, ("files",))
+
+
+def _bundle(workspace: Workspace, file: Path) -> Bundle:
+    into = workspace.paths.blobs
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        return make_bundle(
+            file.parent, into, files_max=BUNDLE_FILES_MAX, bytes_max=BUNDLE_BYTES_MAX
+        )
+    except BundleRefused as refusal:
+        raise EditProblem(refusal.message, refusal.advice) from refusal
+
+
+# -- what has had its time --------------------------------------------------------------------
+
+
+def _drop_expired(
+    editor: Editor, workspace: Workspace, live: Live | None
+) -> tuple[ResourceKey, ...]:
+    """Take documents out whose runs are over and that nobody kept; their results stay."""
+    if live is None:
+        return ()
+    expired = []
+    for key, file in editor.declared_runs().items():
+        if not file.startswith(f"{SCRATCH}/") or not _is_old(workspace.root / file):
+            continue
+        rows = [row for row in live.resources.values() if key.name in {row.key.name, row.parent}]
+        if rows and all(row.run is not None and row.run.state in FINAL for row in rows):
+            editor.remove_document(editor.find(str(key)))
+            expired.append(key)
+    return tuple(expired)
+
+
+def _is_old(file: Path) -> bool:
+    return time.time() - file.stat().st_mtime > _KEPT_SECONDS
