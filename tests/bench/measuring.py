@@ -53,8 +53,10 @@ def environment_of(state: Path) -> dict[str, str]:
         "FLEETFORM_STATE_HOME": str(state),
         "NO_COLOR": "1",
     }
-    # Whoever develops may have it set, and compiles every module in every command then.
+    # Whoever develops may have them set: each command would compile every module again, and each
+    # line of its output would be written by itself.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.pop("PYTHONUNBUFFERED", None)
     return environment
 
 

@@ -26,5 +26,4 @@ def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
     else:
         from fleetform.views import plan_text
 
-        for line in plan_text.render(plan):
-            screen.line("".join(screen.toned(span.text, span.tone) for span in line.spans).rstrip())
+        screen.lines(plan_text.rendered(plan))

@@ -67,8 +67,14 @@ class Screen:
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write lines of a view, each span in its tone."""
+        write = self.stream.write
+        if not self.colour:
+            for one in lines:
+                write(f"{one.text.rstrip()}\n")
+            return
         for one in lines:
-            self.line("".join(self.toned(span.text, span.tone) for span in one.spans).rstrip())
+            text = "".join(self.toned(span.text, span.tone) for span in one.spans)
+            write(f"{text.rstrip()}\n")
 
     def table(self, table: Table) -> None:
         """Write a table; its last column is cut to the terminal, and in a pipe nothing is."""

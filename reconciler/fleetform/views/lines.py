@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["BLANK", "Line", "Span", "line", "printable"]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A piece of one line."""
+class Span(NamedTuple):
+    """A piece of one line; a plan of ten thousand changes has a hundred thousand."""
 
     text: str
     tone: str = "plain"
@@ -38,11 +38,12 @@ BLANK = Line()
 
 def line(*parts: str | Span | tuple[str, str]) -> Line:
     """Build a line of texts, which are plain, and of (text, tone); empty parts are left out."""
-    spans = (
-        part if isinstance(part, Span) else Span(part) if isinstance(part, str) else Span(*part)
-        for part in parts
-    )
-    return Line(tuple(span for span in spans if span.text))
+    spans = []
+    for part in parts:
+        span = part if type(part) is Span else Span(part) if isinstance(part, str) else Span(*part)
+        if span.text:
+            spans.append(span)
+    return Line(tuple(spans))
 
 
 def printable(text: str) -> str:

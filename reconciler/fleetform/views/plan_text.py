@@ -27,7 +27,7 @@ from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
 from fleetform.views.stale import stale_text
 
-__all__ = ["SIGNS", "render", "short_commit"]
+__all__ = ["SIGNS", "render", "rendered", "short_commit"]
 
 SIGNS: dict[Action, tuple[str, str]] = {
     Action.CREATE: ("+", "good"),
@@ -48,23 +48,22 @@ LIST_MAX = 10
 
 def render(plan: Plan) -> tuple[Line, ...]:
     """The whole plan; lines are as long as they are, whoever prints may cut them."""
-    return tuple(
-        part
-        for section in (
-            _header(plan),
-            _overrides(plan),
-            _warnings(plan),
-            _changes(plan),
-            _held(plan),
-            _deferred(plan),
-            _settled(plan),
-            _stale(plan),
-            _progressing(plan),
-            _last(plan),
-            _forecast(plan),
-        )
-        for part in section
-    )
+    return tuple(rendered(plan))
+
+
+def rendered(plan: Plan) -> Iterator[Line]:
+    """The same line by line: a plan of a hundred thousand changes is never all in memory."""
+    yield from _header(plan)
+    yield from _overrides(plan)
+    yield from _warnings(plan)
+    yield from _changes(plan)
+    yield from _held(plan)
+    yield from _deferred(plan)
+    yield from _settled(plan)
+    yield from _stale(plan)
+    yield from _progressing(plan)
+    yield from _last(plan)
+    yield from _forecast(plan)
 
 
 def _header(plan: Plan) -> Iterator[Line]:
@@ -163,7 +162,7 @@ def _more(count: int) -> Iterator[Line]:
 
 def _field_lines(rows: Sequence[FieldRow], change: Change) -> Iterator[Line]:
     width = max((len(row.path) for row in rows if len(row.path) <= PATH_WIDTH), default=0)
-    creates = change.action is Action.CREATE
+    creates = change.action in {Action.CREATE, Action.ADOPT}
     for row in rows:
         pad = " " * max(0, width - len(row.path))
         parts: list[Span] = [Span(f"      {row.path}: {pad}")]
