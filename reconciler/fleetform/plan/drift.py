@@ -118,7 +118,7 @@ def _compare_hosts(book: _Book, live: Live) -> None:
         if _is_settled(instance):
             _compare_host(book, live, instance, there.get(instance.uid))
     for seen in book.observed.instances:
-        if seen.uid not in {*rows, *book.observed.moving} and not _is_under_change(
+        if seen.uid not in {*rows, *book.observed.moving, *live.let_go} and not _is_under_change(
             live, seen.fleet
         ):
             key = ResourceKey("fleet", seen.fleet)

@@ -1,0 +1,112 @@
+"""`fleetform import`: have the tree say that something is taken in as it is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
+from fleetform.cli.failure import Refused
+
+if TYPE_CHECKING:
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.wiring.editing import Editor
+    from fleetform.wiring.workspace import Workspace
+
+_EXAMPLES = (
+    ("fleetform import volume/data", "Take in the directory that `data` is declared to be"),
+    (
+        "fleetform import volume/data --fleet local --at /srv/data",
+        "Declare it too, and take it in with what is in it",
+    ),
+    ("fleetform import fleet/local --apply", "Take in hosts that were let go, at once"),
+)
+_FILE = "volumes.yaml"
+
+
+@make_command("import", examples=_EXAMPLES)
+@click.argument("address", metavar="ADDRESS")
+@click.option("--fleet", metavar="NAME", help="Of a volume that is not declared: on which fleet.")
+@click.option("--at", "place", metavar="DIR", help="Of a volume that is not declared: where.")
+@click.option("--file", default=_FILE, show_default=True, help="Where it is declared then.")
+@edit_options
+def command(address: str, fleet: str | None, place: str | None, file: str, **typed: Any) -> int:
+    """
+    Write ADDRESS into `import:` of environment.yaml.
+
+    A volume is then the directory that is there, with all that is in it; a fleet gets the hosts of
+    this environment that were let go. Nothing happens before it is applied, and the entry may
+    stay.
+    """
+    options = EditOptions.of(typed)
+    workspace, editor = open_editor(options)
+    key = _key(address)
+    _refuse_known(workspace, key)
+    if (fleet is None) != (place is None):
+        raise Refused("--fleet and --at belong together", advice="pass both, or none")
+    if _is_declared(editor, key):
+        if fleet is not None:
+            raise Refused(
+                f"{key} is declared already",
+                advice="leave out --fleet and --at, or change its document",
+            )
+    else:
+        _declare(editor, key, fleet, place, file)
+    editor.add_address("import", key)
+    return finish(workspace, editor, options, message=f"import {key}")
+
+
+def _key(address: str) -> ResourceKey:
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.spec.names import parse_address
+
+    try:
+        found = parse_address(address)
+    except ValueError as error:
+        raise Refused(str(error), advice="write for example `volume/data`") from error
+    if found.kind in {"", "run"}:
+        raise Refused(
+            f"`{address}` is no volume and no fleet, and nothing else can be imported",
+            advice=f"write `volume/{found.name}` or `fleet/{found.name}`",
+        )
+    if found.kind not in {"volume", "fleet"}:
+        raise Refused(
+            f"a {found.kind} is nothing that is anywhere, so it cannot be imported",
+            advice="declare it; `fleetform plan` shows what comes of it",
+        )
+    return ResourceKey(found.kind, found.name)
+
+
+def _refuse_known(workspace: Workspace, key: ResourceKey) -> None:
+    reader = workspace.reader()
+    row = None if reader is None else reader.read_live().resources.get(key)
+    if row is not None and not row.archived:
+        raise Refused(
+            f"{key} is known already, so there is nothing to import",
+            advice=f"`fleetform {key.kind}` shows it",
+        )
+
+
+def _is_declared(editor: Editor, key: ResourceKey) -> bool:
+    assert editor.loaded.desired is not None, "the editor has refused a tree without one"
+    desired = editor.loaded.desired
+    return key in desired.resources or key in desired.beyond or key in desired.broken
+
+
+def _declare(
+    editor: Editor, key: ResourceKey, fleet: str | None, place: str | None, file: str
+) -> None:
+    if key.kind != "volume":
+        raise Refused(
+            f"no document declares {key}",
+            advice="declare the fleet as its hosts are; what they have cannot be found out here",
+        )
+    if fleet is None or place is None:
+        raise Refused(
+            f"no document declares {key}",
+            advice=f"say where it is: `fleetform import {key} --fleet NAME --at DIR`",
+        )
+    document = {"type": "volume", "name": key.name, "fleet": fleet, "path": place}
+    editor.add_document(file, document, key)
