@@ -52,9 +52,7 @@ def load_tree(
             gc.enable()
 
 
-def _load(
-    root: Path, cache: ReadingCache | None, buffers: Mapping[str, bytes] | None
-) -> Loaded:
+def _load(root: Path, cache: ReadingCache | None, buffers: Mapping[str, bytes] | None) -> Loaded:
     if cache is not None and cache.whole is not None and not buffers:
         from fleetform.spec.tree.recall import Recall
 

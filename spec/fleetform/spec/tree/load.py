@@ -32,6 +32,7 @@ from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
 from fleetform.spec.tree.bases import Folder
+from fleetform.spec.tree.beside import read_beside
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
 from fleetform.spec.tree.commit import Commit
@@ -266,9 +267,13 @@ class Loader:
 
     def _read_tree(self) -> bool:
         """Read all documents; False when nobody can tell what they come to."""
+        folders = list(reversed(self._environments.folders))
+        looks = [self._looks(folder) for folder in folders]
+        if self._cache is not None and not self._buffers and len(folders) == 1:
+            read_beside(self._root, self._cache, looks[0], self._environments.values)
         given = [
-            [self._sources.given(file, folder.path, look) for file, look in self._looks(folder)]
-            for folder in reversed(self._environments.folders)
+            [self._sources.given(file, folder.path, look) for file, look, _ in looked]
+            for folder, looked in zip(folders, looks, strict=True)
         ]
         if not self._is_overlaid(given):
             for file in given[0]:
@@ -334,8 +339,8 @@ class Loader:
             is_opened = True
         return Layer(tuple(documents), layer.patches) if is_opened else layer
 
-    def _looks(self, folder: Folder) -> list[tuple[str, str]]:
-        """The files of a folder, in order, and how they look."""
+    def _looks(self, folder: Folder) -> list[tuple[str, str, int]]:
+        """The files of a folder, in order, how they look, and their sizes."""
         walked = walk(self._root / folder.path, prefix=folder.path)
         for told in walked.findings:
             self._tell(told)
@@ -345,9 +350,12 @@ class Loader:
         found = {*walked.files, *unsaved} - folder.patch_files
         ordered = sorted(found - {folder.below(FILE_NAME)})
         if self._cache is None:
-            return [(file, "") for file in ordered]
+            return [(file, "", 0) for file in ordered]
         seen = walked.seen
-        return [(file, look_of(seen[file]) if file in seen else "") for file in ordered]
+        return [
+            (file, look_of(seen[file]), seen[file].st_size) if file in seen else (file, "", 0)
+            for file in ordered
+        ]
 
     # Documents into values
 
