@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+import applied
+from fleetform.cli.commands import submit as module
+from fleetform.cli.exit import Exit
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A script in a folder of its own, outside of the tree and of git."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('hi')\n")
+    (folder / "lib.py").write_text("")
+    return folder / "train.py"
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """What would be carried out, in the place of carrying it out."""
+    made = []
+    monkeypatch.setattr(
+        module,
+        "_carry_out",
+        lambda _workspace, plan, _submission, *, detach: made.append(plan) or 0,
+    )
+    return made
+
+
+def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
+    """In the scratch folder, within a time limit, with variables and arguments; and is planned."""
+    code, _out, err = typed(
+        "submit", str(script), "-n", "try", "-e", "LR=0.1", "--", "--steps", "3 4"
+    )
+    assert code == 0, err
+    text = (lab / "scratch/try.yaml").read_text()
+    assert 'env:\n  LR: "0.1"\n' in text
+    assert "python train.py --steps '3 4'" in text
+    assert "max_duration: 8h\n" in text
+    assert "code:\n  sha256: " in text
+    assert (lab / "scratch/.gitignore").read_text().endswith("*\n")
+    assert "2 files of" in err
+    assert [str(change.key) for change in plans[0].changes] == ["run/try"]
+    digest = plans[0].changes[0].steps[0].arguments["document"]["code"]["sha256"]
+    state = lab.parent / "state/environments"
+    assert list(state.glob(f"*/blobs/{digest[:2]}/{digest}"))
+    assert not list(state.glob("*/blobs/.bundle-*"))
+
+
+def test_a_name_is_free_or_refused_with_one_that_is(typed, lab, script, plans):
+    """Also one of a run whose result is kept: it would be found again."""
+    code, _out, err = typed("submit", str(script), "-n", "train")
+    assert code == 1
+    assert "`-n train-2` is free" in err
+    assert typed("submit", str(script))[0] == 0
+    (made,) = (lab / "scratch").glob("*.yaml")
+    assert made.stem.startswith("train-")
+
+
+def test_a_batch_script_keeps_what_it_asks_for(typed, lab, script, plans):
+    """Its directives are read, and the script itself runs."""
+    job = script.with_name("job.sh")
+    job.write_text("#!/bin/bash\n#SBATCH --time=0:30:00\n#SBATCH -c 2\npython train.py\n")
+    assert typed("submit", str(job), "-n", "job")[0] == 0
+    text = (lab / "scratch/job.yaml").read_text()
+    assert "max_duration: 30m" in text
+    assert "/bin/bash job.sh" in text
+    assert "cpu: 2" in text
+
+
+def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
+    """A list of variables stays one; files that the code brings are not named twice."""
+    document = script.with_name("train.dstack.yml")
+    document.write_text(
+        "# our best\ntype: task\nenv: [LR=1, SEED=2]\nfiles: [./train.py]\nrepos: [.]\n"
+        "commands:\n  - python train.py  # slow\nmax_duration: 1h\n"
+    )
+    code, _out, err = typed("submit", str(document), "-n", "best", "-e", "LR=3", "-s", "priority=7")
+    assert code == 0, err
+    text = (lab / "scratch/best.yaml").read_text()
+    assert "# our best\n" in text
+    assert "- python train.py  # slow\n" in text
+    assert "[LR=3, SEED=2]" in text
+    assert "priority: 7" in text
+    assert "max_duration: 1h" in text
+    assert "files" not in text
+    assert "repos" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("fleet.yaml", "type: fleet\nname: mine\nlocal: true\n", "declares no run"),
+        ("two.yaml", "type: task\n---\ntype: task\n", "2 documents"),
+        ("odd.txt", "words", "what runs"),
+        (
+            "files.yaml",
+            "type: task\ncommands: [ls]\nfiles: ['./lib.py:x.py']\n",
+            "to lie at `x.py`",
+        ),
+        ("wrong.yaml", "type: task\ncommands: [ls]\nnodes: many\n", "`many`"),
+    ],
+)
+def test_what_cannot_be_submitted_leaves_nothing(typed, lab, script, plans, name, text, says):
+    """Neither a document nor an archive, and the reason is told."""
+    file = script.with_name(name)
+    file.write_text(text)
+    code, _out, err = typed("submit", str(file))
+    assert code == 1
+    assert says in err
+    assert not (lab / "scratch").exists()
+    assert not plans
+    assert not list((lab.parent / "state/environments").glob("*/blobs/.bundle-*"))
+
+
+def test_what_is_held_is_not_submitted(typed, lab, script, plans):
+    """A field that nothing carries out yet would have it wait for ever."""
+    code, _out, err = typed("submit", str(script), "-n", "held", "-s", "image=alpine")
+    assert code == Exit.HELD
+    assert "held" in err
+    assert not (lab / "scratch/held.yaml").exists()
+
+
+def test_without_hosts_there_is_nothing_to_run_on(typed, root, script, monkeypatch):
+    """What others share is applied first, by whoever may."""
+    monkeypatch.chdir(root)
+    code, _out, err = typed("submit", str(script))
+    assert code == 1
+    assert "`fleetform apply`" in err
+
+
+def test_an_old_experiment_makes_room(typed, lab, script, plans):
+    """Two weeks after, once its run is over; its result is archived with the next."""
+    typed("submit", str(script), "-n", "first")
+    applied.enter(lab)
+    old = time.time() - 15 * 86_400
+    os.utime(lab / "scratch/first.yaml", (old, old))
+    typed("submit", str(script), "-n", "second")
+    assert (lab / "scratch/first.yaml").exists()  # It has not run yet.
+    applied.run_all(lab, exit_codes={})
+    _code, _out, err = typed("submit", str(script), "-n", "third")
+    assert not (lab / "scratch/first.yaml").exists()
+    assert "run/first was submitted over two weeks ago" in err
+    assert {str(one.key): one.action.value for one in plans[-1].changes} == {
+        "run/first": "archive",
+        "run/third": "create",
+    }
+
+
+def test_what_is_kept_is_the_same_run(typed, lab, script, plans):
+    """The document moves as it is; a plan afterwards is empty but for a new name."""
+    typed("submit", str(script), "-n", "first")
+    applied.enter(lab)
+    applied.run_all(lab, exit_codes={})
+    text = (lab / "scratch/first.yaml").read_text()
+    code, _out, err = typed("keep", "first")
+    assert code == 0
+    assert "only copy" in err
+    assert (lab / "first.yaml").read_text() == text
+    assert not (lab / "scratch/first.yaml").exists()
+    assert typed("plan", "--detailed-exitcode")[0] in {0, 4}
+    code, _out, err = typed("keep", "first")
+    assert "in the tree already" in err
+
+
+def test_what_is_kept_under_another_name_is_moved(typed, lab, script, plans):
+    """`moved` says so, and nothing runs again."""
+    typed("submit", str(script), "-n", "first")
+    applied.enter(lab)
+    applied.run_all(lab, exit_codes={})
+    assert typed("keep", "first", "--as", "baseline")[0] == 0
+    assert (
+        "moved:\n  - from: run/first\n    to: run/baseline\n"
+        in (lab / "environment.yaml").read_text()
+    )
+    _code, out, _err = typed("plan")
+    assert "it was called first before" in out
+    assert "executed once more" not in out

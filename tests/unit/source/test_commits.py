@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fleetform.source.commits import (
+    GitRefused,
+    changed_files,
+    commit,
+    commit_on_branch,
+    ignored_files,
+    push,
+)
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One commit, one file that is staged, one that is changed."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    root = tmp_path / "repository"
+    (root / "lab").mkdir(parents=True)
+    git(root, "init", "-q", "-b", "main")
+    for name in ("lab/one.yaml", "lab/two.yaml", "lab/three.yaml"):
+        (root / name).write_text("a\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    (root / "lab/two.yaml").write_text("staged\n")
+    git(root, "add", "lab/two.yaml")
+    (root / "lab/three.yaml").write_text("changed\n")
+    return root
+
+
+def test_a_commit_has_the_files_and_nothing_else(repository: Path) -> None:
+    """What was staged stays staged, what was changed stays changed; new and gone files too."""
+    lab = repository / "lab"
+    (lab / "one.yaml").unlink()
+    (lab / "new.yaml").write_text("new\n")
+    made = commit(lab, [lab / "one.yaml", lab / "new.yaml"], "edit")
+    assert made.branch == "main"
+    assert git(repository, "rev-parse", "HEAD") == made.commit
+    named = git(repository, "show", "--name-status", "--format=%an %s", "HEAD").splitlines()
+    assert named == ["ada edit", "", "A\tlab/new.yaml", "D\tlab/one.yaml"]
+    assert git(repository, "diff", "--cached", "--name-only") == "lab/two.yaml"
+    assert git(repository, "diff", "--name-only") == "lab/three.yaml"
+
+
+def test_a_new_branch_moves_nothing_here(repository: Path) -> None:
+    """One commit more than the last one, with these files, and hooks have seen it."""
+    lab = repository / "lab"
+    hook = repository / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ngit diff --cached --name-only > ../seen\n")
+    hook.chmod(0o755)
+    before = git(repository, "status", "--porcelain")
+    made = commit_on_branch(
+        lab,
+        {lab / "one.yaml": b"b\n", lab / "new.yaml": b"n\n", lab / "three.yaml": None},
+        "edit",
+        "try",
+    )
+    assert made.branch == "try"
+    assert git(repository, "status", "--porcelain") == before
+    assert git(repository, "rev-parse", "try~1") == git(repository, "rev-parse", "main")
+    named = git(repository, "show", "--name-status", "--format=%an %s", "try").splitlines()
+    assert sorted(named[2:]) == ["A\tlab/new.yaml", "D\tlab/three.yaml", "M\tlab/one.yaml"]
+    assert git(repository, "show", "try:lab/one.yaml") == "b"
+    seen = (repository.parent / "seen").read_text().split()
+    assert sorted(seen) == ["lab/new.yaml", "lab/one.yaml", "lab/three.yaml"]
+
+
+def test_a_hook_that_refuses_refuses(repository: Path) -> None:
+    """In its own words, and there is no branch."""
+    hook = repository / ".git/hooks/commit-msg"
+    hook.write_text("#!/bin/sh\necho 'needs a ticket' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    one = repository / "lab/one.yaml"
+    with pytest.raises(GitRefused, match="needs a ticket"):
+        commit_on_branch(repository, {one: b"b\n"}, "edit", "try")
+    assert git(repository, "branch", "--format=%(refname:short)") == "main"
+    one.write_text("b\n")
+    with pytest.raises(GitRefused, match="needs a ticket"):
+        commit(repository, [one], "edit")
+
+
+@pytest.mark.parametrize("branch", ["main", "a..b", "-x"])
+def test_a_branch_that_is_there_or_cannot_be_is_refused(repository: Path, branch: str) -> None:
+    """Nobody's branch is moved."""
+    with pytest.raises(GitRefused, match="choose another|branch") as refused:
+        commit_on_branch(repository, {repository / "lab/one.yaml": b"b\n"}, "edit", branch)
+    assert refused.value.advice == "choose another name"
+
+
+def test_files_that_somebody_works_on_are_told(repository: Path) -> None:
+    """Staged, changed or unknown to git; and ignored ones apart."""
+    lab = repository / "lab"
+    (lab / ".gitignore").write_text("*.tmp\n")
+    (lab / "x.tmp").write_text("")
+    files = [lab / f"{name}.yaml" for name in ("one", "two", "three")]
+    assert changed_files(lab, files) == (lab / "two.yaml", lab / "three.yaml")
+    assert ignored_files(lab, [*files, lab / "x.tmp"]) == {lab / "x.tmp"}
+
+
+def test_a_branch_is_pushed_where_git_says(repository: Path, tmp_path: Path) -> None:
+    """To the only remote; without one that is told."""
+    with pytest.raises(GitRefused, match="no remote"):
+        push(repository, "main")
+    git(tmp_path, "init", "-q", "--bare", "theirs")
+    git(repository, "remote", "add", "theirs", str(tmp_path / "theirs"))
+    assert push(repository, "main") == "theirs"
+    assert git(tmp_path / "theirs", "rev-parse", "main") == git(repository, "rev-parse", "main")
+    with pytest.raises(GitRefused, match="no branch"):
+        push(repository, "")
+
+
+def test_without_git_or_a_repository_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do instead."""
+    with pytest.raises(GitRefused, match="no git repository"):
+        commit(tmp_path, [], "edit")
+    git(tmp_path, "init", "-q")
+    with pytest.raises(GitRefused, match="no commit yet"):
+        changed_files(tmp_path, [])
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(GitRefused, match="not installed"):
+        commit(tmp_path, [], "edit")
