@@ -118,7 +118,11 @@ def verify(path: str | None, as_json: bool, hosts: bool) -> int:
     for flaw in found.flaws:
         out.line(f"{out.toned('!', 'bad')} {flaw.what}  {out.toned(flaw.check, 'dim')}")
         out.line(f"  {flaw.cure}", "info")
-    asked = "" if found.hosts is None else f", and {counted(len(found.hosts), 'host')} agree"
+    asked = (
+        ""
+        if found.hosts is None
+        else f", and {counted(len(found.hosts), 'host')} {'agrees' if len(found.hosts) == 1 else 'agree'}"
+    )
     if not found.flaws:
         out.line(f"The ledger is sound{asked}.", "good")
         return Exit.OK
