@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetform.checker import destruction, execution, moved, references, rows, scope, steps, taken
+from fleetform.checker import (
+    above,
+    data,
+    destruction,
+    execution,
+    moved,
+    order,
+    references,
+    rows,
+    scope,
+    steps,
+    taken,
+    telling,
+)
 from fleetform.checker.invariant import Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.live import Live
@@ -17,7 +30,13 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     scope.check_changes_single,
     scope.check_held_not_done,
     scope.check_nothing_forgotten,
+    scope.check_left_apart,
     scope.check_scope_kept,
+    scope.check_nothing_beside,
+    above.check_overrides_told,
+    above.check_overrides_kept,
+    above.check_windows_kept,
+    above.check_owners_kept,
     moved.check_moves_declared,
     moved.check_moved_kept,
     taken.check_let_go_kept,
@@ -28,6 +47,11 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     destruction.check_destruction_declared,
     destruction.check_destruction_permitted,
     destruction.check_budget_held,
+    telling.check_stake_told,
+    data.check_policy_obeyed,
+    data.check_snapshot_beside,
+    order.check_removal_ordered,
+    order.check_successor_waits,
     execution.check_finished_not_rerun,
     execution.check_one_execution,
     execution.check_running_unchanged,
@@ -40,6 +64,8 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     rows.check_rows_pinned,
     rows.check_rules_pinned,
     rows.check_ledger_pinned,
+    telling.check_rules_applied_last,
+    telling.check_digest_right,
 )
 
 

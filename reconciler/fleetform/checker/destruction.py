@@ -28,7 +28,8 @@ _ENDS = frozenset(
 def check_protected_kept(reading: Reading) -> Iterator[Violation]:
     for _, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb in _ENDS and row is not None and row.protected:
+        ends = step.verb in _ENDS or destroys(reading, step)
+        if ends and row is not None and row.protected:
             yield Violation(
                 Invariant.PROTECTED_STAYS, f"{step.verb} is planned for {step.resource}"
             )
@@ -84,7 +85,8 @@ def _destroying(reading: Reading) -> list[Change]:
 
 def _restart_permitted(reading: Reading, change: Change) -> bool:
     """Ending a run in order to start it anew can be allowed by itself."""
-    verbs = [(step.verb, step.resource) for step in change.steps]
+    # What it is called is another matter.
+    verbs = [(one.verb, one.resource) for one in change.steps if one.verb != "resource.move"]
     if verbs != [("run.stop", change.key), ("run.submit", change.key)]:
         return False
     declared = reading.declared(change.key)

@@ -13,8 +13,14 @@ class Invariant(enum.StrEnum):
     RECOVERING_CHANGES_NOTHING = "recovering-changes-nothing"
     ONE_CHANGE_A_RESOURCE = "one-change-a-resource"
     HELD_IS_NOT_DONE = "held-is-not-done"
+    LEFT_IS_LEFT = "left-is-left"
     NOTHING_FORGOTTEN = "nothing-forgotten"
     SCOPE_KEPT = "scope-kept"
+    NOTHING_BESIDE_SCOPE = "nothing-beside-scope"
+    OVERRIDES_TOLD = "overrides-told"
+    OVERRIDES_KEPT = "overrides-kept"
+    WINDOWS_KEPT = "windows-kept"
+    OWNERS_KEPT = "owners-kept"
     MOVED_IS_THE_SAME = "moved-is-the-same"
     MOVED_IS_KEPT = "moved-is-kept"
     LET_GO_IS_KEPT = "let-go-is-kept"
@@ -28,6 +34,11 @@ class Invariant(enum.StrEnum):
     DESTRUCTION_PERMITTED = "destruction-permitted"
     DESTRUCTION_DECLARED = "destruction-declared"
     WITHIN_BUDGET = "within-budget"
+    STAKE_TOLD = "stake-told"
+    POLICY_OBEYED = "policy-obeyed"
+    SNAPSHOT_BESIDE = "snapshot-beside"
+    REMOVAL_ORDERED = "removal-ordered"
+    SUCCESSOR_WAITS = "successor-waits"
     REFERRED_TO_STAYS = "referred-to-stays"
     STEPS_NAMED_ONCE = "steps-named-once"
     STEPS_NEEDS_EXIST = "steps-needs-exist"
@@ -37,6 +48,8 @@ class Invariant(enum.StrEnum):
     ROWS_PINNED = "rows-pinned"
     RULES_PINNED = "rules-pinned"
     LEDGER_PINNED = "ledger-pinned"
+    RULES_APPLIED_LAST = "rules-applied-last"
+    DIGEST_RIGHT = "digest-right"
 
     @property
     def sentence(self) -> str:
@@ -48,21 +61,32 @@ _SENTENCES = {
     Invariant.RECOVERING_CHANGES_NOTHING: "a recovering ledger changes nothing",
     Invariant.ONE_CHANGE_A_RESOURCE: "each resource has one change, in order of keys",
     Invariant.HELD_IS_NOT_DONE: "what is held is not carried out",
+    Invariant.LEFT_IS_LEFT: "what is left for another plan is neither done nor held",
     Invariant.NOTHING_FORGOTTEN: "every difference is a change, held, or left out on purpose",
     Invariant.SCOPE_KEPT: "only what nobody asked for is left out, and nothing excluded is done",
+    Invariant.NOTHING_BESIDE_SCOPE: "only what was asked for is changed, and what that needs",
+    Invariant.OVERRIDES_TOLD: "a plan tells of what is in force above the tree",
+    Invariant.OVERRIDES_KEPT: "nothing is done against an override",
+    Invariant.WINDOWS_KEPT: "nothing is changed that an open freeze window holds",
+    Invariant.OWNERS_KEPT: "what somebody else owns is left alone",
     Invariant.MOVED_IS_THE_SAME: "what was renamed is the same under its new name",
     Invariant.MOVED_IS_KEPT: "what was renamed neither goes nor is made anew",
     Invariant.LET_GO_IS_KEPT: "what is let go is left as it is",
     Invariant.FOUND_IS_ASKED_FOR: "only what may be imported is taken as it is found",
     Invariant.BROKEN_STAYS: "what a broken document declares is left alone",
     Invariant.UNREAD_REMOVES_NOTHING: "nothing goes while a file cannot be read",
-    Invariant.PROTECTED_STAYS: "nothing protected is removed or replaced",
+    Invariant.PROTECTED_STAYS: "nothing protected is removed, replaced or ended",
     Invariant.FINISHED_STAYS_FINISHED: "a finished run runs again only for a reason",
     Invariant.ONE_EXECUTION_AT_A_TIME: "a run starts anew only after its earlier run is over",
     Invariant.RUNNING_KEEPS_ITS_EXECUTION: "what runs is not given another execution in place",
     Invariant.DESTRUCTION_PERMITTED: "what destroys has been permitted",
     Invariant.DESTRUCTION_DECLARED: "what destroys says so",
     Invariant.WITHIN_BUDGET: "no more is destroyed than the budget allows",
+    Invariant.STAKE_TOLD: "what destroys tells what is lost",
+    Invariant.POLICY_OBEYED: "data goes as the policy last applied says",
+    Invariant.SNAPSHOT_BESIDE: "what is put aside is found beside where it lay",
+    Invariant.REMOVAL_ORDERED: "what uses something ends before that goes",
+    Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
     Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",
@@ -72,6 +96,8 @@ _SENTENCES = {
     Invariant.ROWS_PINNED: "every row that is touched is pinned",
     Invariant.RULES_PINNED: "the rules that judged what is destroyed are pinned",
     Invariant.LEDGER_PINNED: "the ledger is pinned",
+    Invariant.RULES_APPLIED_LAST: "a plan is judged by the rules applied last",
+    Invariant.DIGEST_RIGHT: "a plan's digest is that of what it says",
 }
 
 

@@ -39,6 +39,10 @@ class Reading:
         return tuple((change, step) for change in self.plan.changes for step in change.steps)
 
     @cached_property
+    def steps_by_key(self) -> dict[str, Step]:
+        return {step.key: step for _, step in self.steps}
+
+    @cached_property
     def claims(self) -> dict[tuple[str, ResourceKey | None], str]:
         return {(one.claim, one.resource): one.value for one in self.plan.predicates}
 
@@ -66,6 +70,12 @@ class Reading:
         return key in self.left_alone or (
             parent != "" and ResourceKey(key.kind, parent) in self.left_alone
         )
+
+    def is_called_otherwise(self, key: ResourceKey, parent: str) -> bool:
+        """Tell whether the tree means it by another name, of which nobody can tell what it says."""
+        called = dict(self.desired.moved)
+        other = called.get(key) or called.get(ResourceKey(key.kind, parent))
+        return other is not None and self.is_left_alone(other, "")
 
 
 def is_over(row: LiveResource) -> bool:

@@ -10,7 +10,9 @@ from fleetform.checker.reading import Reading, at_work
 from fleetform.model.live import LiveResource
 from fleetform.spec.desired import ResourceKey
 
-_DROPS = frozenset({"fleet.remove", "fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
+_DROPS = frozenset(
+    {"fleet.remove", "fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"}
+)
 _MAKES = frozenset({"fleet.make", "volume.make"})
 
 
@@ -29,7 +31,7 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
     for key, row in reading.rows.items():
         if row.archived or key in ended or key in changed:
             continue
-        for lost in sorted(_references(row) & gone):
+        for lost in sorted(mentioned(row) & gone):
             yield Violation(Invariant.REFERRED_TO_STAYS, f"{key} stays and {lost} goes")
         fleets_gone = sorted(one for one in gone if one.kind == "fleet")
         undeclared = reading.declared(key) is None
@@ -44,7 +46,8 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
             yield Violation(Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which goes")
 
 
-def _references(row: LiveResource) -> set[ResourceKey]:
+def mentioned(row: LiveResource) -> set[ResourceKey]:
+    """What the document that was applied last refers to: fleets and volumes."""
     if row.key.kind == "fleet":
         return set()
     document = json.loads(row.document)

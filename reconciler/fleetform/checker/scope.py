@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
+from fleetform.checker.references import mentioned
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
 from fleetform.model.rows import quiet_digests
@@ -69,6 +70,8 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
     for key in reading.rows:
         if key in wanted or key in handled or key.kind not in KINDS:
             continue
+        if reading.is_called_otherwise(key, key.parent):
+            continue
         if not (reading.is_left_alone(key, key.parent) or reading.rows[key].archived):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} is declared no more and stays")
 
@@ -79,6 +82,62 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
     if row.digest == declared.digest:
         return False
     return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
+
+
+def check_left_apart(reading: Reading) -> Iterator[Violation]:
+    """A difference is a change, held, or left out, and never two of them."""
+    if not reading.plan.deferred:
+        return
+    done = {change.key for change in reading.plan.changes}
+    held = {one.change.key for one in reading.plan.held}
+    for deferred in reading.plan.deferred:
+        key = deferred.change.key
+        if key in done or key in held:
+            verb = "changed" if key in done else "held"
+            yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is left for another plan and {verb}")
+
+
+def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
+    """With targets, each change is one that they mean, or that one of those needs."""
+    targets = Selection(reading.scope.targets)
+    if not targets:
+        return
+    changes = {change.key: change for change in reading.plan.changes}
+    replaced = {
+        ResourceKey(one.key.kind, one.replaces): one.key for one in changes.values() if one.replaces
+    }
+    asked = {key for key, one in reading.desired.resources.items() if _named(targets, key, one)}
+    waiting = [*asked, *(key for key, one in changes.items() if _means(targets, one))]
+    reached = set(waiting)
+    while waiting:
+        for needed in _needed(reading, waiting.pop(), changes):
+            one = replaced.get(needed, needed)
+            if one not in reached:
+                reached.add(one)
+                waiting.append(one)
+    for key in changes.keys() - reached:
+        yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed beside the targets")
+
+
+def _named(targets: Selection, key: ResourceKey, declared: Declared) -> bool:
+    return targets.selects(key, declared.parent)
+
+
+def _needed(
+    reading: Reading, key: ResourceKey, changes: Mapping[ResourceKey, Change]
+) -> Iterator[ResourceKey]:
+    """What must be there for this, or end before this goes."""
+    declared = reading.declared(key)
+    if declared is not None:
+        yield from declared.references
+        yield from (ResourceKey("run", name) for name in declared.upstream)
+        return
+    if key.kind not in {"fleet", "volume"}:
+        return
+    for other in changes:
+        row = reading.row(other)
+        if row is not None and reading.declared(other) is None and key in mentioned(row):
+            yield other
 
 
 def check_scope_kept(reading: Reading) -> Iterator[Violation]:

@@ -13,6 +13,7 @@ from fleetform.checker.invariant import Violation
 from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Permissions, Plan, Step
 from fleetform.model.run import RunState
+from fleetform.plan.file import sealed
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
 
@@ -50,7 +51,8 @@ def example() -> tuple[Plan, Desired, Live, Permissions]:
 
 
 def found(plan: Plan, desired: Desired, live: Live, permissions: Permissions) -> set[Invariant]:
-    return {one.invariant for one in check(plan, desired, live, permissions)}
+    """What is found beside the digest, which is made anew: whoever breaks a plan could do so too."""
+    return {one.invariant for one in check(sealed(plan), desired, live, permissions)}
 
 
 def key(address: str) -> ResourceKey:
@@ -241,9 +243,10 @@ def test_the_budget() -> None:
     live = replace(live, rules=Rules(delete_count=1, delete_percent=0))
     # The plan was judged by other rules, which is a fault of its own.
     pinned = Invariant.RULES_PINNED
-    assert found(plan, desired, live, permissions) == {Invariant.WITHIN_BUDGET, pinned}
+    others = {pinned, Invariant.RULES_APPLIED_LAST}
+    assert found(plan, desired, live, permissions) == {Invariant.WITHIN_BUDGET, *others}
     allowed = replace(permissions, allow_deletes=2)
-    assert found(plan, desired, live, allowed) == {pinned}
+    assert found(plan, desired, live, allowed) == others
 
 
 def test_rules_that_are_not_pinned() -> None:
@@ -355,7 +358,7 @@ def test_a_cycle() -> None:
     looped = edit_step(
         plan, "fleet.update:fleet/local", lambda step: replace(step, needs=("run.submit:run/new",))
     )
-    violations = check(looped, *rest)
+    violations = check(sealed(looped), *rest)
     assert [one.invariant for one in violations] == [Invariant.STEPS_ACYCLIC]
     assert "run.submit:run/new waits for fleet.update:fleet/local" in violations[0].detail
 
@@ -440,3 +443,21 @@ def test_a_ledger_that_is_not_pinned() -> None:
     """A plan goes into the ledger that it was made from."""
     plan, *rest = example()
     assert found(drop_predicate(plan, "ledger", None), *rest) == {Invariant.LEDGER_PINNED}
+
+
+def test_a_renamed_run_is_restarted_by_the_same_permission() -> None:
+    """That it has another name by now needs no other permission than to end it."""
+    old, new = task("old", on_change="restart"), task("new", on_change="restart", commands=["new"])
+    desired = replace(tree(new), moved=((old.key, new.key),))
+    live = ledger(row(old, RunState.RUNNING))
+    plan = planned(desired, live, allow_restart=True)
+    assert [step.verb for step in plan.steps] == ["resource.move", "run.stop", "run.submit"]
+    assert found(plan, desired, live, Permissions(allow_restart=True)) == set()
+
+
+def test_what_a_broken_document_is_called_now_is_not_forgotten() -> None:
+    """A row whose new name has an error in its document stays, and nothing is missing in the plan."""
+    old = task("old")
+    desired = replace(tree(broken=[key("run/new")]), moved=((old.key, key("run/new")),))
+    live = ledger(row(old))
+    assert found(planned(desired, live), desired, live, Permissions()) == set()

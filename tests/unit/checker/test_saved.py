@@ -11,13 +11,14 @@ from fleetform.checker.saved import check_saved
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.run import RunState
+from fleetform.plan.file import sealed
 from fleetform.spec.desired import ResourceKey, Rules
 from unit.checker.test_check import example
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 
 def kept(plan: Plan, **allowed: bool) -> Plan:
-    return replace(plan, kept=Kept("1" * 32, 1, "me", Permissions(**allowed)))
+    return sealed(replace(plan, kept=Kept("1" * 32, 1, "me", Permissions(**allowed))))
 
 
 def broken(plan: Plan, live: Live) -> set[Invariant]:

@@ -190,7 +190,7 @@ def carry_out(plan: Plan, live: Live) -> tuple[Live, list[str]]:
 def _carry_out_step(step: Step, rows: dict[ResourceKey, LiveResource], started: list[str]) -> None:
     key = step.resource
     old = rows.get(key)
-    if step.verb in {"fleet.remove", "volume.remove", "volume.forget"}:
+    if step.verb in {"fleet.remove", "volume.remove", "volume.forget", "volume.snapshot"}:
         del rows[key]
     elif step.verb == "run.archive":
         rows[key] = replace(rows[key], archived=True, generation=rows[key].generation + 1)

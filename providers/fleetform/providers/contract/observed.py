@@ -76,8 +76,6 @@ class PlaceSeen:
     environment_uid: str = ""
     volume_uid: str = ""
     volume_name: str = ""
-    environment_name: str = ""
-    marked_at_ms: int | None = None
     identity: str = ""
     owner: str = ""
     """The account that owns it, as `name` or as its number where it has no name."""
@@ -86,3 +84,6 @@ class PlaceSeen:
     is_empty: bool = True
     """Nothing lies in it but marks of ours."""
     changed_at_ms: int | None = None
+    environment_name: str = ""
+    """What people call the environment of the mark, where it says so."""
+    marked_at_ms: int | None = None

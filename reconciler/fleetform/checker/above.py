@@ -1,0 +1,93 @@
+"""
+That a plan keeps to what stands above it: overrides, freeze windows, and other people's property.
+
+Both overrides and windows hold at times. A plan says when it was made; one of a file is asked for
+the present time by whoever enters it, and not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading
+from fleetform.model.override import Override, OverrideKind
+from fleetform.model.plan import Change
+from fleetform.model.windows import loosened, spell_at
+from fleetform.spec.desired import Rules
+
+
+def check_overrides_told(reading: Reading) -> Iterator[Violation]:
+    """A plan lists every override that is in force, and no other."""
+    if reading.plan.kept is not None:
+        return
+    listed, here = reading.plan.overrides, tuple(_in_force(reading))
+    for one in here:
+        if one not in listed:
+            yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not told of")
+    for one in listed:
+        if one not in here:
+            yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not in force")
+
+
+def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
+    """Nothing is changed under a freeze, and nothing begins that a stop keeps from it."""
+    if reading.plan.kept is not None:
+        return
+    here = tuple(_in_force(reading))
+    frozen = next((one for one in here if one.kind is OverrideKind.FREEZE), None)
+    stops = [one for one in here if one.kind is OverrideKind.STOP]
+    if frozen is not None:
+        for change in reading.plan.changes:
+            yield Violation(
+                Invariant.OVERRIDES_KEPT, f"{change.key} is changed under the {frozen.title}"
+            )
+    for change, step in reading.steps if stops else ():
+        stop = next((one for one in stops if one.stops(step.resource.name, change.parent)), None)
+        if step.verb == "run.submit" and stop is not None:
+            yield Violation(
+                Invariant.OVERRIDES_KEPT, f"{step.resource} would begin under the {stop.title}"
+            )
+
+
+def _in_force(reading: Reading) -> Iterator[Override]:
+    at_ms = int(reading.plan.annex["planned_at_ms"])
+    return (one for one in reading.live.overrides if one.holds_at(at_ms))
+
+
+def check_windows_kept(reading: Reading) -> Iterator[Violation]:
+    """Nothing is changed that an open window of the rules last applied holds."""
+    windows = reading.rules.freeze
+    if not windows or reading.plan.kept is not None:
+        return
+    if any(one.kind is OverrideKind.THAW for one in _in_force(reading)):
+        return
+    at_ms = int(reading.plan.annex["planned_at_ms"])
+    for window in windows:
+        if spell_at(window, at_ms) is None:
+            continue
+        for change in reading.plan.changes:
+            kept = window.only == "all" or change.destructive
+            if _loosens(reading, change) or (kept and change.key.kind != "environment"):
+                yield Violation(
+                    Invariant.WINDOWS_KEPT,
+                    f"{change.key} is changed in the freeze window: {window.reason}",
+                )
+
+
+def _loosens(reading: Reading, change: Change) -> bool:
+    return any(
+        step.verb == "rules.set"
+        and bool(loosened(reading.rules, Rules.of(step.arguments["rules"])))
+        for step in change.steps
+    )
+
+
+def check_owners_kept(reading: Reading) -> Iterator[Violation]:
+    """What bears another owner's mark is neither made nor written over."""
+    for key, claim in reading.live.claims.items() if reading.live.claims else ():
+        for change, step in reading.steps:
+            if change.key == key and step.verb in {"volume.make", "volume.adopt", "volume.update"}:
+                yield Violation(
+                    Invariant.OWNERS_KEPT, f"{step.key} is planned, and {claim.sentence}"
+                )

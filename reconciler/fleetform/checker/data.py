@@ -1,0 +1,56 @@
+"""
+That data goes only where the policy that was applied last lets it, and is found again where it is
+kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.reading import Reading
+from fleetform.model.live import LiveResource
+
+_GOES = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})
+
+
+def check_policy_obeyed(reading: Reading) -> Iterator[Violation]:
+    """Deleted is what both documents want deleted, and put aside what the ledger's says so of."""
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb not in _GOES or row is None:
+            continue
+        policy = _policy(row)
+        declared = reading.declared(step.resource)
+        wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
+        let_go = step.resource in reading.desired.removed and not reading.permissions.destroy
+        if step.verb == "volume.remove" and (policy, wanted) != ("delete", "delete"):
+            yield Violation(
+                Invariant.POLICY_OBEYED, f"the data of {step.resource} would go, and is to {policy}"
+            )
+        if (step.verb == "volume.snapshot") != (policy == "snapshot" and not let_go):
+            yield Violation(
+                Invariant.POLICY_OBEYED, f"{step.verb} of {change.key}, which is to {policy}"
+            )
+
+
+def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
+    """What is put aside gets a name of its own beside where it lay, or it could not be a rename."""
+    for _, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "volume.snapshot" or row is None:
+            continue
+        path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
+        beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)
+        own = row.uid[:12] in into.rpartition("/")[2]
+        if path != json.loads(row.document).get("path") or not beside or not own or into == path:
+            yield Violation(
+                Invariant.SNAPSHOT_BESIDE, f"{step.resource} in {path} is put aside as {into}"
+            )
+
+
+def _policy(row: LiveResource) -> str:
+    # One that was never made in whole has no document: nothing is known to be deletable.
+    document = json.loads(row.document) if row.document else {}
+    return str(document.get("deletion_policy", "retain"))
