@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
+from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import Model
 
@@ -41,6 +42,16 @@ class Guarded(Model):
             for name in self.guarded
             if isinstance(value := getattr(self, name), str) and not _HARMLESS.fullmatch(value)
         )
+
+
+def sealed_address(address: str) -> str:
+    """The address with a digest in the stead of a password in it."""
+    return PASSWORD_IN_ADDRESS.sub(_sealed_part, address)
+
+
+def _sealed_part(found: re.Match[str]) -> str:
+    start, end = (place - found.start() for place in found.span("password"))
+    return f"{found[0][:start]}{_sealed(found['password'])}{found[0][end:]}"
 
 
 def warn_in_clear(parts: Iterable[tuple[Path, Guarded | None]], advice: str) -> Iterator[Problem]:

@@ -4,12 +4,14 @@ Repositories that a run's commands find checked out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import Model, one_or_many, refuse
+from fleetform.spec.kinds.credentials import sealed_address
 from fleetform.spec.kinds.files import split_paths
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown
@@ -48,6 +50,28 @@ class Repo(Model):
     What happens where something lies there already. `error`: the run ends. `skip`: it is left as
     it is. Example: `skip`.
     """
+
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        if self.url is not None:
+            canonical["url"] = sealed_address(self.url)
+        return canonical
+
+
+def warn_of_passwords(repos: Iterable[Repo]) -> Iterator[Problem]:
+    """A warning for each address that has its password in it."""
+    for repo in repos:
+        if repo.url is not None and sealed_address(repo.url) != repo.url:
+            yield Problem(
+                "secret-in-clear",
+                ("repos",),
+                "The password of an address stands here in clear, for all who can read this tree or"
+                " its history.",
+                "Write the address without it; hosts can have keys of their own for it.",
+                level=Level.WARNING,
+                at_key=True,
+            )
 
 
 def _repo(value: Any) -> Any:

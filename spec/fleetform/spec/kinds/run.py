@@ -34,7 +34,7 @@ from fleetform.spec.kinds.files import Files, files_beyond
 from fleetform.spec.kinds.mounts import Mounts, mount_problems, mounts_beyond
 from fleetform.spec.kinds.offers import Offable, OfferChoice, Text
 from fleetform.spec.kinds.placing import Fleets, Instances
-from fleetform.spec.kinds.repos import Repos
+from fleetform.spec.kinds.repos import Repos, warn_of_passwords
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
 from fleetform.spec.kinds.runtime import Runtime
@@ -323,6 +323,7 @@ class Run(OfferChoice):
             "Declare a secret, and write `${{ secrets.NAME }}`.",
         )
         yield from warn_of_secrets(self.env)
+        yield from warn_of_passwords(self.repos or ())
         if self.checkpoint and self.max_duration and self.checkpoint.lead >= self.max_duration:
             yield Problem(
                 "contradiction",
