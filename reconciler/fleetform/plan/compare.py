@@ -68,7 +68,12 @@ def _propose_forgotten(sheet: Sheet, removed: Iterable[LiveResource]) -> list[Li
     """Propose to forget what the environment lets go; returns the others."""
     let_go = frozenset(sheet.desired.removed)
     others: list[LiveResource] = []
-    tombstones = (row for row in restless_rows(sheet.live.resources).values() if row.archived)
+    # Of a volume it only keeps the uid for another try, which is nothing to be forgotten.
+    tombstones = (
+        row
+        for row in restless_rows(sheet.live.resources).values()
+        if row.archived and row.key.kind == "run"
+    )
     for row in (*removed, *(one for one in tombstones if one.key not in sheet.wanted)):
         if row.key in let_go or ResourceKey(row.key.kind, row.parent) in let_go:
             sheet.add(KINDS[row.key.kind].forget(row))

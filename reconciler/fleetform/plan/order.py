@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fleetform.model.plan import Change, Step
+from fleetform.plan.holds.place import places_freed
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -25,6 +26,7 @@ _MAKES = frozenset(
 _USES = frozenset(
     {"volume.make", "volume.adopt", "volume.update", "run.submit", "run.update", "run.restore"}
 )
+_TAKES_PLACE = frozenset({"volume.make", "volume.adopt"})
 _DROPS = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
 _LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
 
@@ -37,14 +39,20 @@ def order_steps(sheet: Sheet) -> None:
     ended = _what_ends(sheet)
     if not made and not ended:
         return
+    freed = places_freed(sheet)
     for key, change in sheet.changes.items():
-        steps = tuple(_linked(sheet, change, step, made, ended) for step in change.steps)
+        steps = tuple(_linked(sheet, change, step, made, ended, freed) for step in change.steps)
         if any(new is not old for new, old in zip(steps, change.steps, strict=True)):
             sheet.changes[key] = replace(change, steps=steps)
 
 
 def _linked(
-    sheet: Sheet, change: Change, step: Step, made: Mapping[ResourceKey, str], ended: _Needs
+    sheet: Sheet,
+    change: Change,
+    step: Step,
+    made: Mapping[ResourceKey, str],
+    ended: _Needs,
+    freed: Mapping[ResourceKey, str],
 ) -> Step:
     needs: set[str] = set()
     declared = sheet.wanted.get(change.key)
@@ -52,6 +60,8 @@ def _linked(
         needs.update(made[key] for key in declared.references if key in made)
     if step.verb in _DROPS or step.verb in _LETS_GO:
         needs.update(ended.get(step.resource, ()))
+    if step.verb in _TAKES_PLACE and step.resource in freed:
+        needs.add(freed[step.resource])
     needs -= {*step.needs, step.key}
     if not needs:
         return step
@@ -75,7 +85,9 @@ def _what_ends(sheet: Sheet) -> _Needs:
     if not needs:
         return needs
     for key, step_key in dropped.items():
-        document = json.loads(sheet.present[key].document)
+        # A tombstone is let go as well, and uses nothing.
+        row = sheet.present.get(key)
+        document = json.loads(row.document) if row is not None else {}
         fleet = ResourceKey("fleet", document.get("fleet", ""))
         if fleet in needs:
             needs[fleet].append(step_key)

@@ -17,6 +17,7 @@ from fleetform.plan.holds.forgetting import hold_forgotten_in_use
 from fleetform.plan.holds.operation import hold_unfinished
 from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.owner import hold_owned_elsewhere
+from fleetform.plan.holds.place import hold_taken_places
 from fleetform.plan.holds.protection import hold_protected
 from fleetform.plan.holds.recovery import hold_while_recovering
 from fleetform.plan.holds.volume import hold_volumes_in_use
@@ -47,4 +48,6 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_beyond_budget,
     # Last: it follows what the others have held.
     hold_dependants,
+    # A place is taken as long as whoever has it is held.
+    hold_taken_places,
 )

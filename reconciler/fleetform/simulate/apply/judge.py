@@ -17,19 +17,14 @@ from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted, Begun
 from fleetform.simulate.apply.executions import Executions
 from fleetform.simulate.apply.ports import Disk
-from fleetform.simulate.apply.record import Applied, Record
+from fleetform.simulate.apply.record import GONE, Applied, Record
 from fleetform.simulate.apply.rule import Rule
 from fleetform.simulate.witness import Witness
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Judge", "Snapshot"]
 
-_ENDS = frozenset(
-    {
-        "fleet.remove", "volume.remove", "volume.forget", "volume.snapshot", "run.archive",
-        "run.submit",
-    }
-)  # fmt: skip
+_ENDS = GONE | {"run.archive", "run.submit"}
 """After one of these, what the name stood for is gone, or another thing has it."""
 
 
@@ -50,6 +45,7 @@ class _Apply:
     By the rules of that moment it is judged; `alive` are the runs that ran then.
     """
 
+    digest: str
     permissions: Permissions
     changes: Mapping[str, Change]
     rules: Rules
@@ -71,6 +67,7 @@ class Judge(Witness):
     Attributes:
         checked: How often each rule was asked about.
         outgrown: The ledger on the disk is known to be an older copy, until it is rebuilt.
+        let_go: Uids of instances that are up and belong to no fleet, by somebody's decision.
     """
 
     now: float = 0.0
@@ -78,8 +75,9 @@ class Judge(Witness):
     record: Record = field(default_factory=Record)
     executions: Executions = field(default_factory=Executions)
     outgrown: bool = False
+    let_go: set[str] = field(default_factory=set)
     _applies: dict[str, _Apply] = field(default_factory=dict)
-    _entered: Counter[str] = field(default_factory=Counter)
+    _carried_out: Counter[str] = field(default_factory=Counter)
     _made_for: dict[str, list[dict[ResourceKey, int]]] = field(default_factory=dict)
     _operations: dict[str, Step] = field(default_factory=dict)
     _volumes: dict[str, str] = field(default_factory=dict)
@@ -109,15 +107,15 @@ class Judge(Witness):
         if accepted.state != "new":
             return
         uid = accepted.apply_uid
-        self._entered[plan.digest] += 1
         self.require(
             Rule.APPLIED_ONCE,
             # One that was made anew, of a state that has come back, is another of the same digest.
-            self._entered[plan.digest] <= len(self._made_for[plan.digest]),
-            f"plan {plan.digest[:8]} was entered {self._entered[plan.digest]} times",
+            self._carried_out[plan.digest] < len(self._made_for[plan.digest]),
+            f"plan {plan.digest[:8]} was entered after {self._carried_out[plan.digest]} times",
         )
         self.require(Rule.RECOVERING, not self.outgrown, f"plan {plan.digest[:8]} was entered")
         self._applies[uid] = _Apply(
+            plan.digest,
             permissions,
             {step.key: one for one in plan.changes for step in one.steps},
             self.record.rules,
@@ -132,9 +130,7 @@ class Judge(Witness):
             [key for key, version in made.items() if self.record.version.get(key, 0) != version]
             for made in self._made_for[plan.digest]
         ]
-        self.require(
-            Rule.UNCHANGED, not all(changed), f"{changed[-1]} have changed since the plan"
-        )
+        self.require(Rule.UNCHANGED, not all(changed), f"{changed[-1]} have changed since the plan")
 
     def _check_destruction(self, plan: Plan, permissions: Permissions) -> None:
         """Compare what a plan would destroy with the rules and resources of our own record."""
@@ -204,13 +200,33 @@ class Judge(Witness):
         become, by name.
         """
         before = set(known)
+        entered = self._applies.get(apply_uid)
+        if entered is not None and not before and any(not errors.get(one.key) for one in steps):
+            # The first of it: an apply of which everything failed may be tried again.
+            self._carried_out[entered.digest] += 1
         for step in steps:
             error = errors.get(step.key, "")
             self.note(self.now, f"{'failed' if error else 'done'} {step.key} {error}".rstrip())
+            if error and step.verb == "volume.make":
+                # It may be there all the same, marked and empty; only a next try looks.
+                self.record.left_paths.add(step.arguments["path"])
             if error or step.key in before:
                 continue
             self._check_step(apply_uid, step)
+            self._take_over_names(step)
             self.record.take(step, run_uids.get(step.resource.name, ""))
+
+    def _take_over_names(self, step: Step) -> None:
+        """What is said of names outside of the record, and concerns this step."""
+        if step.verb == "resource.move" and step.resource.kind == "run":
+            self.executions.rename(step.arguments["from"], step.resource.name)
+        if step.verb == "fleet.forget":
+            # Its hosts stay up, and are nobody's; its name is free.
+            prefix = f"{step.resource.name}-"
+            self.let_go |= {uid for place, uid in self._places.items() if place.startswith(prefix)}
+            self._places = {
+                place: uid for place, uid in self._places.items() if not place.startswith(prefix)
+            }
 
     def _check_step(self, apply_uid: str, step: Step) -> None:
         """Look once more where time has passed since the plan was entered."""
@@ -218,14 +234,13 @@ class Judge(Witness):
         before = self.record.resources.get(step.resource)
         if step.verb in _ENDS and before is not None:
             self.require(Rule.PROTECTED, not before.protected, f"{step.verb} of {step.resource}")
-        if step.verb == "run.stop" and known is not None:
-            if self.executions.is_alive(step.resource.name):
-                change = known.changes[step.key]
-                self._check_permitted(change, step, known.permissions, known.rules)
-        if step.verb == "run.submit" and before is not None:
-            # One that ran when it was decided to restart it may have ended by itself since.
-            if known is None or step.resource.name not in known.alive:
-                self._check_reason(step, before)
+        if known is not None and self._destroys(step):
+            change = known.changes[step.key]
+            self._check_permitted(change, step, known.permissions, known.rules)
+        # One that ran when it was decided to restart it may have ended by itself since.
+        alive = known is not None and step.resource.name in known.alive
+        if step.verb == "run.submit" and before is not None and not alive:
+            self._check_reason(step, before)
 
     def _check_reason(self, step: Step, before: Applied) -> None:
         """Find in our own record why a run that is over may be executed again."""
@@ -264,6 +279,16 @@ class Judge(Witness):
         other = self._volumes.setdefault(path, volume_uid)
         self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
 
+    def adopted_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
+        """A directory that was there is this volume from now on."""
+        self.note(self.now, f"adopted volume {volume_uid[:8]} at {path}")
+        self._effect("volume", operation_uid, f"{path} was adopted")
+        self._check_operation(operation_uid, "adopted", path)
+        step = self._operations.get(operation_uid)
+        asked = step is not None and step.verb == "volume.adopt"
+        self.require(Rule.PERMITTED, asked, f"the data of {path} was taken in")
+        self._volumes[path] = volume_uid
+
     def removed_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         self.note(self.now, f"removed volume {volume_uid[:8]} at {path}")
         self._effect("volume", operation_uid, f"{path} was removed")
@@ -293,7 +318,7 @@ class Judge(Witness):
     def ended(self, name: str, run_uid: str, attempt: int, *, how: str) -> None:
         """`how`: `done`, `failed`, `stopped`, or `lost` with its host."""
         self.note(self.now, f"ended {name} {run_uid[:8]}/{attempt}: {how}")
-        self.executions.end(name, run_uid, attempt, how)
+        self.executions.end(run_uid, attempt, how)
 
     def requeued(self, run_uid: str) -> None:
         self.executions.requeued(run_uid)

@@ -148,13 +148,20 @@ class Machine:
 
     # -- volumes --------------------------------------------------------------------------
 
-    def make_volume(self, operation_uid: str, volume_uid: str, name: str, path: str) -> None:
+    def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, take: str
+    ) -> None:
         mark = self.volumes.get(path)
         if mark is None:
+            if take == "found":
+                raise PermanentError(f"{path} is no directory, so there is nothing to import")
             self.volumes[path] = _Mark(volume_uid, name)
             self.judge.made_volume(path, volume_uid, operation_uid)
         elif mark.volume_uid != volume_uid:
-            raise PermanentError(f"{path} belongs to volume {mark.name}")
+            if take != "found":
+                raise PermanentError(f"{path} belongs to volume {mark.name}")
+            self.volumes[path] = _Mark(volume_uid, name)
+            self.judge.adopted_volume(path, volume_uid, operation_uid)
 
     def remove_volume(self, operation_uid: str, volume_uid: str, path: str) -> None:
         mark = self.volumes.get(path)
@@ -165,9 +172,7 @@ class Machine:
         del self.volumes[path]
         self.judge.removed_volume(path, volume_uid, operation_uid)
 
-    def snapshot_volume(
-        self, operation_uid: str, volume_uid: str, path: str, into: str
-    ) -> None:
+    def snapshot_volume(self, operation_uid: str, volume_uid: str, path: str, into: str) -> None:
         mark = self.volumes.get(path)
         if self.snapshots.get(into) == volume_uid or mark is None:
             return
@@ -208,9 +213,7 @@ class Machine:
             host.records[record.key] = replace(
                 known, state=JobState.FINISHED, cause=Cause.STOPPED, gen=record.gen
             )
-            self.judge.ended(
-                known.run_name, known.key.run_uid, known.key.attempt, how="stopped"
-            )
+            self.judge.ended(known.run_name, known.key.run_uid, known.key.attempt, how="stopped")
 
     def advance(self, host: SimulatedHost) -> None:
         """Let what has come to its end by now have ended."""

@@ -10,15 +10,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleetform.apply.execute import execute
 from fleetform.checker import check
+from fleetform.checker.saved import check_saved
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import Permissions, Plan
-from fleetform.model.ports import Clock, FenceLost, LedgerOutgrown, LedgerUnavailable, StalePlan
-from fleetform.plan.file import dump, load
+from fleetform.model.plan import Kept, Permissions, Plan, Scope
+from fleetform.model.ports import (
+    Clock,
+    FenceLost,
+    Ids,
+    LedgerOutgrown,
+    LedgerUnavailable,
+    StalePlan,
+)
+from fleetform.plan.file import dump, load, sealed
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.process import Crashed, Process, Room
@@ -27,45 +36,47 @@ from fleetform.simulate.apply.runs import RunDriver
 from fleetform.simulate.apply.witnessed import Witnessed
 from fleetform.simulate.controller import Silent
 from fleetform.spec.desired import Desired
+from fleetform.spec.table import digests_of
 
-__all__ = ["Kept", "Person"]
+__all__ = ["Person", "PlanFile"]
 
+WHOLE = Scope()
 THINK_SECONDS = 0.5
 FULL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A plan that somebody has written to a file, and what they allowed."""
+class PlanFile:
+    """A plan as `plan --out` has written it."""
 
     plan: Plan
     body: bytes
-    permissions: Permissions
 
 
 class Person:
     """
     One name, one process after another.
 
-    `on_plan` hears of every plan that is made, so that somebody else may take its file.
+    `on_plan` is called for every plan that is made.
     """
 
     def __init__(
-        self, name: str, room: Room, clock: Clock, on_plan: Callable[[Kept], None]
+        self, name: str, room: Room, clock: Clock, ids: Ids, on_plan: Callable[[], None]
     ) -> None:
+        self._ids = ids
         self.name = name
         self._room = room
         self._clock = clock
         self._on_plan = on_plan
         self._lives = 0
 
-    async def apply(self, tree: Desired, permissions: Permissions) -> str:
+    async def apply(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> str:
         """Returns how it ended: `done`, `empty`, `stale`, `recovering`, `full`, `crashed`."""
-        return await self._live(lambda process: self._apply(process, tree, permissions))
+        return await self._live(lambda process: self._apply(process, tree, permissions, scope))
 
-    async def apply_kept(self, kept: Kept) -> str:
-        """Carry out a plan from its file."""
-        return await self._live(lambda process: self._enter(process, kept))
+    async def apply_file(self, file: PlanFile) -> str:
+        """Carry out a plan from its file, if it is still right for what there is now."""
+        return await self._live(lambda process: self._apply_file(process, file))
 
     async def rebuild(self, tree: Desired) -> str:
         """Put the ledger together again from what the hosts remember."""
@@ -75,15 +86,23 @@ class Person:
         """Take the lock for a while and see to what is under way."""
         return await self._live(self._attend)
 
-    def plan(self, tree: Desired, permissions: Permissions) -> Kept:
+    def plan(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> Plan:
         """Plan what there is at this moment."""
-        live = self._room.disk.ledger.read_live()
-        made = make_plan(tree, live, permissions=permissions, now_ms=self._clock.now_ms())
-        violations = check(made, tree, live, permissions)
+        live = self._room.disk.ledger.read_live(digests_of(tree.resources))
+        now_ms = self._clock.now_ms()
+        made = make_plan(tree, live, permissions=permissions, scope=scope, now_ms=now_ms)
+        violations = check(made, tree, live, permissions, scope)
         self._room.judge.planned(made, [one.sentence for one in violations])
-        kept = Kept(made, dump(made), permissions)
-        self._on_plan(kept)
-        return kept
+        self._on_plan()
+        return made
+
+    def keep(self, tree: Desired, permissions: Permissions, scope: Scope) -> PlanFile:
+        """Write a plan into a file, as one of its kind."""
+        made = self.plan(tree, permissions, scope)
+        kept = Kept(self._ids.uid(), self._clock.now_ms(), self.name, permissions)
+        made = sealed(replace(made, kept=kept))
+        self._room.judge.planned(made, ())
+        return PlanFile(made, dump(made))
 
     async def _live(self, what: Callable[[Process], object]) -> str:
         self._lives += 1
@@ -106,25 +125,41 @@ class Person:
 
     # -- apply ----------------------------------------------------------------------------
 
-    async def _apply(self, process: Process, tree: Desired, permissions: Permissions) -> str:
+    async def _apply(
+        self, process: Process, tree: Desired, permissions: Permissions, scope: Scope
+    ) -> str:
         if not await self._settle(process):
             return "recovering"
-        kept = self.plan(tree, permissions)
-        if kept.plan.is_empty:
+        made = self.plan(tree, permissions, scope)
+        if made.is_empty:
             return "recovering" if self._is_recovering() else "empty"
         await asyncio.sleep(self._room.faults.source.random() * THINK_SECONDS)
-        return await self._enter(process, kept)
+        return await self._enter(process, made, dump(made), permissions)
 
-    async def _enter(self, process: Process, kept: Kept) -> str:
+    async def _apply_file(self, process: Process, file: PlanFile) -> str:
+        if not await self._settle(process):
+            return "recovering"
+        if file.plan.is_empty:
+            return "empty"
+        assert file.plan.kept is not None
+        live = self._room.disk.ledger.read_live()
+        if failing(file.plan, live) or check_saved(file.plan, live):
+            return "stale"
+        await asyncio.sleep(self._room.faults.source.random() * THINK_SECONDS)
+        return await self._enter(process, file.plan, file.body, file.plan.kept.permissions)
+
+    async def _enter(
+        self, process: Process, made: Plan, body: bytes, permissions: Permissions
+    ) -> str:
         if self._room.lock.holder is None and await self._refuse(process):
             return "recovering"
         ledger = Witnessed(self._room.disk, self._room.judge)
         try:
             accepted = await process(
                 lambda: ledger.accept(
-                    kept.plan,
-                    kept.body,
-                    permissions=kept.permissions,
+                    made,
+                    body,
+                    permissions=permissions,
                     who=self.name,
                     now_ms=self._clock.now_ms(),
                 )
@@ -183,12 +218,17 @@ class Person:
                         world=reach,  # type: ignore[arg-type]
                         clock=self._clock,
                         progress=Silent(),
+                        fence=reach.fence,
                     )
                     state, summary = outcome.state, outcome.summary
                     await process(
                         lambda uid=accepted.apply_uid, state=state, summary=summary: (
                             ledger.finish_apply(
-                                uid, state=state, summary=summary, now_ms=self._clock.now_ms()
+                                uid,
+                                state=state,
+                                summary=summary,
+                                fence=reach.fence,
+                                now_ms=self._clock.now_ms(),
                             )
                         )
                     )

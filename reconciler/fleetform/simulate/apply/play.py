@@ -13,13 +13,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleetform.model.plan import Permissions
+from fleetform.model.plan import Permissions, Scope
 from fleetform.simulate.apply.end import ask_last
 from fleetform.simulate.apply.faults import draw_faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import Lock
 from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.person import Kept, Person
+from fleetform.simulate.apply.person import Person, PlanFile
 from fleetform.simulate.apply.ports import MakeDisk, OutgrownBy, Rebuild
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
@@ -97,14 +97,15 @@ class _Play:
         self._random = source
         self._judge = judge
         faults = draw_faults(source, lambda kind, who: judge.fault(judge.now, kind, who))
-        disk = make_disk(ENVIRONMENT_UID, SeededIds(source))
+        ids = SeededIds(source)
+        disk = make_disk(ENVIRONMENT_UID, ids)
         machine = Machine(source, judge, disk, loop.time)
         self._room = Room(judge, disk, machine, Lock(), faults, outgrown_by, rebuild, {})
         self._tree = Tree.draw(source)
-        self._kept: list[Kept] = []
+        self._files: list[PlanFile] = []
         clock = VirtualClock()
-        self._first = Person("ada", self._room, clock, self._on_plan)
-        self._second = Person("bob", self._room, clock, self._on_plan)
+        self._first = Person("ada", self._room, clock, ids, self._on_plan)
+        self._second = Person("bob", self._room, clock, ids, self._on_plan)
         self._now_declared: Desired = self._tree.desired()
 
     async def run(self) -> None:
@@ -130,8 +131,14 @@ class _Play:
     async def _apply(self, tree: Desired) -> None:
         """What somebody does who wants this commit applied and has other things to do as well."""
         permissions = self._draw_permissions()
+        scope = self._draw_scope(tree)
         for _ in range(TRIES_MAX):
-            ending = await self._first.apply(tree, permissions)
+            if self._random.random() < 0.25:
+                file = self._first.keep(tree, permissions, scope)
+                self._files.append(file)
+                ending = await self._first.apply_file(file)
+            else:
+                ending = await self._first.apply(tree, permissions, scope)
             if ending in {"done", "empty"}:
                 return
             if ending == "recovering":
@@ -145,11 +152,11 @@ class _Play:
         """A second person: the same tree at the same time, or the plan of the first, or an old one."""
         for _ in range(self._random.randint(1, 3)):
             await asyncio.sleep(self._random.random() * 8)
-            if self._kept and self._random.random() < 0.5:
+            if self._files and self._random.random() < 0.5:
                 newest = self._random.random() < 0.6
-                kept = self._kept[-1] if newest else self._random.choice(self._kept)
-                self._judge.note(self._judge.now, f"bob takes plan {kept.plan.digest[:8]}")
-                await self._second.apply_kept(kept)
+                file = self._files[-1] if newest else self._random.choice(self._files)
+                self._judge.note(self._judge.now, f"bob takes plan {file.plan.digest[:8]}")
+                await self._second.apply_file(file)
             else:
                 await self._second.apply(self._now_declared, self._draw_permissions())
 
@@ -161,10 +168,17 @@ class _Play:
             destroy=self._random.random() < 0.02,
         )
 
-    def _on_plan(self, kept: Kept) -> None:
+    def _draw_scope(self, tree: Desired) -> Scope:
+        """Mostly everything; sometimes a part, by name or by kind."""
+        if not tree.resources or self._random.random() < 0.8:
+            return Scope()
+        some = self._random.choice((str(self._random.choice(list(tree.resources))), "run/*"))
+        if "[" in some:
+            some = "run/sweep"
+        return Scope(targets=(some,)) if self._random.random() < 0.6 else Scope(excludes=(some,))
+
+    def _on_plan(self) -> None:
         self.plans += 1
-        if not kept.plan.is_empty:
-            self._kept.append(kept)
 
     # -- the machine --------------------------------------------------------------------------
 
@@ -194,9 +208,11 @@ class _Play:
     # -- the end ------------------------------------------------------------------------------
 
     async def _converge(self) -> None:
-        self._tree.settle()
-        tree = self._tree.desired()
+        self._tree.settle(self._room.machine.volumes)
         for _ in range(ROUNDS_MAX):
+            # Who is told that a directory is there, or that there is none, says what is meant.
+            self._tree.take_in(self._room.machine.volumes)
+            tree = self._tree.desired()
             if await self._first.attend() == "recovering":
                 await self._first.rebuild(tree)
                 continue
@@ -205,7 +221,7 @@ class _Play:
                 break
             until = self._room.machine.next_end()
             await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
-        ask_last(self._room, self._first.plan(tree, ALL).plan, tree)
+        ask_last(self._room, self._first.plan(tree, ALL), tree)
 
     def _is_moving(self) -> bool:
         rows = self._room.disk.ask(

@@ -41,7 +41,7 @@ class Session:
     ) -> Reply:
         machine = self.reach.process.room.machine
         return await self._command(
-            lambda: machine.make_volume(operation_uid, volume_uid, name, path)
+            lambda: machine.make_volume(operation_uid, volume_uid, name, path, take)
         )
 
     async def remove_volume(
@@ -64,12 +64,12 @@ class Session:
 
     async def _command(self, effect: Callable[[], None]) -> Reply:
         try:
-            await self.reach.call(effect, heard=self._is_heard)
+            await self.reach.call(effect, heard=self.is_heard)
         except PermanentError as refusal:
             return Reply(0, ok=False, code="conflict", message=str(refusal))
         return Reply(0, ok=True)
 
-    def _is_heard(self) -> bool:
+    def is_heard(self) -> bool:
         """An agent listens to its newest session only."""
         there = self.reach.process.room.machine.hosts.get(self.host.uid)
         return there is self.host and self.host.session == self.number
@@ -78,15 +78,17 @@ class Session:
 class Reach:
     """Implements `apply.world.World` for a process that has taken `identity.fence`."""
 
-    def __init__(
-        self, process: Process, ledger: Ledger, clock: Clock, identity: Identity
-    ) -> None:
+    def __init__(self, process: Process, ledger: Ledger, clock: Clock, identity: Identity) -> None:
         self.process = process
         self._ledger = ledger
         self._clock = clock
         self._identity = identity
         self.sessions: dict[str, Session] = {}
         self.before_departure: Callable[[], object] = lambda: None
+
+    @property
+    def fence(self) -> int:
+        return self._identity.fence
 
     @property
     def environment_uid(self) -> str:
@@ -97,7 +99,7 @@ class Reach:
 
     async def reach(self, instance: Instance) -> Session:
         session = self.sessions.get(instance.uid)
-        if session is not None and session._is_heard():
+        if session is not None and session.is_heard():
             return session
         machine = self.process.room.machine
         request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
@@ -190,9 +192,7 @@ class Reach:
         if heard is not None and faults.happens(faults.late):
             judge.fault(judge.now, "request late", process.name)
             loop = asyncio.get_running_loop()
-            loop.call_later(
-                faults.source.random() * LATE_SECONDS, _deliver_late, effect, heard
-            )
+            loop.call_later(faults.source.random() * LATE_SECONDS, _deliver_late, effect, heard)
             # The caller may die before it hears of the time it has waited for nothing.
             await asyncio.sleep(faults.source.random() * LATE_SECONDS)
             process.pass_point("after a call")

@@ -13,7 +13,20 @@ from typing import Any
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["Applied", "Record"]
+__all__ = ["GONE", "Applied", "Record"]
+
+
+GONE = frozenset(
+    {
+        "fleet.remove",
+        "fleet.forget",
+        "volume.remove",
+        "volume.forget",
+        "volume.snapshot",
+        "run.forget",
+    }
+)
+"""After one of these nothing is left under the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +69,24 @@ class Record:
         if step.verb == "rules.set":
             self.rules = Rules(**said["rules"])
             return
-        self.version[key] = self.version.get(key, 0) + 1
-        if step.verb in {"fleet.remove", "volume.remove", "volume.forget"}:
+        self._changed(key)
+        if step.verb in GONE:
             self.resources.pop(key, None)
             if step.verb == "volume.forget":
                 self.left_paths.add(said["path"])
+        elif step.verb == "resource.move":
+            before = ResourceKey(key.kind, said["from"])
+            self._changed(before)
+            if before in self.resources:
+                self.resources[key] = self.resources.pop(before)
         elif step.verb == "run.archive":
             if key in self.resources:
                 self.resources[key] = replace(self.resources[key], archived=True)
         elif "document" in said:
             self.resources[key] = self._applied(key, said, run_uid)
+
+    def _changed(self, key: ResourceKey) -> None:
+        self.version[key] = self.version.get(key, 0) + 1
 
     def _applied(self, key: ResourceKey, said: Mapping[str, Any], run_uid: str) -> Applied:
         before = self.resources.get(key)

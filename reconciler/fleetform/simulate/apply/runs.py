@@ -161,5 +161,3 @@ def _jobs(book: Book) -> Iterator[Job]:
 
 def _is_open(job: Job) -> bool:
     return bool(job.instance_uid) and job.state is not JobState.FINISHED
-
-

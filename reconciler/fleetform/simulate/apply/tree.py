@@ -8,7 +8,7 @@ edit leaves no dangling reference, since loading would refuse a tree that has on
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,11 @@ __all__ = ["ENVIRONMENT_UID", "Tree"]
 
 ENVIRONMENT_UID = "6" * 32
 _FLEETS = ("pool", "spare")
-_VOLUMES = ("data", "cache")
+_VOLUMES = ("data", "cache", "scratch")
 _RUNS = ("train", "eval", "prep", "note")
 _RATES = ("0.1", "0.2", "0.3", "0.4")
+
+_Edit = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -35,12 +37,14 @@ class Tree:
     What people mean, by name; `desired` says it as loading would.
 
     Attributes:
-        volumes: Fleet, path and options. A path is used once: what was kept there is still there.
+        volumes: Fleet, path and options.
         runs: Own documents.
-        sweep: Elements' values, with what all of them run.
+        sweep: Elements' values; `sweep_version` is what all of them run.
         base: What every run inherits.
         broken: Names of runs whose document has an error just now.
         unread: A file cannot be read just now.
+        moved: Pairs that the last commit brought; likewise `removed` and `imports`.
+        left: Paths of volumes that went, where there may be data.
     """
 
     source: random.Random
@@ -53,6 +57,10 @@ class Tree:
     rules: Rules = field(default_factory=Rules)
     broken: tuple[str, ...] = ()
     unread: bool = False
+    moved: list[tuple[ResourceKey, ResourceKey]] = field(default_factory=list)
+    removed: list[ResourceKey] = field(default_factory=list)
+    imports: list[ResourceKey] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     commits: int = 0
     _paths: int = 0
 
@@ -63,7 +71,7 @@ class Tree:
         if source.random() < 0.5:
             tree.rules = _draw_rules(source)
         for _ in range(source.randint(2, 6)):
-            source.choice((tree.add_run, tree.add_run, tree.add_volume, tree.add_sweep))()
+            source.choice((tree._add_run, tree._add_run, tree._add_volume, tree._add_sweep))()
         return tree
 
     # -- what it declares -----------------------------------------------------------------
@@ -88,20 +96,22 @@ class Tree:
             digest=f"{self.commits:064x}",
             broken=broken,
             unread=("odd.yaml",) if self.unread else (),
+            moved=tuple(sorted(self.moved)),
+            removed=tuple(sorted(self.removed)),
+            imports=tuple(sorted(self.imports)),
         )
 
     def _without_unread(self, declared: list[Declared]) -> list[Declared]:
         """A file that cannot be read says nothing: what it declares seems to be gone."""
         if not self.unread:
             return declared
-        return [one for one in declared if one.key.kind != "run" or one.key.name in self.broken]
+        return [one for one in declared if one.key.kind != "run"]
 
     # -- edits ----------------------------------------------------------------------------
 
     def edit(self) -> None:
         """Make one commit of one to three edits."""
-        self.commits += 1
-        self.broken, self.unread = (), False
+        self._begin_commit()
         for _ in range(self.source.choice((1, 1, 2, 3))):
             edits, weights = zip(*self._edits(), strict=True)
             self.source.choices(edits, weights)[0]()
@@ -110,22 +120,39 @@ class Tree:
             self.broken = (self.source.choice(list(self.runs)),)
         self.unread = self.source.random() < 0.05
 
-    def settle(self) -> None:
-        """Make the last commit: everything can be read, and whatever runs has a place to run."""
-        self.commits += 1
-        self.broken, self.unread = (), False
+    def settle(self, there: Collection[str]) -> None:
+        """
+        Make the last commit: everything can be read, and whatever runs has a place to run.
+
+        `there` are the directories that exist: who left data in one takes it in again.
+        """
+        self._begin_commit()
         nodes, options = self.fleets.get("pool", (1, {}))
         self.fleets["pool"] = (max(nodes, 1), options)
         for name, (nodes, options) in self.fleets.items():
             self.fleets[name] = (max(nodes, 1), options)
         self._mend()
+        self.take_in(there)
 
-    def _edits(self) -> list[tuple[Callable[[], None], int]]:
+    def take_in(self, there: Collection[str]) -> None:
+        """Import what lies in directories that exist."""
+        self.imports = [
+            ResourceKey("volume", name)
+            for name, (_, path, _) in self.volumes.items()
+            if path in there
+        ]
+
+    def _begin_commit(self) -> None:
+        self.commits += 1
+        self.broken, self.unread = (), False
+        self.moved, self.removed, self.imports = [], [], []
+
+    def _edits(self) -> list[tuple[_Edit, int]]:
         return [
-            (self.add_run, 3),
-            (self.add_volume, 2),
-            (self.add_fleet, 1),
-            (self.add_sweep, 2),
+            (self._add_run, 3),
+            (self._add_volume, 2),
+            (self._add_fleet, 1),
+            (self._add_sweep, 2),
             (self._change_run, 6),
             (self._change_volume, 3),
             (self._change_fleet, 3),
@@ -135,9 +162,13 @@ class Tree:
             (self._remove_run, 3),
             (self._remove_volume, 2),
             (self._remove_fleet, 1),
+            (self._rename, 2),
+            (self._let_go, 1),
         ]
 
-    def add_run(self) -> None:
+    # -- what comes -----------------------------------------------------------------------
+
+    def _add_run(self) -> None:
         name = self._free(_RUNS, self.runs)
         if name is None:
             return
@@ -153,36 +184,40 @@ class Tree:
             own["retry"] = {"on": ["error"], "max_attempts": 2}
         self.runs[name] = own
 
-    def add_volume(self) -> None:
+    def _add_volume(self) -> None:
         name = self._free(_VOLUMES, self.volumes)
-        if name is None or not self.fleets:
+        if name is None:
             return
         options: dict[str, Any] = {}
-        if self.source.random() < 0.5:
-            options["deletion_policy"] = self.source.choice(("delete", "retain", "snapshot"))
+        if self.source.random() < 0.6:
+            options["deletion_policy"] = self._policy()
         if self.source.random() < 0.2:
             options["protect"] = True
-        self.volumes[name] = (self.source.choice(list(self.fleets)), self._path(), options)
+        path = self._path()
+        if self.left and self.source.random() < 0.4:
+            path = self.left.pop(self.source.randrange(len(self.left)))
+            self.imports.append(ResourceKey("volume", name))
+        self.volumes[name] = (self.source.choice(list(self.fleets)), path, options)
 
-    def add_fleet(self) -> None:
+    def _add_fleet(self) -> None:
         name = self._free(_FLEETS, self.fleets)
         if name is not None:
             options = {"protect": True} if self.source.random() < 0.2 else {}
             self.fleets[name] = (self.source.randint(1, 2), options)
 
-    def add_sweep(self) -> None:
+    def _add_sweep(self) -> None:
         self.sweep = tuple(sorted({*self.sweep, self.source.choice(_RATES)}))
+
+    # -- what changes ---------------------------------------------------------------------
 
     def _change_run(self) -> None:
         if not self.runs:
             return
         name = self.source.choice(list(self.runs))
         own = dict(self.runs[name])
-        change = self.source.choice(
-            (self._command, self._command, self._prioritise, self._rerun, self._state)
-            + (self._on_change, self._protect, self._describe)
-        )
-        change(own)
+        changes = [self._command, self._command, self._prioritise, self._rerun, self._state]
+        changes += [self._on_change, self._protect, self._describe]
+        self.source.choice(changes)(own)
         self.runs[name] = own
 
     def _command(self, own: dict[str, Any]) -> None:
@@ -215,16 +250,15 @@ class Tree:
         options = dict(options)
         kind = self.source.random()
         if kind < 0.3:
+            self.left.append(path)
             path = self._path()
         elif kind < 0.7:
-            options["deletion_policy"] = self.source.choice(("delete", "retain", "snapshot"))
+            options["deletion_policy"] = self._policy()
         else:
             options["protect"] = self.source.random() < 0.4
         self.volumes[name] = (fleet, path, options)
 
     def _change_fleet(self) -> None:
-        if not self.fleets:
-            return
         name = self.source.choice(list(self.fleets))
         nodes, options = self.fleets[name]
         if self.source.random() < 0.8:
@@ -242,7 +276,7 @@ class Tree:
         gone = self.source.choice(self.sweep)
         self.sweep = tuple(one for one in self.sweep if one != gone)
         if self.source.random() < 0.7:
-            self.add_sweep()
+            self._add_sweep()
 
     def _change_rules(self) -> None:
         self.rules = _draw_rules(self.source)
@@ -250,40 +284,90 @@ class Tree:
     def _change_base(self) -> None:
         self.base += 1
 
+    def _rename(self) -> None:
+        """Give a run, a volume or the spare fleet a name that was free, and say so."""
+        kinds: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+            ("run", self.runs, _RUNS),
+            ("volume", self.volumes, _VOLUMES),
+        ]
+        kind, named, names = self.source.choice(kinds)
+        after = self._free(names, named)
+        if not named or after is None or self.moved:
+            return
+        before = self.source.choice(list(named))
+        named[after] = named.pop(before)
+        self.moved.append((ResourceKey(kind, before), ResourceKey(kind, after)))
+        if kind == "volume":
+            for name, own in self.runs.items():
+                mounts = [
+                    {**one, "name": after if one["name"] == before else one["name"]}
+                    for one in own.get("volumes", ())
+                ]
+                if mounts:
+                    self.runs[name] = {**own, "volumes": mounts}
+
+    # -- what goes ------------------------------------------------------------------------
+
     def _remove_run(self) -> None:
         if self.runs:
             del self.runs[self.source.choice(list(self.runs))]
 
     def _remove_volume(self) -> None:
         if self.volumes:
-            del self.volumes[self.source.choice(list(self.volumes))]
+            _, path, _ = self.volumes.pop(self.source.choice(list(self.volumes)))
+            self.left.append(path)
 
     def _remove_fleet(self) -> None:
         if len(self.fleets) > 1:
             del self.fleets[self.source.choice(list(self.fleets))]
 
+    def _let_go(self) -> None:
+        """Forget something without deleting it."""
+        named: list[tuple[str, dict[str, Any]]] = [("run", self.runs), ("volume", self.volumes)]
+        if len(self.fleets) > 1:
+            named.append(("fleet", self.fleets))
+        kind, there = self.source.choice(named)
+        if not there:
+            return
+        name = self.source.choice(list(there))
+        gone = there.pop(name)
+        self.removed.append(ResourceKey(kind, name))
+        if kind == "volume":
+            self.left.append(gone[1])
+
     # -- odds and ends --------------------------------------------------------------------
 
     def _mend(self) -> None:
         """Drop what refers to something that went, as its author would have to."""
-        for name, (fleet, _, _) in list(self.volumes.items()):
+        for name, (fleet, path, _) in list(self.volumes.items()):
             if fleet not in self.fleets:
                 del self.volumes[name]
+                self.left.append(path)
         for name, before in list(self.runs.items()):
             own = dict(before)
-            for field_, known in (("fleets", self.fleets), ("volumes", self.volumes)):
-                mounts = own.pop(field_, [])
-                kept = [one for one in mounts if (one if field_ == "fleets" else one["name"]) in known]
-                if kept:
-                    own[field_] = kept
+            fleets = [one for one in own.pop("fleets", ()) if one in self.fleets]
+            mounts = [one for one in own.pop("volumes", ()) if one["name"] in self.volumes]
+            if fleets:
+                own["fleets"] = fleets
+            if mounts:
+                own["volumes"] = mounts
             if own != before:
                 self.runs[name] = own
         if "pool" not in self.fleets:
             self.sweep = ()
+        declared = self.desired().resources
+        self.moved = [
+            (old, new) for old, new in self.moved if new in declared and old not in declared
+        ]
+        self.removed = [key for key in self.removed if key not in declared]
+        self.imports = [key for key in self.imports if key in declared]
 
     def _free(self, names: tuple[str, ...], used: dict[str, Any]) -> str | None:
         free = [name for name in names if name not in used]
         return self.source.choice(free) if free else None
+
+    def _policy(self) -> str:
+        return self.source.choice(("delete", "retain", "snapshot"))
 
     def _path(self) -> str:
         self._paths += 1

@@ -55,9 +55,7 @@ class Witnessed:
     def finish_apply(
         self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
     ) -> None:
-        self.real.finish_apply(
-            apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms
-        )
+        self.real.finish_apply(apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms)
         self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
 
     def _done(self, apply_uid: str) -> list[str]:

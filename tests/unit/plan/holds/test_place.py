@@ -1,0 +1,52 @@
+"""Two volumes never share a directory, also not for the length of an apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.model.plan import HeldBy
+from fleetform.spec.desired import ResourceKey
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+
+OLD = volume("old", "f", "/data")
+NEW = volume("new", "f", "/data")
+KEY = ResourceKey("volume", "new")
+
+
+def test_the_place_of_one_that_goes_is_free_once_it_has_gone() -> None:
+    """Another name for the same directory: the old volume goes first, then the new one comes."""
+    live = ledger(row(fleet("f")), row(OLD))
+    plan = planned(tree(fleet("f"), NEW), live)
+    steps = {step.key: step for step in plan.steps}
+    assert steps["volume.make:volume/new"].needs == ("volume.forget:volume/old",)
+
+
+def test_the_place_of_one_that_is_held_is_taken() -> None:
+    """While something keeps the old volume, nothing is made or taken in where it lies."""
+    user = task("user", volumes=[{"name": "old", "path": "/in"}])
+    live = ledger(row(fleet("f")), replace(row(OLD), protected=True), row(user))
+    for imports in ((), (KEY,)):
+        desired = replace(tree(fleet("f"), NEW, user), imports=imports)
+        held = {one.change.key: one for one in planned(desired, live).held}
+        assert held[KEY].by is HeldBy.DEPENDENCY
+        assert "volume/old has this directory still" in held[KEY].detail
+
+
+def test_what_needs_a_volume_without_a_place_waits_with_it() -> None:
+    """A run that mounts it is not submitted before it is there."""
+    user = task("user", volumes=[{"name": "new", "path": "/in"}])
+    live = ledger(row(fleet("f")), replace(row(OLD), protected=True))
+    plan = planned(tree(fleet("f"), NEW, user), live)
+    assert plan.is_empty
+    assert {one.change.key.name for one in plan.held} == {"old", "new", "user"}
+
+
+def test_two_volumes_change_places() -> None:
+    """Both go before either comes back."""
+    live = ledger(row(fleet("f")), row(volume("a", "f", "/1")), row(volume("b", "f", "/2")))
+    desired = tree(fleet("f"), volume("a", "f", "/2"), volume("b", "f", "/1"))
+    steps = {step.key: step for step in planned(desired, live, allow_destroy=True).steps}
+    assert set(steps["volume.make:volume/a"].needs) == {
+        "volume.forget:volume/a",
+        "volume.forget:volume/b",
+    }
