@@ -183,6 +183,11 @@ class ReadingCache:
         self.is_changed = True
         self._put(made)
 
+    def keep_whole(self, whole: Whole | None) -> None:
+        """What the tree comes to from now on; None: nobody knows any more."""
+        self.is_changed = self.is_changed or whole is not self.whole
+        self.whole = whole
+
     def drop(self, path: str) -> None:
         """A reading that turned out to be of no use."""
         self.is_changed = True

@@ -145,7 +145,7 @@ class Loader:
             return self._without_root()
         if self._cache is not None:
             self._cache.begin()
-            self._cache.whole = None
+            self._cache.keep_whole(None)
         environment = self._environments.read()
         bases = tuple(folder.path for folder in self._environments.folders[1:])
         self._commit = Commit(self._root, bases)
@@ -176,7 +176,7 @@ class Loader:
         if self._cache is not None:
             self._keep(self._cache)
             self._cache.end()
-            self._cache.whole = self._whole(self._cache, loaded)
+            self._cache.keep_whole(self._whole(self._cache, loaded))
         return loaded
 
     def written(self) -> Iterator[tuple[str, Node]]:

@@ -53,8 +53,7 @@ class Recall:
         if whole is None:
             return None
         if whole is not self._whole:
-            self._cache.whole = whole
-            self._cache.is_changed = True
+            self._cache.keep_whole(whole)
         self._cache.end_recalled()
         return whole.loaded(contents, self._commit.read())
 
