@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[int]):
     """A duration on the command line; the command gets milliseconds."""
 
     name = "duration"

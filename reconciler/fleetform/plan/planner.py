@@ -20,6 +20,7 @@ from fleetform.plan.corrections import correct_drift
 from fleetform.plan.cost import add_costs
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
+from fleetform.plan.holds.recovery import recovery_warnings
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
@@ -102,6 +103,7 @@ def plan(
             tree_digest=desired.digest,
             annex=annex_of(sheet, now_ms),
             warnings=(
+                *recovery_warnings(sheet),
                 *_warnings(sheet),
                 *cautions(sheet),
                 *stuck_warnings(sheet.moves),

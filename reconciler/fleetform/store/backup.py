@@ -212,7 +212,9 @@ def _parse_head(line: bytes, path: Path) -> Head:
 
 def read_backup(path: Path) -> Iterator[tuple[str, tuple[str, ...], list[list[Any]]]]:
     """Yield table, columns and some rows at a time, in the order of the file."""
-    table, columns, rows = "", (), []
+    table: str = ""
+    columns: tuple[str, ...] = ()
+    rows: list[list[Any]] = []
     with path.open("rb") as file:
         file.readline(_HEAD_BYTES_MAX)
         for line in file:

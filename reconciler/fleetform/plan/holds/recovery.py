@@ -13,3 +13,11 @@ def hold_while_recovering(sheet: Sheet) -> None:
     detail = "; ".join(sheet.live.notes) or "hosts remember a newer ledger than this one"
     for key in list(sheet.changes):
         sheet.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")
+
+
+def recovery_warnings(sheet: Sheet) -> tuple[str, ...]:
+    """Say that the ledger is recovering also where nothing differs: it may be wrong about that."""
+    if sheet.live.status is not LedgerStatus.RECOVERING:
+        return ()
+    why = f": {sheet.live.notes[0]}" if sheet.live.notes else ""
+    return (f"The ledger is recovering{why}. `fleetform state rebuild` asks the hosts.",)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from fleetform.cli.exit import Exit
+
+
+def test_a_host_that_is_not_there_has_drifted(asked, typed, lab):
+    """Its rows say that it was made, and the world has none: told, and only with 2 if asked."""
+    found = asked("drift")
+    paths = {(row["resource"], row["path"]) for row in found["drift"]}
+    assert ("fleet/local", "hosts[local-0].host") in paths
+    assert ("volume/data", "directory") in paths
+    assert found["observed_at_ms"] > 0
+    assert typed("drift")[0] == Exit.OK
+    assert typed("drift", "--detailed-exitcode")[0] == Exit.CHANGES
+
+
+def test_two_looks_tell_the_same(asked, lab):
+    """A look does not take what it finds for right."""
+    first, second = asked("drift"), asked("drift")
+    assert first["drift"] == second["drift"]
+
+
+def test_a_refreshed_plan_sets_right_and_holds(typed, asked, lab):
+    """The host is made again; the volume, whose data is gone, is held."""
+    code, out, _err = typed("plan", "--refresh")
+    assert code == Exit.HELD
+    assert "it is not as it was made" in out
+    assert "--replace volume/data" in out
+    assert "it is not as it was made" not in typed("plan")[1]
+
+
+def test_where_nothing_was_applied_nothing_can_drift(typed, root, monkeypatch):
+    """No ledger is made for the asking."""
+    monkeypatch.chdir(root)
+    assert typed("drift")[0] == Exit.ERROR
+    assert typed("plan", "--refresh-only")[0] == Exit.ERROR
+    assert typed("plan", "--refresh")[0] in {Exit.OK, Exit.HELD}
+    assert not (root.parent / "state" / "environments").exists()
+
+
+def test_refresh_only_shows_all_and_changes_nothing(typed, asked, lab):
+    """Nothing is only observed here, so there is nothing to take note of."""
+    assert typed("plan", "--refresh-only", "--detailed-exitcode")[0] == Exit.CHANGES
+    assert typed("apply", "--refresh-only", "-y")[0] == Exit.OK
+    assert len(asked("drift")["drift"]) == len(asked("plan", "--refresh-only"))
