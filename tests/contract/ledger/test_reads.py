@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+
+import pytest
 
 from contract.ledgers import (
     Desk,
@@ -11,6 +14,7 @@ from contract.ledgers import (
 )
 from fleetform.model.event import LoggedEvent
 from fleetform.model.ports import Ledger, Reader
+from fleetform.model.rows import Rows, RowsOutdated
 
 
 def test_partial_book(desk: Desk) -> None:
@@ -94,3 +98,52 @@ def test_copy_has_every_row(desk: Desk) -> None:
     copy.begin_recovery("tried out")
     assert copy.read_live() != desk.ledger.read_live()
     copy.close()
+
+
+def test_rows_that_are_as_declared_are_read_no_further(
+    desk: Desk, look: Callable[[], Reader]
+) -> None:
+    """Given what is declared, the same rows come back, whole where there is more to say of them."""
+    desk.submit(*(submit_step(name) for name in ("done", "failed", "waits", "changed")))
+    for name, exit_code in (("done", 0), ("failed", 1), ("changed", 0)):
+        desk.run_to_end(name, exit_code=exit_code)
+    with closing(look()) as reader:
+        whole = reader.read_live()
+        known = {key: row.digest for key, row in whole.resources.items()}
+        known[run_key("changed")] = known[run_key("new")] = "another"
+        rows = reader.read_live(known).resources
+        assert isinstance(rows, Rows)
+        assert run_key("done") in rows.quiet
+        assert {key.name for key in rows.restless if key.kind == "run"} == {
+            "failed",
+            "waits",
+            "changed",
+        }
+        assert rows == whole.resources
+        assert list(rows) == sorted(rows)
+
+
+def test_rows_are_of_one_state_or_refused(desk: Desk, look: Callable[[], Reader]) -> None:
+    """Who asks for the rest after somebody has committed is told, and reads once more."""
+    desk.submit(submit_step("done"))
+    desk.run_to_end("done")
+    with closing(look()) as reader:
+        known = {key: row.digest for key, row in reader.read_live().resources.items()}
+        rows = reader.read_live(known).resources
+        desk.submit(submit_step("other"))
+        assert run_key("done") in rows
+        with pytest.raises(RowsOutdated):
+            rows[run_key("done")]
+
+
+def test_many_that_differ_are_read_at_once(desk: Desk, look: Callable[[], Reader]) -> None:
+    """Where most rows differ, they are not asked for one by one, and come to the same."""
+    desk.submit(*(submit_step(f"s[{n}]", parent="s", element=str(n)) for n in range(501)))
+    with desk.ledger._database.write() as transaction:
+        transaction.execute("UPDATE runs SET state = 'done', cause = ''")
+    with closing(look()) as reader:
+        whole = reader.read_live()
+        for known in ({}, {run_key("s[7]"): whole.resources[run_key("s[7]")].digest}):
+            rows = reader.read_live(known).resources
+            assert len(rows.quiet) == len(known)
+            assert rows == whole.resources

@@ -1,0 +1,96 @@
+"""A plan of rows that were read only as far as they differ is the plan of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+
+from fleetform.checker import check
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Permissions, Scope
+from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.rows import Rows
+from fleetform.model.run_state import RunState
+from fleetform.plan.planner import plan
+from fleetform.spec.desired import Desired
+from fleetform.spec.table import Table
+from unit.plan.test_promises import situations
+from unit.plan.trees import NOW_MS, declare, ledger, row, task, tree
+
+
+def is_quiet(one: LiveResource) -> bool:
+    """What the ledger's statement asks of a row that is read no further than its digest."""
+    if one.archived or one.operation:
+        return False
+    if one.key.kind != "run":
+        return True
+    run = one.run
+    return (
+        run is not None
+        and run.state is RunState.DONE
+        and run.cause != NO_EVIDENCE
+        and not run.stale
+    )
+
+
+def lean(live: Live, desired: Desired) -> tuple[Live, list[str]]:
+    """The same as a command reads it, and a list that says whether the rest was asked for."""
+    asked: list[str] = []
+
+    def read_all() -> dict:
+        asked.append("all")
+        return dict(live.resources)
+
+    known = {key: one.digest for key, one in desired.resources.items()}
+    quiet = {
+        key: one.digest
+        for key, one in live.resources.items()
+        if is_quiet(one) and known.get(key) == one.digest
+    }
+    restless = {key: one for key, one in live.resources.items() if key not in quiet}
+    return replace(live, resources=Rows(quiet, restless, read_all)), asked
+
+
+def as_table(desired: Desired) -> Desired:
+    resources = list(desired.resources.values())
+    digests = {one.key: one.digest for one in resources}
+    return replace(desired, resources=Table(digests, resources.__getitem__))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(situations())
+def test_what_is_not_read_makes_no_difference(
+    situation: tuple[Desired, Live, Permissions],
+) -> None:
+    """Changes, holds, predicates, counts and violations are the same, whatever is there."""
+    desired, live, permissions = situation
+    expected = plan(desired, live, permissions=permissions, now_ms=NOW_MS)
+    less, _ = lean(live, desired)
+    made = plan(as_table(desired), less, permissions=permissions, now_ms=NOW_MS)
+    assert made == expected
+    assert check(made, as_table(desired), less, permissions) == ()
+
+
+def test_what_is_as_declared_is_never_read() -> None:
+    """A plan with nothing to do, and one of a single change, ask for no other row."""
+    runs = [task(name) for name in ("a", "b", "c")]
+    live = ledger(*(row(one, RunState.DONE) for one in runs))
+    for declared in (runs, [*runs[:2], task("c", priority=7)]):
+        desired = as_table(tree(*declared))
+        less, asked = lean(live, desired)
+        made = plan(desired, less, permissions=Permissions(), now_ms=NOW_MS)
+        assert check(made, desired, less, Permissions()) == ()
+        assert asked == []
+
+
+def test_what_is_asked_for_anew_is_read() -> None:
+    """A row that is as declared is a whole row again when a scope means it."""
+    volume = declare("volume", "data", {"name": "data", "fleet": "local", "path": "data"})
+    desired = as_table(tree(volume))
+    scope = Scope(replaces=("volume/data",))
+    live = ledger(row(volume))
+    less, asked = lean(live, desired)
+    made = plan(desired, less, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert made == plan(desired, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert asked == ["all"]
