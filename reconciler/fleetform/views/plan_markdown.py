@@ -24,7 +24,7 @@ from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import stale_text
+from fleetform.views.stale import stale_results, stale_text
 
 __all__ = ["SIZE_MAX", "render"]
 
@@ -100,14 +100,15 @@ def _blocks(plan: Plan) -> Iterator[str]:
 
 
 def _stale(plan: Plan) -> Iterator[str]:
-    if not plan.stale:
+    stale = stale_results(plan)
+    if not stale:
         return
     yield "#### Kept, and would come out otherwise by now\n\n| run | why |\n|---|---|\n"
-    for one in plan.stale[:LIST_MAX]:
+    for one in stale[:LIST_MAX]:
         why = stale_text(one.upstream, inherited=one.inherited)
         yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
-    if len(plan.stale) > LIST_MAX:
-        yield f"| and {len(plan.stale) - LIST_MAX} more | |\n"
+    if len(stale) > LIST_MAX:
+        yield f"| and {len(stale) - LIST_MAX} more | |\n"
     yield "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleetform.model import figures
-from fleetform.model.plan import Change, Plan
+from fleetform.model.plan import Change, Plan, Stake
 from fleetform.views.lines import printable
 
 __all__ = ["stake_text"]
@@ -20,13 +20,22 @@ def stake_text(plan: Plan, change: Change) -> str:
     Empty for a change that would end nothing. Times come from the annex.
     """
     parts = [change.at_stake] if change.at_stake else []
-    # Of a run, what is at stake is its own work, and said.
+    # Of a run, what is at stake is its own work, and said where it is destructive.
     if change.stake is not None and (change.key.kind != "run" or not parts):
-        runs = [printable(name) for name in change.stake.runs]
-        more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
-        gpus = f" on {figures.counted(change.stake.gpus, 'GPU')}" if change.stake.gpus else ""
-        parts.append(f"{', '.join(runs[:RUNS_MAX])}{more}{gpus}")
+        parts.append(f"{_whose(change, change.stake)}{_on(change.stake.gpus)}")
     return ": ".join(parts) + _so_far(plan.annex.get("at_stake", {}).get(str(change.key)))
+
+
+def _whose(change: Change, stake: Stake) -> str:
+    if change.key.kind == "run":
+        return "its work"
+    runs = [printable(name) for name in stake.runs]
+    more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
+    return f"{', '.join(runs[:RUNS_MAX])}{more}"
+
+
+def _on(gpus: int) -> str:
+    return f" on {figures.counted(gpus, 'GPU')}" if gpus else ""
 
 
 def _so_far(known: dict[str, Any] | None) -> str:

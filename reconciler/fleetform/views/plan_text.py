@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fleetform.model import figures
-from fleetform.model.plan import Action, Change, Plan
+from fleetform.model.plan import Action, Change, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import BLANK, Line, Span, line, printable
+from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
@@ -25,7 +26,7 @@ from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_h
 from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import stale_text
+from fleetform.views.stale import stale_results, stale_text
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
 
@@ -203,11 +204,22 @@ def _held(plan: Plan) -> Iterator[Line]:
 
 def _held_block(plan: Plan, one: HeldGroup) -> Iterator[Line]:
     yield from _block(plan, one.group)
-    yield line(
-        "      ", ("held: ", "warn"), f"{HELD_BY[one.held.by]}: {printable(one.held.detail)}"
-    )
+    detail = f"{HELD_BY[one.held.by]}: {printable(one.held.detail)}{_open_until(plan, one.held)}"
+    yield line("      ", ("held: ", "warn"), detail)
     if one.held.cure:
         yield line("      ", ("release: ", "info"), printable(one.held.cure))
+
+
+def _open_until(plan: Plan, held: Held) -> str:
+    """Until when a freeze window holds, from the annex: `, until 2027-01-02T00:00:00Z`."""
+    if held.by is not HeldBy.WINDOW:
+        return ""
+    ends = [
+        one["end_ms"]
+        for one in plan.annex.get("windows", ())
+        if one["open"] and one["reason"] == held.detail
+    ]
+    return f", until {moment(max(ends))}" if ends else ""
 
 
 def _deferred(plan: Plan) -> Iterator[Line]:
@@ -236,15 +248,16 @@ def _settled(plan: Plan) -> Iterator[Line]:
 
 
 def _stale(plan: Plan) -> Iterator[Line]:
-    if not plan.stale:
+    stale = stale_results(plan)
+    if not stale:
         return
     yield line(
         ("Kept, and would come out otherwise by now; `fleetform rerun` makes it anew:", "bold")
     )
-    for one in plan.stale[:LIST_MAX]:
+    for one in stale[:LIST_MAX]:
         why = stale_text(one.upstream, inherited=one.inherited)
         yield line(("  ~ ", "warn"), f"{printable(one.key.name)} {printable(why)}")
-    yield from _more(len(plan.stale))
+    yield from _more(len(stale))
     yield BLANK
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["stale_text"]
+from fleetform.model.plan import Plan, StaleResult
+
+__all__ = ["stale_results", "stale_text"]
+
+
+def stale_results(plan: Plan) -> tuple[StaleResult, ...]:
+    """Those of which the plan's changes do not speak anyway."""
+    changed = {change.key for change in plan.changes}
+    return tuple(one for one in plan.stale if one.key not in changed)
 
 
 def stale_text(inputs: Sequence[str], *, inherited: bool) -> str:

@@ -118,7 +118,7 @@ def _summary(row: RunRow, now_ms: int) -> str:
 def _ended(detail: RunDetail) -> str:
     ended = _how_it_ended(detail)
     stale = stale_text(detail.row.stale_inputs, inherited=detail.row.stale)
-    return f"{ended} Its result is kept, and {stale}." if stale else ended
+    return f"{ended} {stale[0].upper()}{stale[1:]}." if stale else ended
 
 
 def _how_it_ended(detail: RunDetail) -> str:
