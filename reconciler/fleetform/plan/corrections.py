@@ -8,15 +8,18 @@ overlooks it, and what the tree changes anyway needs nothing further.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fleetform.model.drift import Drift, Remedy
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
+from fleetform.model.selection import Selection
 from fleetform.plan.drift_table import TABLE
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import make_step
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.overlooked import overlook, overlooks
 
 __all__ = ["correct_drift"]
 
@@ -26,17 +29,39 @@ _VERBS = {"fleet": "fleet.update", "volume": "volume.update"}
 
 def correct_drift(sheet: Sheet) -> None:
     """Propose what sets right what has drifted, or hold what a person must decide."""
+    anew = Selection(sheet.scope.replaces)
     for key, drifts in _by_resource(sheet).items():
         row, declared = sheet.present.get(key), sheet.wanted.get(key)
+        if row is not None and declared is not None and _begins_anew(anew, key, drifts):
+            # Whatever a replacement would be judged by, there is nothing left to lose.
+            sheet.changes.pop(key, None)
+            sheet.held.pop(key, None)
+            asked = (Reason.REPLACE_ASKED, Reason.DRIFTED)
+            change = _change(_as_it_stays(declared, row), row, drifts)
+            sheet.add(Proposal(replace(change, reasons=asked)))
+            continue
         # What goes needs no correction; what is changed anyway is made anew with that.
         if row is None or declared is None or key in sheet.changes or key in sheet.held:
             continue
         undecided = [one for one in drifts if one.remedy is Remedy.DECIDE]
         curable = [one for one in drifts if one.remedy is Remedy.APPLY]
         if undecided and _has_verb(key):
-            sheet.held[key] = _held(declared, row, undecided)
+            sheet.held[key] = _held(_as_it_stays(declared, row), row, undecided)
         elif curable and _has_verb(key):
-            sheet.add(Proposal(_change(declared, row, curable)))
+            sheet.add(Proposal(_change(_as_it_stays(declared, row), row, curable)))
+
+
+def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> bool:
+    """Tell whether a person has said of a volume that is gone that an empty one shall follow it."""
+    gone = key.kind == "volume" and any(one.field == "directory" for one in drifts)
+    return gone and anew.selects(key, "")
+
+
+def _as_it_stays(declared: Declared, row: LiveResource) -> Declared:
+    """What does not count is not corrected either."""
+    if not overlooks(declared):
+        return declared
+    return overlook(declared, row.document, row.digest, row.own_digest)
 
 
 def _by_resource(sheet: Sheet) -> dict[ResourceKey, list[Drift]]:

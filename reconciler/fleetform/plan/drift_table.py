@@ -86,7 +86,7 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         _ENFORCED, Remedy.DECIDE, "path",
         "the directory that was made is there, and is the same",
         "it is held, for an empty one in its place would hide that the data is gone",
-        "put the data back, or begin anew with `fleetform apply --replace volume/NAME`",
+        "put the data back, or begin anew with `fleetform apply --refresh --replace volume/NAME`",
     ),
     ("volume", "mark"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",

@@ -9,8 +9,9 @@ import pytest
 from fleetform.checker import check
 from fleetform.model.drift import Drift
 from fleetform.model.live import Live
-from fleetform.model.plan import Action, HeldBy, Permissions, Reason
+from fleetform.model.plan import Action, HeldBy, Permissions, Reason, Scope
 from fleetform.plan.drift_table import TABLE
+from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
 
@@ -57,8 +58,24 @@ def test_what_hides_a_loss_is_held() -> None:
     assert plan.changes == ()
     (held,) = plan.held
     assert (held.change.key, held.by) == (DATA.key, HeldBy.DRIFT)
-    assert "--replace volume/data" in held.cure
+    assert "--refresh --replace volume/data" in held.cure
     assert check(plan, TREE, live, Permissions(allow_destroy=True)) == ()
+
+
+def test_a_volume_that_is_gone_begins_anew_when_asked() -> None:
+    """Nothing is left to lose, so neither its policy nor a permission is in the way."""
+    live = _live(_drift("volume", "data", "directory"))
+    scope = Scope(replaces=("volume/data",))
+    plan = make_plan(TREE, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    (change,) = plan.changes
+    assert (change.action, change.destructive) == (Action.UPDATE, False)
+    assert change.reasons == (Reason.REPLACE_ASKED, Reason.DRIFTED)
+    assert [step.verb for step in change.steps] == ["volume.update"]
+    assert plan.held == ()
+    assert check(plan, TREE, live, Permissions(), scope) == ()
+    there = _live(_drift("volume", "data", "mark"))
+    plan = make_plan(TREE, there, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert not any(Reason.DRIFTED in change.reasons for change in plan.changes)
 
 
 def test_what_is_only_told_changes_nothing() -> None:
