@@ -66,8 +66,8 @@ def _shut_step(seal: Seal, step: Step) -> Step:
 
 
 def _sealed_field(seal: Seal, kind: str, one: FieldChange) -> FieldChange:
-    before = seal.value(kind, one.path, one.before)
-    after = seal.value(kind, one.path, one.after)
+    before = seal.value(kind, one.path, one.before) if one.before_set else None
+    after = seal.value(kind, one.path, one.after) if one.after_set else None
     if before is one.before and after is one.after:
         return one
     return replace(one, before=before, after=after, sensitive=True)

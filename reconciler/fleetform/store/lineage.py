@@ -30,15 +30,17 @@ def record_upstream(transaction: Transaction, placed: Iterable[tuple[str, int]])
     """Write what these attempts are made from: (run uid, attempt)."""
     known: dict[str, list[_Entry]] = {}
     rows: list[tuple[str, str, int]] = []
-    for uid, attempt in placed:
-        run = transaction.one(
-            "SELECT element, document FROM runs WHERE uid = ? AND document LIKE ?",
-            (uid, '%"depends_on"%'),
-        )
-        if run is None:
-            continue
+    attempts = dict(placed)
+    if not attempts:
+        return
+    for uid, element, document in transaction.execute(
+        "SELECT uid, element, document FROM runs"
+        " WHERE uid IN (SELECT value FROM json_each(?)) AND document LIKE ? ORDER BY number",
+        (to_json(list(attempts)), '%"depends_on"%'),
+    ).fetchall():
+        attempt = attempts[uid]
         found: list[_Entry] = []
-        for name in _names(*run):
+        for name in _names(element, document):
             if name not in known:
                 known[name] = _standing(transaction, name)
             found.extend(known[name])
@@ -56,7 +58,7 @@ def _names(element: str, document: str) -> list[str]:
     ]
 
 
-def _standing(connection: Statements, name: str) -> list[_Entry]:
+def _standing(connection: Transaction, name: str) -> list[_Entry]:
     """The latest attempts behind a name: of one run, or of all elements of a sweep."""
     own = connection.execute(
         "SELECT uid, attempt FROM runs WHERE name = ? AND listed = 1", (name,)
@@ -71,7 +73,7 @@ def _standing(connection: Statements, name: str) -> list[_Entry]:
     return [[f"{name}{_FAMILY}", *_family(connection, name)[:2]]]
 
 
-def _family(connection: Statements, name: str) -> tuple[int, int, bool]:
+def _family(connection: Transaction | Statements, name: str) -> tuple[int, int, bool]:
     """The number of the latest run of a sweep, all attempts of it, and whether all are done."""
     row = connection.execute(
         "SELECT coalesce(max(number), 0), CAST(coalesce(sum(attempt), 0) AS BIGINT),"

@@ -49,6 +49,7 @@ __all__ = [
     "is_sensitive",
     "on_change",
     "row",
+    "sensitive_tops",
     "unbuilt",
     "unit",
 ]
@@ -171,6 +172,14 @@ def is_sensitive(kind: str, path: str) -> bool:
     if top == "env" and inside:
         return names_secret(inside)
     return row(kind, path).sensitive
+
+
+@functools.cache
+def sensitive_tops(kind: str) -> frozenset[str]:
+    """Top-level fields in which something may be sensitive: all others need not be looked into."""
+    rows = ROWS.get(_KIND_OF_TYPE.get(kind, kind), {})
+    tops = {path.partition(".")[0] for path, facts in rows.items() if facts.sensitive}
+    return frozenset(tops | {"env"} if "env" in rows else tops)
 
 
 EXECUTION_FIELDS: Mapping[str, frozenset[str]] = {
