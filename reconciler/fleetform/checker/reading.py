@@ -15,6 +15,7 @@ from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
+from fleetform.spec.overlooked import overlook, overlooks
 
 KINDS = frozenset({"fleet", "volume", "run"})
 
@@ -59,8 +60,15 @@ class Reading:
         """Of what is renamed: the name that the ledger knows, by the new one."""
         return earlier_names(self.plan)
 
-    def declared(self, key: ResourceKey) -> Declared | None:
-        return None if self.permissions.destroy else self.desired.resources.get(key)
+    def declared(self, key: ResourceKey, *, making: bool = False) -> Declared | None:
+        """What is to be, with the values that stay where the document overlooks a difference."""
+        if self.permissions.destroy:
+            return None
+        declared = self.desired.resources.get(key)
+        row = None if declared is None or not overlooks(declared) else self.row(key)
+        if declared is None or row is None:
+            return declared
+        return overlook(declared, row.document, row.digest, row.own_digest, making=making)
 
     @cached_property
     def left_alone(self) -> frozenset[ResourceKey]:

@@ -65,7 +65,7 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
     for key, digest in digests_of(wanted).items():
         if quiet.get(key) == digest or key in handled or reading.is_left_alone(key, key.parent):
             continue
-        if _differs(wanted[key], reading.row(key)):
+        if _differs(reading.declared(key) or wanted[key], reading.row(key)):
             yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
     for key in reading.rows:
         if key in wanted or key in handled or key.kind not in KINDS:
@@ -107,7 +107,9 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
         ResourceKey(one.key.kind, one.replaces): one.key for one in changes.values() if one.replaces
     }
     asked = {key for key, one in reading.desired.resources.items() if _named(targets, key, one)}
-    waiting = [*asked, *(key for key, one in changes.items() if _means(targets, one))]
+    # What is asked for and held brings along what it waits for, or it would be held for ever.
+    held = (one.change for one in reading.plan.held)
+    waiting = [*asked, *(one.key for one in (*changes.values(), *held) if _means(targets, one))]
     reached = set(waiting)
     while waiting:
         for needed in _needed(reading, waiting.pop(), changes):

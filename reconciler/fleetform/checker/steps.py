@@ -35,6 +35,9 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
     ("run", Action.ARCHIVE): frozenset({"run.archive"}),
 }
 
+# For these counts what counts at the beginning.
+_MAKES = frozenset({"run.submit", "fleet.make", "volume.make"})
+
 _CARRIES_DOCUMENT = frozenset(
     {
         "fleet.make",
@@ -94,10 +97,11 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
 
 
 def check_documents_declared(reading: Reading) -> Iterator[Violation]:
-    for _, step in reading.steps:
+    for change, step in reading.steps:
         if step.verb not in _CARRIES_DOCUMENT:
             continue
-        declared = reading.declared(step.resource)
+        making = any(one.verb in _MAKES for one in change.steps)
+        declared = reading.declared(step.resource, making=making)
         if declared is None:
             yield Violation(
                 Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} makes what nobody declares"

@@ -33,13 +33,13 @@ def address_problem(text: str) -> str:
 
 class Selection:
     """
-    Some addresses, each of which `address_problem` finds right.
+    Some addresses; who takes them from people asks `address_problem` of each first.
 
     A bare name means a run, unless it says otherwise: most that people work with are.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._tests = [(text, _Star(text) if _ANY in text else _Plain(text)) for text in texts]
+        self._tests = [(text, _test(text)) for text in texts]
 
     def __bool__(self) -> bool:
         return bool(self._tests)
@@ -55,6 +55,11 @@ class Selection:
             for text, test in self._tests
             if not any(test.selects(key, parent) for key, parent in there)
         ]
+
+
+def _test(text: str) -> _Plain | _Star:
+    # What is no address by the rules for names can still be one that the ledger has.
+    return _Star(text) if _ANY in text or address_problem(text) else _Plain(text)
 
 
 class _Plain:

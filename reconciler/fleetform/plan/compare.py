@@ -7,17 +7,20 @@ costs one comparison a resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from fleetform.model.live import LiveResource
+from fleetform.model.plan import Change, Permissions
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.pairing import Pairing, pair_elements
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.proposal import Proposal, Sheet
+from fleetform.plan.steps import MAKING
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.overlooked import overlook, overlooks
 from fleetform.spec.table import digests_of
 
 
@@ -39,13 +42,9 @@ def compare_resources(sheet: Sheet) -> None:
         if row is None or (row.archived and key.kind != "run"):
             added.append(declared)
         elif anew and anew.selects(key, declared.parent):
-            proposal = KINDS[key.kind].renew(declared, row, sheet.permissions)
-            if proposal is not None:
-                sheet.add(proposal)
+            _add(sheet, _proposed(KINDS[key.kind].renew, declared, row, sheet.permissions))
         elif row.digest != declared.digest or row.archived:
-            proposal = KINDS[key.kind].change(declared, row, sheet.permissions)
-            if proposal is not None:
-                sheet.add(proposal)
+            _add(sheet, _proposed(KINDS[key.kind].change, declared, row, sheet.permissions))
     removed = [
         sheet.present[key]
         for key in sheet.present
@@ -54,6 +53,32 @@ def compare_resources(sheet: Sheet) -> None:
     if sheet.desired.removed and not sheet.permissions.destroy:
         removed = _propose_forgotten(sheet, removed)
     _propose_new_and_gone(sheet, added, removed)
+
+
+def _add(sheet: Sheet, proposal: Proposal | None) -> None:
+    if proposal is not None:
+        sheet.add(proposal)
+
+
+def _proposed(
+    propose: Callable[[Declared, LiveResource, Permissions], Proposal | None],
+    declared: Declared,
+    row: LiveResource,
+    permissions: Permissions,
+) -> Proposal | None:
+    """Ask the kind, with the values that stay in place of the declared ones."""
+    if not overlooks(declared):
+        return propose(declared, row, permissions)
+    last = (row.document, row.digest, row.own_digest)
+    proposal = propose(overlook(declared, *last), row, permissions)
+    if proposal is None or not _makes(proposal.change):
+        return proposal
+    # It is made anew for another reason, so what counts at the beginning counts.
+    return propose(overlook(declared, *last, making=True), row, permissions)
+
+
+def _makes(change: Change) -> bool:
+    return any(step.verb in MAKING for step in change.steps)
 
 
 def _differing(sheet: Sheet, anew: Selection) -> Iterator[ResourceKey]:

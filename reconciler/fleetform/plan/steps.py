@@ -13,6 +13,9 @@ from typing import Any
 from fleetform.model.plan import Step
 from fleetform.spec.desired import Declared, ResourceKey
 
+MAKING = frozenset({"run.submit", "fleet.make", "volume.make"})
+"""What makes something, or makes it anew: whatever counts at the beginning counts for them."""
+
 
 def step_key(verb: str, key: ResourceKey) -> str:
     return f"{verb}:{key}"

@@ -92,5 +92,7 @@ EVERY_KIND: Rows = {
     "description": RECORDED,
     "tags": control("store"),
     "protect": control("plan"),
+    "ignore": control("plan"),
+    "initial": control("plan"),
 }
 """What every kind has."""

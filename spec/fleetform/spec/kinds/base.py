@@ -205,9 +205,39 @@ class Document(Model):
     change of its own, and holds for the plan after it. Example: `true`.
     """
 
+    ignore: (
+        Annotated[
+            tuple[str, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        ]
+        | None
+    ) = None
+    """
+    Fields whose difference does not count: what is there stays, also when it is made anew. `*`
+    stands for any text within a step. Example: `[resources.memory, env.AWS_*]`.
+    """
+
+    initial: (
+        Annotated[
+            tuple[str, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        ]
+        | None
+    ) = None
+    """
+    Fields that count when it is made, or runs, and not between: a difference of them alone changes
+    nothing. Example: `[env.SEED]`.
+    """
+
     def problems(self) -> Iterator[Problem]:
         """What is wrong between fields that are each right; a kind adds its own."""
-        yield from ()
+        if self.ignore or self.initial:
+            # Few documents say it, and looking through models takes longer than reading one.
+            from fleetform.spec.kinds import overlooked
+
+            yield from overlooked.problems(type(self), self.ignore or (), self.initial or ())
 
     def whole(self) -> Problem | None:
         """

@@ -26,7 +26,7 @@ __all__ = ["FIELD", "TYPE", "with_profiles"]
 TYPE = "profile"
 FIELD = "profile"
 # What a profile says of itself and not of runs.
-_ITS_OWN = frozenset({"type", "name", "default", "description", "protect"})
+_ITS_OWN = frozenset({"type", "name", "default", "description", "protect", "ignore", "initial"})
 
 
 class _Profile(NamedTuple):
