@@ -9,9 +9,18 @@ missing=
 for program in curl git jq node npm; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
+# Debian keeps a server's programs off PATH; its cluster is not used, and is not made.
+if ! command -v pg_ctl >/dev/null && ! ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1; then
+    missing="$missing postgresql"
+fi
 if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq
+        case $missing in *postgresql*)
+            mkdir -p /etc/postgresql-common
+            [ -e /etc/postgresql-common/createcluster.conf ] ||
+                echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf ;;
+        esac
         # shellcheck disable=SC2086 -- several words are several packages
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
             $(echo "$missing" | sed 's/\bnode\b/nodejs/')
