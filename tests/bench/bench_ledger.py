@@ -1,5 +1,8 @@
 """
-Rates of the ledger, printed as a table; `python tests/bench/bench_ledger.py`.
+Rates of the ledger, printed as a table a database; `python tests/bench/bench_ledger.py`.
+
+PostgreSQL is a server of this bench's own with its defaults, beside it on the same machine;
+where there is none, its table is left out with the reason.
 
 The hot path is a thousand runs of one job each on 256 places, in the batches in which the manager
 hands them in: one placement, one batch of records and one of verdicts a round.
@@ -37,7 +40,11 @@ from fleetform.model.run import RunState
 from fleetform.store.gate import WriterGate
 from fleetform.store.ledger import SqliteLedger
 from fleetform.store.opening import open_ledger
-from fleetform.store.snapshot import open_snapshot
+from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.opening import open_postgres, open_postgres_snapshot
+from fleetform.store.snapshot import Snapshot, open_snapshot
+from postgres_server import PostgresServer, reason_missing
 
 
 class Table:
@@ -68,16 +75,50 @@ def best_of(times: int, call: Callable[[], object]) -> float:
     return best
 
 
-def open_new(folder: Path) -> SqliteLedger:
-    return open_ledger(folder / "ledger.db", ENVIRONMENT, CountingIds(), StillClock())
+class SqlitePlace:
+    """A file in a folder that is new for each measurement."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+
+    def open(self) -> SqliteLedger:
+        path = Path(self._folder.name) / "ledger.db"
+        return open_ledger(path, ENVIRONMENT, CountingIds(), StillClock())
+
+    def look(self) -> Snapshot:
+        return open_snapshot(Path(self._folder.name) / "ledger.db", ENVIRONMENT)
+
+    def close(self) -> None:
+        self._folder.cleanup()
 
 
-def measure_opening(table: Table, folder: Path) -> None:
+class PostgresPlace:
+    """A schema of the bench's server, dropped after each measurement."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._address = Address.parse(server.url)
+
+    def open(self) -> SqliteLedger:
+        return open_postgres(self._address, ENVIRONMENT, CountingIds(), StillClock())
+
+    def look(self) -> Snapshot:
+        return open_postgres_snapshot(self._address, ENVIRONMENT)
+
+    def close(self) -> None:
+        connection = Connection(self._address, schema="public")
+        connection.script(f"DROP SCHEMA {schema_of(ENVIRONMENT)} CASCADE")
+        connection.close()
+
+
+Place = SqlitePlace | PostgresPlace
+
+
+def measure_opening(table: Table, place: Place) -> None:
     with table.row("make a new ledger", 1):
-        ledger = open_new(folder)
+        ledger = place.open()
     ledger.close()
     with table.row("open it again", 1):
-        ledger = open_new(folder)
+        ledger = place.open()
     ledger.close()
 
 
@@ -87,9 +128,9 @@ def pieces(items: list[Any], size: int = 32) -> Iterator[list[Any]]:
         yield items[begin : begin + size]
 
 
-def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 256) -> None:
+def measure_runs(table: Table, place: Place, number: int = 1000, slots: int = 256) -> None:
     """Submit, place, run and finish, as the manager does it; every phase has its own row."""
-    ledger = open_new(folder)
+    ledger = place.open()
     desk = Desk.of(ledger, cpus=slots)
     steps = [submit_step(f"a[{n}]", parent="a", element=str(n), index=n) for n in range(number)]
     with table.row("submit runs (accept, finish_steps)", number):
@@ -142,8 +183,8 @@ def measure_runs(table: Table, folder: Path, number: int = 1000, slots: int = 25
     ledger.close()
 
 
-def measure_reading(table: Table, folder: Path, number: int = 10_000) -> None:
-    ledger = open_new(folder)
+def measure_reading(table: Table, place: Place, number: int = 10_000) -> None:
+    ledger = place.open()
     steps = [
         submit_step(
             f"s[lr={n}]", parent="s", element=f"lr={n}", env={"A": "1"}, matrix={"lr": n},
@@ -161,7 +202,7 @@ def measure_reading(table: Table, folder: Path, number: int = 10_000) -> None:
     with table.row("finish_apply", number):
         ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
     ledger.close()
-    snapshot = open_snapshot(folder / "ledger.db", ENVIRONMENT)
+    snapshot = place.look()
     table.add("read_live (snapshot)", number, best_of(5, snapshot.read_live))
     table.add("read_book (snapshot)", number, best_of(3, snapshot.read_book))
     table.add("read_runs (snapshot)", number, best_of(3, snapshot.read_runs))
@@ -169,9 +210,9 @@ def measure_reading(table: Table, folder: Path, number: int = 10_000) -> None:
     snapshot.close()
 
 
-def measure_gate(table: Table, folder: Path, tasks: int = 256, each: int = 8) -> None:
+def measure_gate(table: Table, place: Place, tasks: int = 256, each: int = 8) -> None:
     """Many tasks, each with commits of its own through one gate."""
-    ledger = open_new(folder)
+    ledger = place.open()
     desk = Desk.of(ledger)
     gate = WriterGate()
 
@@ -199,12 +240,27 @@ def measure_gate(table: Table, folder: Path, tasks: int = 256, each: int = 8) ->
     ledger.close()
 
 
-def main() -> None:
+def measure(title: str, make: Callable[[], Place]) -> None:
     table = Table()
-    for measure in (measure_opening, measure_runs, measure_reading, measure_gate):
-        with tempfile.TemporaryDirectory() as folder:
-            measure(table, Path(folder))
+    for part in (measure_opening, measure_runs, measure_reading, measure_gate):
+        place = make()
+        part(table, place)
+        place.close()
+    print(title)
     table.show()
+
+
+def main() -> None:
+    measure("SQLite", SqlitePlace)
+    reason = reason_missing()
+    if reason:
+        print(f"PostgreSQL is left out: {reason}")
+        return
+    server = PostgresServer()
+    try:
+        measure("PostgreSQL", lambda: PostgresPlace(server))
+    finally:
+        server.close()
 
 
 if __name__ == "__main__":

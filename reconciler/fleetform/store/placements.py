@@ -7,17 +7,19 @@ the gang as it was. That units are free is compared here, so that a miss costs n
 promised by the primary key of `units`, so that a mistake here cannot allot one twice.
 """
 
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
-from fleetform.store.database import Transaction
+from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rows import gpus_text
@@ -33,7 +35,7 @@ def commit_placements(
     if status == (LedgerStatus.RECOVERING,):
         # The world may remember starts that this ledger does not.
         return tuple(False for _ in placements)
-    round_ = _Round(transaction, now_ms)
+    round_ = _Round(transaction, placements, now_ms)
     keeper = _Keeper.of(transaction, now_ms)
     held = tuple(
         (keeper is None or keeper.allows(placement)) and round_.place(placement)
@@ -132,12 +134,17 @@ class _Room:
 
 
 class _Round:
-    """One batch: instances are read once, rows are written together."""
+    """One batch: what it compares is read at once, what it changes is written at once."""
 
-    def __init__(self, transaction: Transaction, now_ms: int) -> None:
+    def __init__(
+        self, transaction: Transaction, placements: Sequence[Placement], now_ms: int
+    ) -> None:
         self._transaction = transaction
         self._now_ms = now_ms
-        self._rooms: dict[str, _Room | None] = {}
+        self._rooms = _read_rooms(
+            transaction, {share.instance_uid for one in placements for share in one.shares}
+        )
+        self._waiting = _read_waiting(transaction, [one.run_uid for one in placements], now_ms)
         self._jobs: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
         self._units: list[tuple[str, str, str]] = []
@@ -155,7 +162,7 @@ class _Round:
             return False
         if {share.rank for share in shares} != jobs.keys():
             return False
-        rooms = [self._room(share.instance_uid) for share in shares]
+        rooms = [self._rooms.get(share.instance_uid) for share in shares]
         for room, share in zip(rooms, shares, strict=True):
             if room is None or not room.fits(share):
                 return False
@@ -176,25 +183,8 @@ class _Round:
         """Return the job uids by rank, or None when the run is not what the placement saw."""
         if placement.run_uid in self._placed:
             return None
-        row = self._transaction.one(
-            "SELECT a.state FROM runs r"
-            " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-            " WHERE r.uid = ? AND r.generation = ? AND r.attempt = ? AND r.final = 0"
-            " AND r.stop_requested = '' AND r.not_before_ms <= ?"
-            # The earlier run of its name is over, and proved to be.
-            " AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.uid = r.after_uid AND p.final = 0)"
-            " AND NOT EXISTS (SELECT 1 FROM jobs j"
-            " WHERE j.run_uid = r.after_uid AND j.state <> 'finished')",
-            (placement.run_uid, placement.run_generation, placement.attempt, self._now_ms),
-        )
-        if row != ("waiting",):
-            return None
-        return dict(
-            self._transaction.execute(
-                "SELECT rank, uid FROM jobs WHERE run_uid = ? AND attempt = ? AND state = 'waiting'",
-                (placement.run_uid, placement.attempt),
-            ).fetchall()
-        )
+        seen, jobs = self._waiting.get(placement.run_uid, ((0, 0), {}))
+        return jobs if seen == (placement.run_generation, placement.attempt) else None
 
     def _reserve(
         self, placement: Placement, share: Share, job_uid: str, units: list[str], *, alone: bool
@@ -211,11 +201,6 @@ class _Round:
              share.memory_bytes, share.disk_bytes, gpus, len(share.gpus), share.blocks)
         )  # fmt: skip
         self._units.extend((share.instance_uid, unit, job_uid) for unit in units)
-
-    def _room(self, instance_uid: str) -> _Room | None:
-        if instance_uid not in self._rooms:
-            self._rooms[instance_uid] = _read_room(self._transaction, instance_uid)
-        return self._rooms[instance_uid]
 
     def write(self) -> None:
         many = self._transaction.many
@@ -239,32 +224,85 @@ class _Round:
         record_upstream(self._transaction, [(uid, attempt) for *_, uid, attempt in self._attempts])
 
 
-def _read_room(transaction: Transaction, instance_uid: str) -> _Room | None:
-    row = transaction.one(
-        "SELECT generation, state, boot_id, sharing, blocks, cpu_millicores, memory_bytes,"
-        " disk_bytes, gpus FROM instances WHERE uid = ?",
-        (instance_uid,),
-    )
-    if row is None:
-        return None
-    generation, state, boot_id, sharing, blocks, cpu, memory, disk, gpus = row
-    used = transaction.one(
-        "SELECT CAST(coalesce(sum(cpu_millicores), 0) AS BIGINT),"
-        " CAST(coalesce(sum(memory_bytes), 0) AS BIGINT),"
-        " CAST(coalesce(sum(disk_bytes), 0) AS BIGINT) FROM allocations WHERE instance_uid = ?",
-        (instance_uid,),
-    )
-    assert used is not None
-    taken = transaction.execute("SELECT unit FROM units WHERE instance_uid = ?", (instance_uid,))
-    return _Room(
-        generation=generation,
-        ready=state == "ready",
-        boot_id=boot_id,
-        sharing=sharing,
-        blocks=blocks,
-        cpu_millicores=cpu - used[0],
-        memory_bytes=memory - used[1],
-        disk_bytes=disk - used[2] if disk else None,
-        gpus={gpu["uuid"] for gpu in json.loads(gpus)} if gpus else set(),
-        taken={unit for (unit,) in taken},
-    )
+_Waiting = tuple[tuple[int, int], dict[int, str]]
+
+
+def _read_waiting(
+    transaction: Transaction, run_uids: Sequence[str], now_ms: int
+) -> dict[str, _Waiting]:
+    """Read which of these runs wait for a place: generation, attempt, and job uids by rank."""
+    uids = to_json(list(run_uids))
+    waiting: dict[str, _Waiting] = {
+        uid: ((generation, attempt), {})
+        for uid, generation, attempt in transaction.execute(
+            "SELECT r.uid, r.generation, r.attempt FROM runs r"
+            " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+            " WHERE r.uid IN (SELECT value FROM json_each(?1)) AND r.final = 0"
+            " AND r.stop_requested = '' AND r.not_before_ms <= ?2 AND a.state = 'waiting'"
+            # The earlier run of its name is over, and proved to be.
+            " AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.uid = r.after_uid AND p.final = 0)"
+            " AND NOT EXISTS (SELECT 1 FROM jobs j"
+            " WHERE j.run_uid = r.after_uid AND j.state <> 'finished')",
+            (uids, now_ms),
+        )
+    }
+    for uid, rank, job_uid in transaction.execute(
+        "SELECT j.run_uid, j.rank, j.uid FROM runs r"
+        " JOIN jobs j ON j.run_uid = r.uid AND j.attempt = r.attempt"
+        " WHERE r.uid IN (SELECT value FROM json_each(?)) AND j.state = 'waiting'",
+        (uids,),
+    ):
+        if uid in waiting:
+            waiting[uid][1][rank] = job_uid
+    return waiting
+
+
+def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:
+    """Read what is left of these instances, in three statements."""
+    uids = (to_json(sorted(instance_uids)),)
+    these = "IN (SELECT value FROM json_each(?))"
+    used = {
+        uid: sums
+        for uid, *sums in transaction.execute(
+            "SELECT instance_uid, CAST(sum(cpu_millicores) AS BIGINT),"
+            " CAST(sum(memory_bytes) AS BIGINT), CAST(sum(disk_bytes) AS BIGINT)"
+            f" FROM allocations WHERE instance_uid {these} GROUP BY instance_uid",
+            uids,
+        )
+    }
+    taken: dict[str, set[str]] = {}
+    for uid, unit in transaction.execute(
+        f"SELECT instance_uid, unit FROM units WHERE instance_uid {these}", uids
+    ):
+        taken.setdefault(uid, set()).add(unit)
+    rooms = {}
+    for (
+        uid,
+        generation,
+        state,
+        boot_id,
+        sharing,
+        blocks,
+        cpu,
+        memory,
+        disk,
+        gpus,
+    ) in transaction.execute(
+        "SELECT uid, generation, state, boot_id, sharing, blocks, cpu_millicores,"
+        f" memory_bytes, disk_bytes, gpus FROM instances WHERE uid {these}",
+        uids,
+    ):
+        cpu_used, memory_used, disk_used = used.get(uid, (0, 0, 0))
+        rooms[uid] = _Room(
+            generation=generation,
+            ready=state == "ready",
+            boot_id=boot_id,
+            sharing=sharing,
+            blocks=blocks,
+            cpu_millicores=cpu - cpu_used,
+            memory_bytes=memory - memory_used,
+            disk_bytes=disk - disk_used if disk else None,
+            gpus={gpu["uuid"] for gpu in json.loads(gpus)} if gpus else set(),
+            taken=taken.get(uid, set()),
+        )
+    return rooms

@@ -7,10 +7,11 @@ Only this module says it, so that placement, records, verdicts and silence agree
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from fleetform.agents.protocol.states import MAY_RUN, ORDER, JobState
 from fleetform.model.run import AttemptState, RunState
-from fleetform.store.database import Transaction
+from fleetform.store.database import Transaction, to_json
 from fleetform.store.rows import JOB_STATES
 
 __all__ = ["attempt_state", "refresh_runs", "run_state"]
@@ -58,22 +59,15 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
     A run is unknown while a job of it that is not finished is on a host that is silent.
     """
     runs, attempts = [], []
-    for uid in run_uids:
-        row = transaction.one(
-            "SELECT r.name, r.state, r.attempt, r.started_at_ms, a.state, a.started_at_ms"
-            " FROM runs r JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-            " WHERE r.uid = ? AND r.final = 0",
-            (uid,),
-        )
-        if row is None:
+    uids = list(run_uids)
+    if not uids:
+        return
+    known, all_jobs = _read(transaction, uids)
+    for uid in uids:
+        if uid not in known:
             continue
-        name, before, number, run_started, attempt_before, attempt_started = row
-        jobs = transaction.execute(
-            "SELECT j.state, j.started_at_ms, i.state FROM jobs j"
-            " LEFT JOIN instances i ON i.uid = j.instance_uid"
-            " WHERE j.run_uid = ? AND j.attempt = ?",
-            (uid, number),
-        ).fetchall()
+        name, before, number, run_started, attempt_before, attempt_started = known[uid]
+        jobs = all_jobs.get(uid, [])
         states = [JOB_STATES[state] for state, _, _ in jobs]
         silent = any(
             instance == "unreachable" and state != "finished" for state, _, instance in jobs
@@ -97,3 +91,26 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
         attempts,
     )
     transaction.many("UPDATE runs SET state = ?, started_at_ms = ? WHERE uid = ?", runs)
+
+
+def _read(
+    transaction: Transaction, uids: Sequence[str]
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, list[tuple[Any, ...]]]]:
+    """Read runs that are not over, and the jobs of their latest attempts, by uid; in two statements."""
+    listed = (to_json(uids),)
+    runs = transaction.execute(
+        "SELECT r.uid, r.name, r.state, r.attempt, r.started_at_ms, a.state, a.started_at_ms"
+        " FROM runs r JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE r.uid IN (SELECT value FROM json_each(?)) AND r.final = 0",
+        listed,
+    ).fetchall()
+    jobs: dict[str, list[tuple[Any, ...]]] = {}
+    for uid, *job in transaction.execute(
+        "SELECT r.uid, j.state, j.started_at_ms, i.state FROM runs r"
+        " JOIN jobs j ON j.run_uid = r.uid AND j.attempt = r.attempt"
+        " LEFT JOIN instances i ON i.uid = j.instance_uid"
+        " WHERE r.uid IN (SELECT value FROM json_each(?)) AND r.final = 0",
+        listed,
+    ):
+        jobs.setdefault(uid, []).append(tuple(job))
+    return {uid: tuple(run) for uid, *run in runs}, jobs

@@ -58,22 +58,40 @@ def _news(
 
     A record without a row, or with another uid, is foreign: shown by who compares, never taken.
     """
-    known: dict[JobKey, JobState | None] = {}
+    known = _open_jobs(transaction, instance_uid, records)
     news: dict[JobKey, JobRecord] = {}
     for record in records:
-        if record.key not in known:
-            row = transaction.one(
-                "SELECT state FROM jobs WHERE run_uid = ? AND attempt = ? AND rank = ?"
-                " AND uid = ? AND instance_uid = ?",
-                (*record.key, record.job_uid, instance_uid),
-            )
-            known[record.key] = None if row is None else JOB_STATES[row[0]]
-        state = known[record.key]
+        state = known.get((record.key, record.job_uid))
         if state is not None and moves_forward(state, record.state):
-            known[record.key] = record.state
+            known[record.key, record.job_uid] = record.state
             # Kept in the order in which jobs were first heard of.
             news[record.key] = record
     return news
+
+
+def _open_jobs(
+    transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
+) -> dict[tuple[JobKey, str], JobState]:
+    """
+    Read the states of this instance's jobs that are not over, by key and uid.
+
+    One record is looked up by its key; more are found among all that the instance has, which is
+    what its places hold, in one statement.
+    """
+    if len(records) == 1:
+        (record,) = records
+        rows = transaction.execute(
+            "SELECT run_uid, attempt, rank, uid, state FROM jobs WHERE run_uid = ?"
+            " AND attempt = ? AND rank = ? AND instance_uid = ? AND state <> 'finished'",
+            (*record.key, instance_uid),
+        )
+    else:
+        rows = transaction.execute(
+            "SELECT run_uid, attempt, rank, uid, state FROM jobs INDEXED BY jobs_placed"
+            " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished'",
+            (instance_uid,),
+        )
+    return {(JobKey(*key), uid): JOB_STATES[state] for *key, uid, state in rows}
 
 
 def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> None:
@@ -124,10 +142,18 @@ def _keep_cursor(
 
 
 def _log(transaction: Transaction, ended: Sequence[JobRecord], now_ms: int) -> None:
+    if not ended:
+        return
+    uids = list(dict.fromkeys(record.key.run_uid for record in ended))
+    runs = {
+        uid: (name, nodes)
+        for uid, name, nodes in transaction.execute(
+            "SELECT uid, name, nodes FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
+            (to_json(uids),),
+        )
+    }
     for record in ended:
-        row = transaction.one("SELECT name, nodes FROM runs WHERE uid = ?", (record.key.run_uid,))
-        assert row is not None
-        name, nodes = row
+        name, nodes = runs[record.key.run_uid]
         who = f"run {name}" if nodes == 1 else f"job {record.key.rank} of run {name}"
         transaction.log(
             "job.finished",

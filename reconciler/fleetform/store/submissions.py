@@ -133,15 +133,15 @@ def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, st
 def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[str, bool]]:
     """Take earlier runs of these names off the list; returns uid and whether it may still run, by name."""
     earlier: dict[str, tuple[str, bool]] = {}
-    for name in names:
-        row = transaction.one(
-            "SELECT r.uid, r.final = 1 AND NOT EXISTS (SELECT 1 FROM jobs"
-            " WHERE run_uid = r.uid AND state <> 'finished')"
-            " FROM resources s JOIN runs r ON r.uid = s.uid WHERE s.kind = 'run' AND s.name = ?",
-            (name,),
-        )
-        if row is not None:
-            earlier[name] = (row[0], not row[1])
+    rows = transaction.execute(
+        "SELECT s.name, r.uid, r.final = 1 AND NOT EXISTS (SELECT 1 FROM jobs"
+        " WHERE run_uid = r.uid AND state <> 'finished')"
+        " FROM resources s JOIN runs r ON r.uid = s.uid"
+        " WHERE s.kind = 'run' AND s.name IN (SELECT value FROM json_each(?))",
+        (to_json(list(names)),),
+    )
+    for name, uid, is_over in rows:
+        earlier[name] = (uid, not is_over)
     transaction.many(
         "UPDATE runs SET listed = 0 WHERE uid = ?", [(uid,) for uid, _ in earlier.values()]
     )

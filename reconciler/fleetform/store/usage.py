@@ -7,14 +7,20 @@ start to their end as their hosts saw them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fleetform.store.database import Transaction
 
 __all__ = ["record_usage"]
 
 
-def record_usage(transaction: Transaction, run_uid: str, attempt: int, *, cause: str) -> None:
-    """Add up the jobs of an attempt; an attempt that never had a place leaves no row."""
-    transaction.execute(
+def record_usage(transaction: Transaction, ended: Iterable[tuple[str, int, str]]) -> None:
+    """
+    Add up the jobs of attempts; an attempt that never had a place leaves no row.
+
+    `ended`: (run uid, number of the attempt, cause).
+    """
+    transaction.many(
         "INSERT INTO usage (run_uid, attempt, name, who, jobs, started_at_ms, finished_at_ms,"
         " cpu_ms, gpu_ms, memory_bytes, cause)"
         # Millicores times milliseconds are microseconds of CPU; integers of 64 bits hold 292 000
@@ -27,5 +33,5 @@ def record_usage(transaction: Transaction, run_uid: str, attempt: int, *, cause:
         " WHERE j.run_uid = ?1 AND j.attempt = ?2"
         " AND j.started_at_ms IS NOT NULL AND j.finished_at_ms IS NOT NULL"
         " GROUP BY r.uid, r.name, r.who ON CONFLICT (run_uid, attempt) DO NOTHING",
-        (run_uid, attempt, cause),
+        ended,
     )

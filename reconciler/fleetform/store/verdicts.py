@@ -14,7 +14,7 @@ from typing import Any
 from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGang, Wait
 from fleetform.model.ports import Ids
 from fleetform.model.run import FINAL, RunState, RunUid
-from fleetform.store.database import Transaction
+from fleetform.store.database import Transaction, to_json
 from fleetform.store.progress import refresh_runs
 from fleetform.store.submissions import insert_jobs
 from fleetform.store.usage import record_usage
@@ -26,12 +26,21 @@ def commit_verdicts(
     transaction: Transaction, verdicts: Sequence[tuple[RunUid, Next]], *, now_ms: int, ids: Ids
 ) -> None:
     """See `model.ports.Ledger.commit_verdicts`."""
-    for uid, verdict in verdicts:
-        if isinstance(verdict, Wait):
+    # All are read before any is changed, and ends are written together: a host's news ends runs
+    # by the dozen, and each statement of its own is an exchange with the database.
+    assert len({uid for uid, _ in verdicts}) == len(verdicts), "a run has one verdict a round"
+    decided = {uid: verdict for uid, verdict in verdicts if not isinstance(verdict, Wait)}
+    standing = _read(transaction, list(decided))
+    ended: list[tuple[_Standing, Finish]] = []
+    for uid, verdict in decided.items():
+        run = standing.get(uid)
+        if run is None:
             continue
-        run = _read(transaction, uid)
-        if run is not None:
+        if isinstance(verdict, Finish):
+            ended.append((run, verdict))
+        else:
             _CARRY_OUT[type(verdict)](transaction, run, verdict, now_ms, ids)
+    _finish(transaction, ended, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +54,14 @@ class _Standing:
     attempt_state: str
 
 
-def _read(transaction: Transaction, uid: str) -> _Standing | None:
-    row = transaction.one(
+def _read(transaction: Transaction, uids: Sequence[str]) -> dict[str, _Standing]:
+    rows = transaction.execute(
         "SELECT r.uid, r.name, r.nodes, r.attempt, a.state FROM runs r"
         " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-        " WHERE r.uid = ? AND r.final = 0",
-        (uid,),
+        " WHERE r.uid IN (SELECT value FROM json_each(?)) AND r.final = 0",
+        (to_json(uids),),
     )
-    return None if row is None else _Standing(*row)
+    return {row[0]: _Standing(*row) for row in rows}
 
 
 # -- passing the commit point -------------------------------------------------------------
@@ -92,7 +101,7 @@ def _stop_gang(
 ) -> None:
     if run.attempt_state == "finished":
         return
-    _end_jobs(transaction, run, verdict.message, now_ms)
+    _end_jobs(transaction, [(run, verdict.message)], now_ms)
     # Before its commit point an attempt is taken back, after it it is ended.
     taken_back = run.attempt_state in {"waiting", "reserved", "aborting"}
     stopping = transaction.execute(
@@ -120,18 +129,18 @@ def _stop_gang(
     )
 
 
-def _end_jobs(transaction: Transaction, run: _Standing, message: str, now_ms: int) -> None:
-    """Mark what a host may know to be stopped, and end what none does."""
-    transaction.execute(
+def _end_jobs(transaction: Transaction, runs: Sequence[tuple[_Standing, str]], now_ms: int) -> None:
+    """Mark what a host may know to be stopped, and end what none does; each with a sentence why."""
+    transaction.many(
         "UPDATE jobs SET state = 'finished', cause = 'never_started', message = ?,"
         " finished_at_ms = ?, forgotten = 1, gen = gen + 1"
         " WHERE run_uid = ? AND attempt = ? AND state = 'waiting'",
-        (message, now_ms, run.uid, run.attempt),
+        [(message, now_ms, run.uid, run.attempt) for run, message in runs],
     )
-    transaction.execute(
+    transaction.many(
         "UPDATE jobs SET stop_wanted = 1, gen = gen + 1"
         " WHERE run_uid = ? AND attempt = ? AND state <> 'finished' AND stop_wanted = 0",
-        (run.uid, run.attempt),
+        [(run.uid, run.attempt) for run, _ in runs],
     )
 
 
@@ -148,7 +157,7 @@ def _requeue(
     if left is not None:
         # No second attempt without proof that the first is dead.
         return
-    _finish_attempt(transaction, run, verdict.cause, verdict.message, now_ms)
+    _finish_attempts(transaction, [(run, verdict.cause, verdict.message)], now_ms)
     following = run.attempt + 1
     transaction.execute(
         "UPDATE attempts SET counted = ? WHERE run_uid = ? AND number = ?",
@@ -183,40 +192,51 @@ def _requeue(
     )
 
 
-def _finish(transaction: Transaction, run: _Standing, verdict: Finish, now_ms: int, _: Ids) -> None:
+def _finish(
+    transaction: Transaction, ended: Sequence[tuple[_Standing, Finish]], now_ms: int
+) -> None:
     """
-    End a run for good.
+    End runs for good.
 
     A job that may still run, as on a host that was given up, is marked to be stopped and keeps
     its units until its end is proved.
     """
-    state = RunState(verdict.state)
-    assert state in FINAL, state
-    _end_jobs(transaction, run, verdict.message, now_ms)
-    _finish_attempt(transaction, run, verdict.cause, verdict.message, now_ms)
-    transaction.execute(
+    if not ended:
+        return
+    assert all(RunState(verdict.state) in FINAL for _, verdict in ended), ended
+    _end_jobs(transaction, [(run, verdict.message) for run, verdict in ended], now_ms)
+    _finish_attempts(
+        transaction, [(run, verdict.cause, verdict.message) for run, verdict in ended], now_ms
+    )
+    transaction.many(
         "UPDATE runs SET state = ?, final = 1, cause = ?, message = ?, finished_at_ms = ?,"
         " generation = generation + 1 WHERE uid = ?",
-        (state, verdict.cause, verdict.message, now_ms, run.uid),
+        [
+            (RunState(verdict.state), verdict.cause, verdict.message, now_ms, run.uid)
+            for run, verdict in ended
+        ],
     )
-    transaction.log(
-        f"run.{state}",
-        now_ms,
-        f"run {run.name} is {state}" + (f": {verdict.message}" if verdict.message else ""),
-        ("run", run.name),
-        attempt=run.attempt,
-    )
+    for run, verdict in ended:
+        transaction.log(
+            f"run.{RunState(verdict.state)}",
+            now_ms,
+            f"run {run.name} is {RunState(verdict.state)}"
+            + (f": {verdict.message}" if verdict.message else ""),
+            ("run", run.name),
+            attempt=run.attempt,
+        )
 
 
-def _finish_attempt(
-    transaction: Transaction, run: _Standing, cause: str, message: str, now_ms: int
+def _finish_attempts(
+    transaction: Transaction, ended: Sequence[tuple[_Standing, str, str]], now_ms: int
 ) -> None:
-    transaction.execute(
+    """End the attempts of these runs: (run, cause, sentence)."""
+    transaction.many(
         "UPDATE attempts SET state = 'finished', cause = ?, message = ?, finished_at_ms = ?"
         " WHERE run_uid = ? AND number = ?",
-        (cause, message, now_ms, run.uid, run.attempt),
+        [(cause, message, now_ms, run.uid, run.attempt) for run, cause, message in ended],
     )
-    record_usage(transaction, run.uid, run.attempt, cause=cause)
+    record_usage(transaction, [(run.uid, run.attempt, cause) for run, cause, _ in ended])
 
 
 def _raise_generation(transaction: Transaction, run: _Standing) -> None:
@@ -227,5 +247,4 @@ _CARRY_OUT: Mapping[type[Any], Callable[[Transaction, _Standing, Any, int, Ids],
     AllPrepared: _pass_commit_point,
     StopGang: _stop_gang,
     Requeue: _requeue,
-    Finish: _finish,
 }
