@@ -89,5 +89,5 @@ def test_the_shown_tree_does_what_it_says(copy: Copy) -> None:
 
     _edit(copy.tree / "sweep.yaml", r"\[0\.001, ", "[0.0015, ")
     planned = json.loads(copy.run("plan", "--json").stdout)
-    changes = [(change["address"], change["action"]) for change in planned["changes"]]
+    changes = [(change["address"], change["action"]) for change in planned["resource_changes"]]
     assert changes == [("run/sweep[lr=0.0015]", "replace")]

@@ -71,7 +71,7 @@ def test_a_rebuild_runs_nothing_again(lab: Lab) -> None:
     }
     assert ("volume", "data") in rows
     assert ("fleet", "local") in rows
-    assert lab.json("plan")["changes"] == []
+    assert lab.json("plan")["resource_changes"] == []
     assert lab.run("plan").returncode == 4
     assert lab.run("apply", "-y").returncode == 4
     assert sorted(lab.said()) == before
@@ -85,7 +85,7 @@ def test_what_changed_since_is_planned_as_ever(lab: Lab) -> None:
     assert lab.run("state", "rebuild").returncode == 0
     tree = [one.replace("good >>", "better >>") for one in _everything(lab)]
     lab.declare(*tree, task("later", lab.says("later")))
-    changes = {change["name"]: change["action"] for change in lab.json("plan")["changes"]}
+    changes = {change["name"]: change["action"] for change in lab.json("plan")["resource_changes"]}
     assert changes == {"good": "replace", "later": "create"}
     lab.run("apply", "-y")
     assert sorted(lab.said())[:2] == ["bad", "better"]
@@ -224,7 +224,7 @@ def test_a_healthy_ledger_has_nothing_to_find(lab: Lab) -> None:
             connection.execute("SELECT epoch, fence, serial, status FROM meta").fetchall() == before
         )
     assert json.loads(owner.read_text()) == owned
-    assert lab.json("plan")["changes"] == []
+    assert lab.json("plan")["resource_changes"] == []
 
 
 def test_a_ledger_lost_with_its_hosts_is_a_new_environment(lab: Lab) -> None:

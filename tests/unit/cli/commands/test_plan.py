@@ -13,7 +13,7 @@ def test_a_plan_is_printed_in_three_forms(typed, asked, root):
     assert code == 0
     assert "train" in text
     assert typed("plan", str(root), "--markdown")[1].count("train")
-    addresses = [change["address"] for change in asked("plan", str(root))["changes"]]
+    addresses = [change["address"] for change in asked("plan", str(root))["resource_changes"]]
     assert "run/train" in addresses
     assert typed("plan", str(root), "--json", "--markdown")[0] == 1
 
