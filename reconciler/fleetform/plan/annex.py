@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fleetform.model.windows import next_spell, spell_at
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import work_at_stake
 
@@ -47,7 +48,27 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
         "unchanged": _unchanged(sheet),
         "at_stake": _at_stake(sheet, now_ms),
         "notes": list(sheet.live.notes),
+        "windows": _windows(sheet, now_ms),
     }
+
+
+def _windows(sheet: Sheet, now_ms: int) -> list[dict[str, Any]]:
+    """The freeze windows that are open, and when each of the others opens next."""
+    spells = [
+        spell
+        for window in sheet.rules.freeze
+        if (spell := spell_at(window, now_ms) or next_spell(window, now_ms))
+    ]
+    return [
+        {
+            "reason": one.window.reason,
+            "only": one.window.only,
+            "open": one.begin_ms <= now_ms,
+            "begin_ms": one.begin_ms,
+            "end_ms": one.end_ms,
+        }
+        for one in sorted(spells, key=lambda one: (one.begin_ms, one.window.reason))
+    ]
 
 
 def _hosts(sheet: Sheet) -> dict[str, Any]:

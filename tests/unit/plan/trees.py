@@ -187,10 +187,22 @@ def carry_out(plan: Plan, live: Live) -> tuple[Live, list[str]]:
     return replace(live, resources=rows, rules=rules, serial=live.serial + 1), started
 
 
+_DROPS = frozenset(
+    {
+        "fleet.remove",
+        "fleet.forget",
+        "volume.remove",
+        "volume.forget",
+        "volume.snapshot",
+        "run.forget",
+    }
+)
+
+
 def _carry_out_step(step: Step, rows: dict[ResourceKey, LiveResource], started: list[str]) -> None:
     key = step.resource
     old = rows.get(key)
-    if step.verb in {"fleet.remove", "volume.remove", "volume.forget", "volume.snapshot"}:
+    if step.verb in _DROPS:
         del rows[key]
     elif step.verb == "run.archive":
         rows[key] = replace(rows[key], archived=True, generation=rows[key].generation + 1)
