@@ -103,7 +103,14 @@ def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
     return workspace, Editor(workspace)
 
 
-def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, message: str) -> int:
+def finish(
+    workspace: Workspace,
+    editor: Editor,
+    options: EditOptions,
+    *,
+    message: str,
+    ends_work: bool = False,
+) -> int:
     """
     Show the diff, write or commit it, and plan and apply it where that was asked for.
 
@@ -112,6 +119,7 @@ def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, messag
         editor: With all that was asked for.
         options: As typed.
         message: What a commit says where nobody said it.
+        ends_work: The edit itself asks for running work to end, so `--apply` may.
     """
     edits = editor.finish()
     if options.as_json:
@@ -122,7 +130,9 @@ def finish(workspace: Workspace, editor: Editor, options: EditOptions, *, messag
         show_diff(workspace, edits)
         made = write(workspace, edits, options, message)
         _say_written(workspace, edits, made, options)
-    return apply_touched(workspace, edits, options) if options.apply else Exit.OK
+    return (
+        apply_touched(workspace, edits, options, ends_work=ends_work) if options.apply else Exit.OK
+    )
 
 
 def show_diff(workspace: Workspace, edits: Edits) -> None:
@@ -159,7 +169,9 @@ def write(
     return made
 
 
-def apply_touched(workspace: Workspace, edits: Edits, options: EditOptions) -> int:
+def apply_touched(
+    workspace: Workspace, edits: Edits, options: EditOptions, *, ends_work: bool
+) -> int:
     """Plan and apply the resources that the edits are about, and nothing else."""
     from fleetform.cli.carry_out import Watching
     from fleetform.cli.scoped import apply_scoped
@@ -172,7 +184,13 @@ def apply_touched(workspace: Workspace, edits: Edits, options: EditOptions) -> i
     # Hosts that are drained or let go may take days for it; only runs are followed to their end.
     follows = any(key.kind == "run" for key in edits.touched)
     watching = Watching(detach=not follows, finished="Applied.")
-    return apply_scoped(workspace, Scope(targets=targets), yes=options.yes, watching=watching)
+    return apply_scoped(
+        workspace,
+        Scope(targets=targets),
+        yes=options.yes,
+        watching=watching,
+        ends_work=ends_work,
+    )
 
 
 def _say_written(

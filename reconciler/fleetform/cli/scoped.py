@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 
 
 def apply_scoped(
-    workspace: Workspace, scope: Scope, *, yes: bool, watching: Watching, keep_going: bool = False
+    workspace: Workspace,
+    scope: Scope,
+    *,
+    yes: bool,
+    watching: Watching,
+    keep_going: bool = False,
+    ends_work: bool = False,
 ) -> int:
     """
     Show the plan of `scope`, ask, carry it out; returns the exit code.
 
-    Permissions are those of the environment's rules: who needs more passes it to `apply`.
+    Permissions are those of the environment's rules: who needs more passes it to `apply`. With
+    `ends_work` somebody has asked for an end by name, which is what `--allow-destroy` would say.
     """
     from fleetform.plan.exit import exit_code
 
     settle_earlier(workspace)
-    plan = plan_scoped(workspace, scope, keep_going=keep_going)
+    plan = plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
     show_plan(screen(), plan)
     if plan.is_empty:
         return exit_code(plan, detailed=False)
@@ -36,14 +43,17 @@ def apply_scoped(
     return carry_out(workspace, plan, watching)
 
 
-def plan_scoped(workspace: Workspace, scope: Scope, *, keep_going: bool = False) -> Plan:
+def plan_scoped(
+    workspace: Workspace, scope: Scope, *, keep_going: bool = False, ends_work: bool = False
+) -> Plan:
     """Plan a part of the tree as it is now."""
     from fleetform.model.plan import Permissions
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
     loaded = load(workspace, keep_going=keep_going)
-    return make_plan(workspace, loaded, Permissions(), scope, now_ms=SystemClock().now_ms())
+    permissions = Permissions(allow_destroy=ends_work)
+    return make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
 
 
 def _question(plan: Plan) -> tuple[str, str]:

@@ -102,7 +102,7 @@ def test_a_folder_outside_of_git_is_taken_too(
 def test_what_is_too_large_is_refused_with_the_largest(project: Path, tmp_path: Path) -> None:
     """The advice names what to leave out; nothing is left behind."""
     before = set(tmp_path.iterdir())
-    with pytest.raises(BundleRefused, match="500|MB") as refused:
+    with pytest.raises(BundleRefused, match="MB") as refused:
         make_bundle(project, tmp_path, files_max=100, bytes_max=500)
     assert "big.bin" in refused.value.advice
     assert ".fleetformignore" in refused.value.advice

@@ -94,7 +94,7 @@ def test_a_hook_that_refuses_refuses(repository: Path) -> None:
 @pytest.mark.parametrize("branch", ["main", "a..b", "-x"])
 def test_a_branch_that_is_there_or_cannot_be_is_refused(repository: Path, branch: str) -> None:
     """Nobody's branch is moved."""
-    with pytest.raises(GitRefused, match="choose another|branch") as refused:
+    with pytest.raises(GitRefused, match="branch") as refused:
         commit_on_branch(repository, {repository / "lab/one.yaml": b"b\n"}, "edit", branch)
     assert refused.value.advice == "choose another name"
 

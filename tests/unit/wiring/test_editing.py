@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import applied
 from fleetform.spec.desired import ResourceKey
 from fleetform.wiring import editing
-from fleetform.wiring.editing import ABSENT, Edits, Editor, write_edits
+from fleetform.wiring.editing import ABSENT, Editor, Edits, write_edits
 from fleetform.wiring.problems import EditProblem
 from fleetform.wiring.workspace import Workspace
 

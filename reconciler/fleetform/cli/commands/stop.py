@@ -45,7 +45,8 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
             continue
         editor.set(run.source, ("state",), "stopped")
         stopped.append(str(run.source.key))
-    return finish(workspace, editor, options, message=f"stop {', '.join(stopped)}")
+    message = f"stop {', '.join(stopped)}"
+    return finish(workspace, editor, options, message=message, ends_work=True)
 
 
 def _element(name: str) -> Refused:

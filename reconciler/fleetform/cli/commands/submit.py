@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with the working copy around it"),
-    ("fleetform submit train.py -s resources.gpu=H100:2 -- --epochs 3", "On GPUs, with arguments"),
+    ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
 )

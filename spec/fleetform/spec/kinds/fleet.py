@@ -25,7 +25,7 @@ from fleetform.spec.kinds.base import (
 )
 from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
-from fleetform.spec.kinds.hosts import Blocks, Reason, SshConfig
+from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
@@ -113,8 +113,11 @@ class Update(Model):
     """How many hosts are exchanged at a time; one if not said. Example: `2`."""
 
 
-class Drain(Reason):
+class Drain(Model):
     """Hosts that nothing more is placed on."""
+
+    reason: Text
+    """Why, in words; shown to all who wait for them. Example: `New disks`."""
 
     hosts: (
         Annotated[

@@ -102,7 +102,7 @@ MEANT: Mapping[str, Mapping[str, str]] = {
             "init",
         ),
         **dict.fromkeys(("port", "expose"), "ports"),
-        **dict.fromkeys(("editor", "code"), "ide"),
+        "editor": "ide",
         **dict.fromkeys(
             ("idle_timeout", "inactivity", "inactivity_timeout"), "inactivity_duration"
         ),

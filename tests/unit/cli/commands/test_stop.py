@@ -57,3 +57,18 @@ def test_nothing_to_stop_applies_nothing(typed, lab):
     code, out, _err = typed("stop", "train", "--apply", "-y")
     assert code == 0
     assert "other" not in out
+
+
+def test_a_stop_that_is_applied_needs_no_other_permission(typed, lab, monkeypatch):
+    """Who names the run to end has allowed it to end; nothing else is planned."""
+    asked = {}
+
+    def take(_workspace, scope, **options):
+        asked.update(options, targets=scope.targets)
+        return 0
+
+    monkeypatch.setattr("fleetform.cli.scoped.apply_scoped", take)
+    assert typed("stop", "next", "--apply", "-y")[0] == 0
+    assert asked["targets"] == ("run/next",)
+    assert asked["ends_work"]
+    assert asked["yes"]

@@ -24,11 +24,12 @@ def script(tmp_path):
 def plans(monkeypatch):
     """What would be carried out, in the place of carrying it out."""
     made = []
-    monkeypatch.setattr(
-        module,
-        "_carry_out",
-        lambda _workspace, plan, _submission, *, detach: made.append(plan) or 0,
-    )
+
+    def take(_workspace, plan, _submission, **_options):
+        made.append(plan)
+        return 0
+
+    monkeypatch.setattr(module, "_carry_out", take)
     return made
 
 
