@@ -1,7 +1,7 @@
 """
 What is compared with the world: the page that has the table of the code.
 
-The table is `fleetform.plan.drift_table`, by which findings are made; nothing is written down here.
+The table is `fleetform.model.drift_table`, by which findings are made; nothing is written down here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetform.model.drift import Remedy
-from fleetform.plan.drift_table import NOT_DRIFT, TABLE
+from fleetform.model.drift_table import NOT_DRIFT, TABLE
 
 _INTRODUCTION = """\
 # Drift

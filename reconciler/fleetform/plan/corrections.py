@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fleetform.model.drift import Drift, Remedy
+from fleetform.model.drift_table import TABLE
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
 from fleetform.model.selection import Selection
-from fleetform.plan.drift_table import TABLE
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import make_step

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.drift import Drift, Noted, Observed, Remedy
+from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.plan.drift_table import TABLE
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:

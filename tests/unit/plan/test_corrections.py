@@ -8,9 +8,9 @@ import pytest
 
 from fleetform.checker import check
 from fleetform.model.drift import Drift
+from fleetform.model.drift_table import TABLE
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, HeldBy, Permissions, Reason, Scope
-from fleetform.plan.drift_table import TABLE
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume

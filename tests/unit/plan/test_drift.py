@@ -9,10 +9,10 @@ import pytest
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.drift import Drift, DriftClass, Noted, Observed, Remedy
+from fleetform.model.drift_table import NOT_DRIFT, TABLE
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.plan.drift import accept, compare
-from fleetform.plan.drift_table import NOT_DRIFT, TABLE
 from fleetform.plan.kinds import KINDS
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
 from fleetform.spec.desired import ResourceKey
