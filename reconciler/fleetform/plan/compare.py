@@ -89,6 +89,11 @@ def _differing(sheet: Sheet, anew: Selection) -> Iterator[ResourceKey]:
             yield key
 
 
+def _is_gone(sheet: Sheet, row: LiveResource) -> bool:
+    """Tell of a tombstone whether nothing in the tree may still mean it."""
+    return row.key not in sheet.wanted and not sheet.is_left_alone(row.key, row.parent)
+
+
 def _propose_forgotten(sheet: Sheet, removed: Iterable[LiveResource]) -> list[LiveResource]:
     """Propose to forget what the environment lets go; returns the others."""
     let_go = frozenset(sheet.desired.removed)
@@ -99,7 +104,7 @@ def _propose_forgotten(sheet: Sheet, removed: Iterable[LiveResource]) -> list[Li
         for row in restless_rows(sheet.live.resources).values()
         if row.archived and row.key.kind == "run"
     )
-    for row in (*removed, *(one for one in tombstones if one.key not in sheet.wanted)):
+    for row in (*removed, *(one for one in tombstones if _is_gone(sheet, one))):
         if row.key in let_go or ResourceKey(row.key.kind, row.parent) in let_go:
             sheet.add(KINDS[row.key.kind].forget(row))
         elif not row.archived:
