@@ -111,11 +111,14 @@ def _explain_ledger(error: BaseException) -> Failure | None:
     if isinstance(error, refusals.PolicyRefused):
         return Failure(str(error), error.advice, Exit.POLICY)
     if isinstance(error, refusals.FenceLost):
+        why = f": {error}" if str(error) else ""
         return Failure(
-            "another fleetform has taken over this environment",
-            "this one has stopped; `fleetform ps` shows how the runs go on",
+            f"this fleetform no longer manages the environment{why}",
+            "it has stopped; `fleetform lock list` shows who does, and `fleetform ps` how runs go on",
             Exit.LOCKED,
         )
+    if isinstance(error, refusals.LedgerUnavailable) and isinstance(error, refusals.LedgerUnusable):
+        return Failure(str(error), error.advice, Exit.ERROR)
     if isinstance(error, refusals.LedgerUnavailable):
         return Failure(
             f"the ledger cannot be written now: {error}",

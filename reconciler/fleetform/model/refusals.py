@@ -34,7 +34,11 @@ class PolicyRefused(Exception):
 
 
 class LedgerUnavailable(Exception):
-    """The ledger cannot be written now (disk full, busy): nothing was written; try again later."""
+    """
+    The ledger cannot be used now (disk full, busy, its server away): try again later.
+
+    Nothing was written, unless it says that this is not known: whoever writes may do it again.
+    """
 
 
 class LedgerUnusable(Exception):

@@ -8,6 +8,7 @@ import click
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, Refused, explain, report_bug
 from fleetform.model.ports import FenceLost, LedgerUnavailable, StalePlan
+from fleetform.store.errors import UnreachableLedgerError
 from fleetform.wiring.problems import Locked
 
 
@@ -44,6 +45,13 @@ def test_states_of_the_ledger_have_words():
     assert full is not None
     assert lost.code == Exit.LOCKED
     assert "the disk is full" in full.message
+
+
+def test_a_ledger_that_says_what_to_do_is_quoted():
+    """A server that is away is told with its own cure, and not with that of a full disk."""
+    failure = explain(UnreachableLedgerError("it does not answer", advice="look at the server"))
+    assert failure is not None
+    assert (failure.message, failure.advice) == ("it does not answer", "look at the server")
 
 
 def test_the_machine_saying_no_names_the_file():
