@@ -106,7 +106,7 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
     replaced = {
         ResourceKey(one.key.kind, one.replaces): one.key for one in changes.values() if one.replaces
     }
-    asked = {key for key, one in reading.desired.resources.items() if _named(targets, key, one)}
+    asked = {key for key in reading.desired.resources if targets.selects(key, key.parent)}
     # What is asked for and held brings along what it waits for, or it would be held for ever.
     held = (one.change for one in reading.plan.held)
     waiting = [*asked, *(one.key for one in (*changes.values(), *held) if _means(targets, one))]
@@ -119,10 +119,6 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
                 waiting.append(one)
     for key in changes.keys() - reached:
         yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed beside the targets")
-
-
-def _named(targets: Selection, key: ResourceKey, declared: Declared) -> bool:
-    return targets.selects(key, declared.parent)
 
 
 def _needed(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fleetform.checker import check
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Permissions, Scope
+from fleetform.model.plan import WHOLE, Permissions, Scope
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows
 from fleetform.model.run_state import RunState
 from fleetform.plan.planner import plan
-from fleetform.spec.desired import Desired
-from fleetform.spec.table import Table
+from fleetform.spec.desired import Declared, Desired, ResourceKey
+from fleetform.spec.table import Table, digests_of
 from unit.plan.test_promises import situations
 from unit.plan.trees import NOW_MS, declare, ledger, row, task, tree
 
@@ -42,7 +43,7 @@ def lean(live: Live, desired: Desired) -> tuple[Live, list[str]]:
         asked.append("all")
         return dict(live.resources)
 
-    known = {key: one.digest for key, one in desired.resources.items()}
+    known = digests_of(desired.resources)
     quiet = {
         key: one.digest
         for key, one in live.resources.items()
@@ -72,16 +73,50 @@ def test_what_is_not_read_makes_no_difference(
     assert check(made, as_table(desired), less, permissions) == ()
 
 
-def test_what_is_as_declared_is_never_read() -> None:
-    """A plan with nothing to do, and one of a single change, ask for no other row."""
-    runs = [task(name) for name in ("a", "b", "c")]
-    live = ledger(*(row(one, RunState.DONE) for one in runs))
-    for declared in (runs, [*runs[:2], task("c", priority=7)]):
-        desired = as_table(tree(*declared))
-        less, asked = lean(live, desired)
-        made = plan(desired, less, permissions=Permissions(), now_ms=NOW_MS)
-        assert check(made, desired, less, Permissions()) == ()
-        assert asked == []
+@pytest.mark.parametrize(
+    ("changed", "scope"),
+    [
+        ({}, WHOLE),
+        ({"description": "another"}, WHOLE),
+        ({"path": "elsewhere"}, WHOLE),
+        ({"path": "elsewhere"}, Scope(targets=("volume/v3",))),
+        ({"path": "elsewhere"}, Scope(excludes=("volume/v3",))),
+        ({}, Scope(targets=("run/r1",))),
+    ],
+)
+def test_what_is_as_declared_is_never_read(changed: dict[str, str], scope: Scope) -> None:
+    """A plan of one change among many asks for no row and no document but those of the change."""
+    before = [_volume(number) for number in range(5)] + [task(f"r{number}") for number in range(5)]
+    after = [_volume(3, **changed) if one.key.name == "v3" else one for one in before]
+    live = ledger(*(row(one, RunState.DONE if one.key.kind == "run" else None) for one in before))
+    desired, made = counting(tree(*after))
+    less, asked = lean(live, desired)
+    planned = plan(desired, less, permissions=ALL, scope=scope, now_ms=NOW_MS)
+    assert check(planned, desired, less, ALL, scope) == ()
+    assert plan(tree(*after), live, permissions=ALL, scope=scope, now_ms=NOW_MS) == planned
+    assert asked == []
+    assert {key.name for key in made} <= ({"v3"} if changed else set()) | {"r1"}
+
+
+ALL = Permissions(allow_destroy=True)
+
+
+def _volume(number: int, **fields: str) -> Declared:
+    name = f"v{number}"
+    return declare("volume", name, {"name": name, "fleet": "here", "path": name, **fields})
+
+
+def counting(desired: Desired) -> tuple[Desired, list[ResourceKey]]:
+    """The same as a table, and the keys of what was made of it."""
+    resources = list(desired.resources.values())
+    made: list[ResourceKey] = []
+
+    def make(position: int) -> Declared:
+        made.append(resources[position].key)
+        return resources[position]
+
+    digests = {one.key: one.digest for one in resources}
+    return replace(desired, resources=Table(digests, make)), made
 
 
 def test_what_is_asked_for_anew_is_read() -> None:

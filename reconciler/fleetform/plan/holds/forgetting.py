@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from fleetform.model.plan import HeldBy
+from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
@@ -18,7 +19,7 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
     }
     if not going:
         return
-    for row in sorted(sheet.present.values(), key=lambda one: one.key):
+    for row in sorted(restless_rows(sheet.present).values(), key=lambda one: one.key):
         if row.key.kind != "run" or phase(row) is not Phase.ACTIVE:
             continue
         names = json.loads(row.document).get("fleets")

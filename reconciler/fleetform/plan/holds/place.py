@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 
 from fleetform.model.plan import Change, HeldBy
+from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
@@ -27,7 +28,8 @@ def hold_taken_places(sheet: Sheet) -> None:
     if not taking:
         return
     before = len(sheet.held)
-    for row in list(sheet.present.values()):
+    # What is there as it is declared is in nobody's way: no two that are declared have one place.
+    for row in list(restless_rows(sheet.present).values()):
         if row.key.kind != "volume":
             continue
         key = taking.get(_place(json.loads(row.document)))
