@@ -6,9 +6,11 @@ Facts are derived from the ledger's rows and the steps, never from what a change
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from fleetform.checker.moved import earlier_names, renamed_rows
 from fleetform.model.live import Live, LiveResource
@@ -102,4 +104,16 @@ def destroys(reading: Reading, step: Step) -> bool:
     if step.verb in {"fleet.remove", "volume.remove"}:
         return True
     row = reading.row(step.resource)
+    if step.verb == "fleet.update" and row is not None and row.digest:
+        return _recreates(json.loads(row.document), step.arguments.get("document", {}))
     return step.verb == "run.stop" and row is not None and at_work(row)
+
+
+def _recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Hosts that are divided in another way are others, and `recreate` waits for no work."""
+    if (after.get("update") or {}).get("strategy") != "recreate":
+        return False
+    return any(
+        before.get(name, default) != after.get(name, default)
+        for name, default in (("sharing", "exact"), ("blocks", 1))
+    )

@@ -1,5 +1,5 @@
 """
-Lets hosts go that are leaving their fleet: drained first, released after.
+Lets hosts go that are leaving their fleet, and exchanges those of an earlier template.
 
 A leaving host takes no new jobs; what runs there runs to its end, however long that takes, and
 its output is fetched. Only where the whole fleet is removed does somebody wait: then ends that
@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
+from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
+from fleetform.model.rollout import ENDED, Exchange, Template
 from fleetform.model.run import Job, RunUid
 from fleetform.providers.contract.errors import ProviderError
 
@@ -61,6 +64,7 @@ class Departures:
         self._under_way: set[str] = set()
         self._retry_at_ms: dict[str, int] = {}
         self._removals: dict[str, _Removal] = {}
+        self._exchanging: set[str] = set()
         self.is_busy = False
         """Some host is about to go: whoever ends now would leave it behind."""
 
@@ -69,10 +73,12 @@ class Departures:
         leaving = [one for one in mirror.instances if one.state is InstanceState.TERMINATING]
         self._settle_gone(mirror)
         self.is_busy = bool(self._under_way)
-        if not leaving:
+        if not leaving and not mirror.templates:
             return
         jobs = _jobs_by_instance(mirror)
         held = {one.instance_uid for one in mirror.allocations}
+        for fleet, template in mirror.templates.items():
+            self._exchange(fleet, template, mirror, jobs.keys() | held)
         now = self._clock.now_ms()
         for instance in leaving:
             if instance.uid in self._under_way or now < self._retry_at_ms.get(instance.uid, 0):
@@ -97,6 +103,38 @@ class Departures:
         finally:
             del self._removals[instance.uid]
 
+    # -- who is exchanged -------------------------------------------------------------------
+
+    def _exchange(
+        self, fleet: str, template: Template, mirror: Mirror, occupied: AbstractSet[str]
+    ) -> None:
+        """Write down what is next for the hosts of a fleet whose template changed."""
+        instances = [one for one in mirror.instances if one.fleet == fleet]
+        hosts = [_place(one, template, occupied) for one in instances]
+        # What is being made is waited for; work that goes on is not.
+        self.is_busy |= any(one.state is InstanceState.PROVISIONING for one in instances)
+        if fleet in self._exchanging:
+            return
+        moves = next_moves(template, hosts)
+        if moves:
+            self.is_busy = True
+            self._exchanging.add(fleet)
+            self._nursery.start(self._write_moves(fleet, moves), name=f"exchange {fleet}")
+
+    async def _write_moves(self, fleet: str, moves: Sequence[Exchange]) -> None:
+        try:
+            await self._gate(
+                lambda: self._ledger.commit_exchanges(
+                    fleet, moves, fence=self._fence, now_ms=self._clock.now_ms()
+                )
+            )
+        except LedgerUnavailable as problem:
+            self._progress.notice(f"hosts of fleet {fleet} cannot be exchanged: {problem}")
+        finally:
+            self._exchanging.discard(fleet)
+            self._hosts.rows_changed = True
+            self._hosts.wake()
+
     # -- who may go -------------------------------------------------------------------------
 
     def _may_go(
@@ -104,7 +142,7 @@ class Departures:
     ) -> bool:
         removal = self._removals.get(instance.uid)
         if removal is None:
-            return not jobs and not held
+            return instance.message == ENDED or (not jobs and not held)
         if not any(_is_ending(mirror, job) for job in jobs):
             return True
         return not self._answers(instance) and now_ms - removal.since_ms >= SILENCE_MS
@@ -146,6 +184,18 @@ class Departures:
         for uid, removal in self._removals.items():
             if uid not in there and not removal.gone.done():
                 removal.gone.set_result(None)
+
+
+def _place(instance: Instance, template: Template, occupied: AbstractSet[str]) -> Place:
+    return Place(
+        uid=instance.uid,
+        number=instance.number,
+        is_outdated=instance.template_digest not in {"", template.digest},
+        is_ready=instance.state is InstanceState.READY,
+        is_idle=instance.uid not in occupied,
+        is_resting=bool(instance.drained),
+        is_leaving=instance.state is InstanceState.TERMINATING,
+    )
 
 
 def _jobs_by_instance(mirror: Mirror) -> dict[str, list[Job]]:

@@ -16,6 +16,7 @@ from fleetform.agents.protocol.messages import JobKey
 from fleetform.model.instance import Allocation, Instance
 from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
+from fleetform.model.rollout import Template
 from fleetform.model.run import FINAL, Attempt, Job, Run, RunState, RunUid
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Mirror:
     allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
 
     @property
@@ -53,6 +55,7 @@ class Mirror:
             allocations=self.allocations,
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            templates=self.templates,
             overrides=self.overrides,
         )
 
@@ -65,6 +68,7 @@ class Mirror:
         self.outcomes.clear()
         # Only a plan moves volumes, and after a plan everything is read anew.
         self.volume_fleets = book.volume_fleets
+        self.templates = book.templates
         self.merge((), book)
 
     def merge(self, uids: Iterable[RunUid], book: Book) -> None:

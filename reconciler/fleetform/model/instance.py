@@ -63,6 +63,8 @@ class Instance:
     declared: Mapping[str, Any] = field(default_factory=dict)
     parts: int = 1
     message: str = ""
+    template_digest: str = ""
+    """What it was made from; empty where nobody knows."""
     drained: str = ""
     """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
     seen_at_ms: int | None = None

@@ -117,6 +117,8 @@ class Live:
     """The highest that the ledger has given out; a host that knows a higher one knows more."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""
+    exchanging: frozenset[str] = frozenset()
+    """Fleets whose hosts are being exchanged for others of a new template."""
     let_go: frozenset[str] = frozenset()
     """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
     overrides: tuple[Override, ...] = ()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.plan import Plan, Step
+    from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
     from fleetform.model.snapshot import Snapshot
     from fleetform.providers.contract.observed import HostSeen
@@ -101,6 +102,7 @@ class Book:
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
         outcomes: Every run of the tree by name, final ones too.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
+        templates: Of fleets whose hosts are being exchanged, by name.
         overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
             of date.
     """
@@ -113,6 +115,7 @@ class Book:
     allocations: tuple[Allocation, ...]
     outcomes: Mapping[str, Outcome]
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
 
 
@@ -392,6 +395,11 @@ class Ledger(Reader, Protocol):
 
         Nothing happens to one that a plan has taken back meanwhile.
         """
+
+    def commit_exchanges(
+        self, fleet: str, moves: Sequence[Exchange], *, fence: int, now_ms: int
+    ) -> None:
+        """Write down moves of hosts that are exchanged; what is otherwise by now is passed over."""
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None: ...
 

@@ -57,6 +57,7 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
                 )
                 for one in live.instances
             ),
+            exchanging=frozenset(renames.name("fleet", one) for one in live.exchanging),
             overrides=tuple(
                 replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
             ),

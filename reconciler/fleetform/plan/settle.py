@@ -65,6 +65,7 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
     )
     # A drained host is done with once its last job has ended.
     keys.update(ResourceKey("fleet", work.fleet) for work in sheet.live.work if work.leaving)
+    keys.update(ResourceKey("fleet", name) for name in sheet.live.exchanging)
     return tuple(sorted(keys - touched))
 
 

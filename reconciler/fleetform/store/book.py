@@ -15,6 +15,7 @@ from fleetform.model.run import Attempt, Job, Run, RunUid
 from fleetform.store.lineage import read_redone
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
+from fleetform.store.rollouts import read_templates
 from fleetform.store.rows import (
     ALLOCATION,
     ATTEMPT,
@@ -80,6 +81,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         ),
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
+        templates=read_templates(connection) if only is None else {},
         overrides=read_overrides(connection),
     )
 

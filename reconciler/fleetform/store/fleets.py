@@ -15,9 +15,11 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
+from fleetform.model.rollout import ENDED, EXCHANGED, SURGE
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
+from fleetform.store.rollouts import template_outputs
 
 __all__ = [
     "begin_adopt",
@@ -61,7 +63,9 @@ def begin_update(context: Context, step: Step) -> None:
         ),
     )
     _describe(context.transaction, step)
-    _leave(context.transaction, fleet, sorted(there - wanted.keys()))
+    # Who stands in for another stays until that one is gone.
+    standing_in = {number for number in there if number - SURGE in wanted}
+    _leave(context.transaction, fleet, sorted(there - wanted.keys() - standing_in))
 
 
 def begin_adopt(context: Context, step: Step) -> None:
@@ -125,7 +129,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 said["own_digest"],
                 int(said.get("protected", False)),
                 to_json(said["document"]),
-                to_json(dict(outcome.outputs)),
+                to_json({**outcome.outputs, **template_outputs(said)}),
                 step.resource.name,
             ),
         )
@@ -207,7 +211,15 @@ def _describe(transaction: Transaction, step: Step) -> None:
         declared.get("disk"),
     )
     transaction.many(
-        "UPDATE instances SET generation = generation + 1, sharing = ?1, blocks = ?2,"
+        "UPDATE instances SET generation = generation + 1,"
+        # How a host is divided holds for whatever runs there: one of another template keeps it,
+        # unless nobody has ever heard of it.
+        " sharing = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?1"
+        " ELSE sharing END,"
+        " blocks = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?2"
+        " ELSE blocks END,"
+        " template_digest = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?12"
+        " ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
         " name = ?8, drained = ?11,"
@@ -221,6 +233,7 @@ def _describe(transaction: Transaction, step: Step) -> None:
                 step.resource.name,
                 entry["number"],
                 entry.get("drained", ""),
+                step.arguments.get("template", ""),
             )
             for entry in step.arguments["instances"]
         ),
@@ -242,9 +255,11 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     One that is not leaving any more was taken back meanwhile, and stays.
     """
     row = transaction.one(
-        "UPDATE instances SET state = 'terminated', message = '', generation = generation + 1"
+        "UPDATE instances SET state = 'terminated', generation = generation + 1,"
+        # Whose place is to be taken again is known by this.
+        " message = CASE WHEN message IN (?, ?) THEN message ELSE '' END"
         " WHERE uid = ? AND state = 'terminating' RETURNING name",
-        (instance_uid,),
+        (EXCHANGED, ENDED, instance_uid),
     )
     if row is None:
         return

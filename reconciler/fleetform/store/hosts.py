@@ -70,7 +70,9 @@ def _write(
         " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
-        " gpus = ?6, install_id = ?7, machine_id = ?8, message = '', seen_at_ms = ?10"
+        " gpus = ?6, install_id = ?7, machine_id = ?8, seen_at_ms = ?10,"
+        # Why it leaves is still true of who leaves.
+        " message = CASE WHEN state = 'terminating' THEN message ELSE '' END"
         " WHERE uid = ?9",
         (
             now_state,

@@ -16,6 +16,7 @@ from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome
 from fleetform.model.recovery import Evidence, Recovered
+from fleetform.model.rollout import Exchange
 from fleetform.model.run import RunUid
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
@@ -32,6 +33,7 @@ from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
 from fleetform.store.records import commit_records
+from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.verdicts import commit_verdicts
@@ -156,6 +158,12 @@ class SqliteLedger(Reads):
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         with self._database.write(fence=fence) as transaction:
             retire(transaction, instance_uid, now_ms=now_ms)
+
+    def commit_exchanges(
+        self, fleet: str, moves: Sequence[Exchange], *, fence: int, now_ms: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
+            commit_exchanges(transaction, fleet, moves, ids=self._ids, now_ms=now_ms)
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -23,6 +23,7 @@ from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.lineage import read_redone
 from fleetform.store.overrides import read_overrides
+from fleetform.store.rollouts import read_templates
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -38,7 +39,7 @@ _INSTANCE = (
     "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
-    "seen_at_ms",
+    "seen_at_ms", "template_digest",
 )  # fmt: skip
 _INSTANCES = (
     f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
@@ -107,6 +108,7 @@ def read_live(
         notes=_notes(note, instances),
         overrides=read_overrides(connection),
         let_go=_let_go(connection),
+        exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
         redone=read_redone(connection),
     )
@@ -213,7 +215,7 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
 def _instance_of(row: Sequence[Any]) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
-     drained, seen_at_ms) = row  # fmt: skip
+     drained, seen_at_ms, template_digest) = row  # fmt: skip
     return Instance(
         uid=uid,
         name=name,
@@ -235,5 +237,6 @@ def _instance_of(row: Sequence[Any]) -> Instance:
         parts=parts,
         message=message,
         drained=drained,
+        template_digest=template_digest,
         seen_at_ms=seen_at_ms,
     )

@@ -1,8 +1,9 @@
 """
-A fleet: everything about it changes in place.
+A fleet: it changes in place, and its hosts one after the other where they have to be others.
 
-A host is taken away only once nothing runs on it, so fewer nodes end no work. Removing the
-fleet as a whole takes its hosts, and is destructive.
+A host is taken away only once nothing runs on it, so fewer nodes end no work, and neither does
+another template, unless `update` says `recreate`. Removing the fleet as a whole takes its hosts,
+and is destructive.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
+from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 
 
@@ -38,10 +40,13 @@ def propose_create(declared: Declared) -> Proposal:
 def propose_change(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
-    changed = changed_fields("fleet", json.loads(row.document), declared.document)
+    before = json.loads(row.document)
+    changed = changed_fields("fleet", before, declared.document)
     if not changed:
         return None
     step = make_step("fleet.update", declared.key, _arguments(declared))
+    # Nothing was made yet where the row has no digest.
+    ends = bool(row.digest) and recreates(before, declared.document)
     return Proposal(
         Change(
             key=declared.key,
@@ -52,13 +57,27 @@ def propose_change(
             steps=(step,),
             uid=row.uid,
             generation=row.generation,
+            destructive=ends,
+            at_stake=f"{_hosts(before)} and whatever runs there: `update` says `recreate`"
+            if ends
+            else "",
         )
     )
 
 
+def recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether hosts are exchanged without waiting for what runs on them."""
+    strategy = (after.get("update") or {}).get("strategy", "drain")
+    return strategy == "recreate" and template_of(before) != template_of(after)
+
+
+def _hosts(document: Mapping[str, Any]) -> str:
+    nodes = _nodes_wanted(document)
+    return "1 host" if nodes == 1 else f"{nodes} hosts"
+
+
 def propose_remove(row: LiveResource) -> Proposal:
-    nodes = _nodes_wanted(json.loads(row.document))
-    hosts = "1 host" if nodes == 1 else f"{nodes} hosts"
+    hosts = _hosts(json.loads(row.document))
     return Proposal(
         Change(
             key=row.key,
@@ -126,12 +145,24 @@ def _arguments(declared: Declared) -> dict[str, Any]:
     name = declared.key.name
     return {
         **declared_arguments(declared),
+        "template": template_of(declared.document),
         # Numbered from 0 and named by number, so that the instances of two plans are the same.
         "instances": [
             _place(f"{name}-{number}", number, declared.document)
             for number in range(_nodes_wanted(declared.document))
         ],
     }
+
+
+def template_of(document: Mapping[str, Any]) -> str:
+    """
+    What a host is made from, as a digest: how it is divided among jobs.
+
+    Jobs hold parts of it, so that it cannot change under them; what a host has changes in place.
+    """
+    return digest(
+        {"sharing": document.get("sharing", "exact"), "blocks": document.get("blocks", 1)}
+    )
 
 
 def _place(name: str, number: int, document: Mapping[str, Any]) -> dict[str, Any]:

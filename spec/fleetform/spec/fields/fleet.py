@@ -54,8 +54,7 @@ ROWS: Rows = {
     "blocks": control("schedule"),
     "price": control("plan", "micro-dollars"),
     "drain": control("schedule"),
-    # What changes of a local fleet is changed in place; no host of it is exchanged.
-    "update": control(essential=False),
+    "update": control("lifecycle"),
     "run_as": control(),
     "gpu_isolation": control(),
     "runtime": control("agents.host"),

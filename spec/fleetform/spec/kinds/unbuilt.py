@@ -37,7 +37,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "gpu_isolation": "Runs are told which GPUs are theirs, and nothing keeps them to these yet.",
         "placement": "Hosts of one machine are as close to each other as can be.",
         "run_as": "Jobs have the account of the agent so far.",
-        "update": "What changes of a local fleet is changed in place.",
     },
     "run": {
         **dict.fromkeys(

@@ -1,0 +1,114 @@
+"""
+Exchanging the hosts of a fleet whose template changed: who is next, and what happens to them.
+
+A host is made from a template: how it is divided among jobs cannot change under jobs that hold
+parts of it. Decided from rows alone, in every round anew, so that the next manager goes on where a
+dead one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fleetform.model.rollout import SURGE, Exchange, Move, Template
+
+__all__ = ["Place", "next_moves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    One host of the fleet.
+
+    Attributes:
+        number: Its place; `SURGE` more for one that comes early.
+        is_outdated: It was made from another template.
+        is_ready: It answers.
+        is_idle: Nothing is on it, and nothing is kept of what was.
+        is_resting: It gets nothing more.
+        is_leaving: It is about to go.
+    """
+
+    uid: str
+    number: int
+    is_outdated: bool
+    is_ready: bool = True
+    is_idle: bool = True
+    is_resting: bool = False
+    is_leaving: bool = False
+
+
+def next_moves(template: Template, hosts: Iterable[Place]) -> tuple[Exchange, ...]:
+    """
+    Say what is to be done now.
+
+    Args:
+        template: What is wanted.
+        hosts: All of the fleet that are not gone yet.
+
+    Returns:
+        Moves that may be made at once, each host in one of them at most. Empty when all hosts are
+        of the template, or nothing can be done before something else has happened.
+    """
+    there = {one.number: one for one in hosts}
+    if template.strategy == "surge":
+        return tuple(_surge(template, there))
+    return tuple(_in_turn(template, there))
+
+
+def _in_turn(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
+    """A place is empty while its host is exchanged."""
+    away = 0
+    old: list[Place] = []
+    for number in template.places:
+        host = there.get(number)
+        if host is None:
+            yield Exchange(Move.MAKE, number=number)
+            away += 1
+        elif host.is_leaving or not host.is_outdated:
+            away += not host.is_ready or host.is_leaving
+        elif host.is_resting and template.strategy != "recreate":
+            away += 1
+            if host.is_idle:
+                yield Exchange(Move.LEAVE, host.uid)
+        else:
+            old.append(host)
+    for host in _soonest(old)[: max(0, template.at_once - away)]:
+        if template.strategy == "recreate":
+            yield Exchange(Move.END, host.uid)
+        else:
+            yield Exchange(Move.LEAVE if host.is_idle else Move.REST, host.uid)
+
+
+def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
+    """The new host is there before the old one gets nothing more."""
+    under_way = 0
+    old: list[Place] = []
+    for number in template.places:
+        host, early = there.get(number), there.get(number + SURGE)
+        if host is None:
+            under_way += 1
+            if early is None:
+                yield Exchange(Move.MAKE, number=number)
+            elif not early.is_leaving:
+                yield Exchange(Move.SETTLE, early.uid, number)
+        elif early is not None:
+            under_way += 1
+            if host.is_leaving or not early.is_ready:
+                continue
+            if host.is_idle and (host.is_resting or host.is_outdated):
+                yield Exchange(Move.LEAVE, host.uid)
+            elif not host.is_resting:
+                yield Exchange(Move.REST, host.uid)
+        elif host.is_leaving:
+            under_way += 1
+        elif host.is_outdated:
+            old.append(host)
+    for host in _soonest(old)[: max(0, template.at_once - under_way)]:
+        yield Exchange(Move.MAKE, number=host.number + SURGE)
+
+
+def _soonest(hosts: Sequence[Place]) -> list[Place]:
+    """Who is idle first: nothing has to be waited for."""
+    return sorted(hosts, key=lambda one: (not one.is_idle, one.number))

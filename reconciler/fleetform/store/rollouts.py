@@ -1,0 +1,160 @@
+"""
+Fleets whose hosts are being exchanged: read from rows, and each move written down as it is made.
+
+A fleet is in it while one of its hosts was made from another template, stands in for another, or
+has left a place behind; so whoever takes over from a dead manager finds what is left to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fleetform.model.rollout import ENDED, EXCHANGED, RESTING, SURGE, Exchange, Move, Template
+from fleetform.spec.desired import ResourceKey
+from fleetform.store.database import Transaction, to_json
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Ids
+    from fleetform.store.statements import Statements
+
+__all__ = ["commit_exchanges", "is_exchanged", "read_templates", "template_outputs"]
+
+
+def template_outputs(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a fleet's step: its template, who has a place, and how they are exchanged."""
+    if not said.get("template"):
+        return {}
+    return {
+        "template": said["template"],
+        "places": [entry["number"] for entry in said["instances"]],
+        "update": said["document"].get("update", {}),
+    }
+
+
+def is_exchanged(message: str) -> bool:
+    return message in {EXCHANGED, ENDED}
+
+
+def read_templates(connection: Statements) -> dict[str, Template]:
+    """Templates by the name of the fleet, of those whose hosts are being exchanged."""
+    found = {}
+    for name, outputs in connection.execute(
+        "SELECT name, outputs FROM resources WHERE kind = 'fleet' AND outputs <> ''"
+        " AND outputs <> '{}' ORDER BY name"
+    ).fetchall():
+        kept = json.loads(outputs)
+        if "template" in kept:
+            template = _template(kept)
+            if _is_under_way(connection, name, template):
+                found[str(name)] = template
+    return found
+
+
+def _template(kept: Mapping[str, Any]) -> Template:
+    update = kept.get("update", {})
+    return Template(
+        kept["template"],
+        update.get("strategy", "drain"),
+        update.get("max_unavailable", 1),
+        tuple(kept["places"]),
+    )
+
+
+def _is_under_way(connection: Statements, fleet: str, template: Template) -> bool:
+    there = connection.execute(
+        "SELECT number, template_digest, state, message FROM instances WHERE fleet = ?", (fleet,)
+    ).fetchall()
+    alive = [row for row in there if row[2] != "terminated"]
+    if any(row[1] not in {"", template.digest} or row[0] >= SURGE for row in alive):
+        return True
+    there_by_now = {row[0] for row in alive if row[2] != "provisioning"}
+    left = {row[0] for row in there if row[2] == "terminated" and is_exchanged(row[3])}
+    return bool((left - there_by_now) & {*template.places})
+
+
+# -- moves --------------------------------------------------------------------------------
+
+
+def commit_exchanges(
+    transaction: Transaction, fleet: str, moves: Sequence[Exchange], *, ids: Ids, now_ms: int
+) -> None:
+    """Write moves down; one whose host is not as it was found is passed over."""
+    for one in moves:
+        if one.move is Move.MAKE:
+            _make(transaction, fleet, one.number, ids.uid(), now_ms)
+        elif one.move is Move.SETTLE:
+            _settle(transaction, fleet, one)
+        elif one.move is Move.REST:
+            transaction.execute(
+                "UPDATE instances SET drained = ?, generation = generation + 1"
+                " WHERE uid = ? AND state <> 'terminated' AND drained = ''",
+                (RESTING, one.uid),
+            )
+        else:
+            _leave(transaction, fleet, one, now_ms)
+
+
+def _leave(transaction: Transaction, fleet: str, one: Exchange, now_ms: int) -> None:
+    ends = one.move is Move.END
+    row = transaction.one(
+        "UPDATE instances SET state = 'terminating', message = ?, generation = generation + 1"
+        " WHERE uid = ? AND state NOT IN ('terminating', 'terminated')"
+        # Something may have been placed there since it was looked at.
+        " AND (? = 1 OR NOT EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid))"
+        " RETURNING name",
+        (ENDED if ends else EXCHANGED, one.uid, int(ends)),
+    )
+    if row is not None:
+        said = ENDED if ends else EXCHANGED
+        transaction.log(
+            "host.exchanged", now_ms, f"host {row[0]} leaves: {said}", ResourceKey("fleet", fleet)
+        )
+
+
+def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: int) -> None:
+    row = transaction.one(
+        "SELECT document, outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    taken = transaction.one(
+        "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'",
+        (fleet, number),
+    )
+    if row is None or taken is not None:
+        return
+    document, kept = json.loads(row[0]), json.loads(row[1])
+    declared = document.get("local") or {}
+    name = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}-new"
+    transaction.execute(
+        "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
+        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            uid,
+            name,
+            fleet,
+            number,
+            document.get("sharing", "exact"),
+            document.get("blocks", 1),
+            to_json(declared),
+            len(kept["places"]),
+            declared.get("cpu", 0),
+            declared.get("memory", 0),
+            declared.get("disk", 0),
+            kept["template"],
+        ),
+    )
+    transaction.log("host.making", now_ms, f"host {name} is made", ResourceKey("fleet", fleet))
+
+
+def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:
+    taken = transaction.one(
+        "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'",
+        (fleet, one.number),
+    )
+    if taken is None:
+        transaction.execute(
+            "UPDATE instances SET number = ?, name = ?, generation = generation + 1 WHERE uid = ?",
+            (one.number, f"{fleet}-{one.number}", one.uid),
+        )

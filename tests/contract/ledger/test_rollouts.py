@@ -1,0 +1,103 @@
+"""Hosts that are exchanged: what is left to do is in the rows, whoever reads them."""
+
+from __future__ import annotations
+
+from contract.ledgers import Desk, carry_out, fleet_step, submit_step
+from fleetform.model.instance import InstanceState
+from fleetform.model.ports import Ledger
+from fleetform.model.rollout import SURGE, Exchange, Move
+
+
+
+def template(name: str, digest: str, nodes: int = 2, **document: object):
+    """The step that makes the fleet so, with the template that a plan gives it."""
+    made = fleet_step(name, nodes, "fleet.update", sharing="blocks", **document)
+    made.arguments["template"] = digest  # type: ignore[index] # A dict of this test's own.
+    return made
+
+
+def exchange(desk: Desk, *moves: Exchange) -> None:
+    desk.ledger.commit_exchanges("local", moves, fence=desk.fence, now_ms=desk.now_ms)
+
+
+def opened(ledger: Ledger) -> Desk:
+    """A fleet of two hosts that answer, whose template has changed since."""
+    first = fleet_step("local", 2, sharing="blocks", blocks=2)
+    first.arguments["template"] = "one"  # type: ignore[index] # As above.
+    carry_out(ledger, [first])
+    desk = Desk(ledger, ledger.take_fence(who="test", now_ms=1))
+    desk.instances = tuple(one.uid for one in ledger.read_live().instances)
+    for uid in desk.instances:
+        desk.greet(uid, cpus=8)
+    assert ledger.read_book().templates == {}
+    carry_out(ledger, [template("local", "two", blocks=4, update={"max_unavailable": 2})])
+    return desk
+
+
+def test_an_outdated_host_keeps_how_it_is_divided(ledger: Ledger) -> None:
+    """Jobs hold parts of it; what it has, and how many there are, changes at once."""
+    opened(ledger)
+    live = ledger.read_live()
+    assert [(one.blocks, one.template_digest) for one in live.instances] == [(2, "one")] * 2
+    assert live.exchanging == {"local"}
+    (found,) = ledger.read_book().templates.values()
+    assert (found.digest, found.strategy, found.at_once, found.places) == ("two", "drain", 2, (0, 1))
+
+
+def test_a_host_that_was_exchanged_leaves_its_place_behind(ledger: Ledger) -> None:
+    """Between the two there is nobody, and a manager that starts then knows what is missing."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    assert ledger.read_live().exchanging == {"local"}
+    exchange(desk, Exchange(Move.MAKE, number=0), Exchange(Move.MAKE, number=0))
+    made = ledger.read_live().instances[0]
+    assert (made.name, made.blocks, made.template_digest) == ("local-0", 4, "two")
+    assert made.state is InstanceState.PROVISIONING
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[1]))
+    ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
+    exchange(desk, Exchange(Move.MAKE, number=1))
+    for one in ledger.read_live().instances:
+        desk.greet(one.uid, cpus=8)
+    assert ledger.read_live().exchanging == frozenset()
+    assert ledger.read_book().templates == {}
+
+
+def test_a_host_with_work_does_not_leave(ledger: Ledger) -> None:
+    """Something was placed there since somebody looked; the one who ends work says so."""
+    desk = opened(ledger)
+    desk.submit(submit_step("aa"))
+    desk.place("aa")
+    (busy,) = {one.instance_uid for one in ledger.read_book().allocations}
+    exchange(desk, Exchange(Move.LEAVE, busy))
+    states = {one.uid: one.state for one in ledger.read_live().instances}
+    assert states[busy] is InstanceState.READY
+    exchange(desk, Exchange(Move.REST, busy))
+    drained = {one.uid: one.drained for one in ledger.read_live().instances}
+    assert drained[busy]
+    exchange(desk, Exchange(Move.END, busy))
+    states = {one.uid: one.state for one in ledger.read_live().instances}
+    assert states[busy] is InstanceState.TERMINATING
+
+
+def test_who_comes_early_takes_the_place(ledger: Ledger) -> None:
+    """Under a number of its own until the old one is gone, and not before."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.MAKE, number=SURGE))
+    early = ledger.read_live().instances[-1]
+    assert (early.name, early.number) == ("local-0-new", SURGE)
+    exchange(desk, Exchange(Move.SETTLE, early.uid, 0))
+    assert ledger.read_live().instances[-1].number == SURGE
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    exchange(desk, Exchange(Move.SETTLE, early.uid, 0))
+    first = ledger.read_live().instances[0]
+    assert (first.uid, first.name, first.number) == (early.uid, "local-0", 0)
+
+
+def test_a_plan_does_not_send_away_who_came_early(ledger: Ledger) -> None:
+    """Its number is in no plan; it stands in for one that is."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.MAKE, number=SURGE))
+    carry_out(ledger, [template("local", "two", blocks=4)])
+    assert ledger.read_live().instances[-1].state is InstanceState.PROVISIONING
