@@ -9,6 +9,7 @@ from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared
@@ -44,10 +45,20 @@ def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
     return any(borne_out.get(reason, False) for reason in change.reasons)
 
 
+def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
+    """Tell whether a person has asked for a run of which no host has any evidence."""
+    if row.run is None or row.run.cause != NO_EVIDENCE or declared is None:
+        return False
+    before = json.loads(row.document).get("rerun", 0)
+    return bool(declared.document.get("rerun", 0) > max(before, row.run.rerun_mark))
+
+
 def check_one_execution(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
         row = reading.row(step.resource)
         if step.verb != "run.submit" or row is None or is_over(row):
+            continue
+        if _is_vouched_for(reading.declared(step.resource), row):
             continue
         waits = step.arguments.get("after_uid") == row.uid != ""
         unknown = row.run is not None and row.run.state is RunState.UNKNOWN

@@ -12,6 +12,7 @@ from fleetform.checker.check import CHECKS
 from fleetform.checker.invariant import Violation
 from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Permissions, Plan, Step
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
 from fleetform.plan.file import sealed
 from fleetform.spec.desired import Desired, ResourceKey, Rules
@@ -461,3 +462,18 @@ def test_what_a_broken_document_is_called_now_is_not_forgotten() -> None:
     desired = replace(tree(broken=[key("run/new")]), moved=((old.key, key("run/new")),))
     live = ledger(row(old))
     assert found(planned(desired, live), desired, live, Permissions()) == set()
+
+
+def test_a_run_without_evidence_runs_only_when_a_person_asks() -> None:
+    """Nobody knows whether it ran: `rerun` says that it shall, and nothing else does."""
+    train = task("train")
+    unknown = row(train, RunState.UNKNOWN, cause=NO_EVIDENCE)
+    asked = tree(task("train", rerun=1))
+    plan = planned(asked, ledger(unknown))
+    assert [step.verb for step in plan.steps] == ["run.submit"]
+    assert check(plan, asked, ledger(unknown), Permissions()) == ()
+    silent = row(train, RunState.UNKNOWN)
+    broken = {one.invariant for one in check(plan, asked, ledger(silent), Permissions())}
+    assert Invariant.ONE_EXECUTION_AT_A_TIME in broken
+    other = tree(task("train", commands=["false"]))
+    assert planned(other, ledger(unknown)).changes == ()
