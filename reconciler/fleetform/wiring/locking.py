@@ -14,15 +14,16 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fleetform.model.event import LoggedEvent
 from fleetform.views.history import operation_rows
 from fleetform.views.locks import LockRow, LockShown, lock_row, waiting_row
 from fleetform.wiring.clock import SystemClock
-from fleetform.wiring.ledger_address import ledger_address
-from fleetform.wiring.managing import break_tenure
+from fleetform.wiring.ledger_address import ledger_address, postgresql
+from fleetform.wiring.managing import break_tenure, problems
 from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.paths import StatePaths, state_home
 from fleetform.wiring.problems import Locked, Problem
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from fleetform.model.ports import Reader
     from fleetform.model.tenure import Holder
+    from fleetform.store.postgres.address import Address
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["break_lock", "list_locks", "show_lock"]
@@ -47,15 +49,39 @@ KILL_SECONDS = 5.0
 
 
 def list_locks() -> tuple[LockRow, ...]:
-    """List the environments of this user's state folder, by uid."""
-    from fleetform.store.lock import who_holds
+    """
+    List the environments of this user's state folder, or of the database of ledgers, by uid.
 
-    home = state_home()
+    Raises:
+        LedgerProblem: The database cannot be reached or used.
+    """
+    address = ledger_address()
+    return _in_files(state_home()) if address is None else _in_database(address)
+
+
+def _in_files(home: Path) -> tuple[LockRow, ...]:
+    from fleetform.store.lock import who_holds
+    from fleetform.store.snapshot import open_snapshot
+
     rows = []
     for uid in _environments(home):
         paths = StatePaths(home, uid)
-        rows.append(lock_row(_name_in(paths.ledger, uid), uid, who_holds(paths.manager_lock)))
+        name = _name_in(partial(open_snapshot, paths.ledger, uid))
+        rows.append(lock_row(name, uid, who_holds(paths.manager_lock)))
     return tuple(rows)
+
+
+def _in_database(address: Address) -> tuple[LockRow, ...]:
+    with problems(), postgresql():
+        from fleetform.store.postgres.lease import LeaseLook
+        from fleetform.store.postgres.opening import environments_in, open_postgres_snapshot
+
+        rows = []
+        for uid in environments_in(address):
+            with LeaseLook(address, uid) as look:
+                name = _name_in(partial(open_postgres_snapshot, address, uid))
+                rows.append(lock_row(name, uid, look.holder()))
+        return tuple(rows)
 
 
 def show_lock(workspace: Workspace) -> LockShown:
@@ -91,13 +117,12 @@ def _environments(home: Path) -> Iterator[str]:
         yield from sorted(one.name for one in (home / "environments").iterdir() if one.is_dir())
 
 
-def _name_in(ledger: Path, uid: str) -> str:
+def _name_in(open_reader: Callable[[], Reader]) -> str:
     """Read the name of an environment from the plan that was applied last; empty without one."""
     from fleetform.store.errors import LedgerError
-    from fleetform.store.snapshot import open_snapshot
 
     try:
-        with contextlib.closing(open_snapshot(ledger, uid)) as reader:
+        with contextlib.closing(open_reader()) as reader:
             newest = reader.read_applies(limit=1)
             body = reader.read_plan(newest[0].plan_digest) if newest else None
     except (LedgerError, OSError):

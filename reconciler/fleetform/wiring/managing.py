@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fleetform.store.postgres.lease import LeaseLook
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["break_tenure", "holder", "try_manage"]
+__all__ = ["break_tenure", "holder", "problems", "try_manage"]
 
 _looks: dict[tuple[str, str], LeaseLook] = {}
 """One connection an environment: whoever follows a manager asks many times a second."""
@@ -40,7 +40,7 @@ def holder(workspace: Workspace) -> Holder | None:
     """
     if not has_address():
         return who_holds(workspace.paths.manager_lock)
-    with _problems():
+    with problems():
         return _look(workspace).holder()
 
 
@@ -63,7 +63,7 @@ def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None
         return try_lock(
             workspace.paths.manager_lock, who=who, command=command, now_ms=clock.now_ms()
         )
-    with _problems(), postgresql():
+    with problems(), postgresql():
         from fleetform.store.postgres.lease import try_lease
 
         return try_lease(
@@ -82,7 +82,7 @@ def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:
     """
     address = ledger_address()
     if address is not None:
-        with _problems(), postgresql():
+        with problems(), postgresql():
             from fleetform.store.postgres.lease import break_lease
 
             return break_lease(address, workspace.environment.uid, SystemClock(), who=who)
@@ -116,7 +116,8 @@ def _look(workspace: Workspace) -> LeaseLook:
 
 
 @contextlib.contextmanager
-def _problems() -> Iterator[None]:
+def problems() -> Iterator[None]:
+    """Turn what is wrong with a ledger into a person's problem, but for what passes by itself."""
     try:
         yield
     except LedgerUnavailable:

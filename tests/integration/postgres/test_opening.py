@@ -28,6 +28,7 @@ from fleetform.store.postgres import schema as postgres_schema
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import (
+    environments_in,
     open_postgres,
     open_postgres_snapshot,
     open_postgres_to_keep,
@@ -89,6 +90,7 @@ def test_environments_are_apart(address: Address, uid: str) -> None:
     one.begin_recovery("of the first")
     assert other.read_live().status.value == "empty"
     assert one.read_live().ledger_id != other.read_live().ledger_id
+    assert {uid, other_uid} <= set(environments_in(address))
     one.close()
     other.close()
 

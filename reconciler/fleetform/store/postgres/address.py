@@ -57,5 +57,5 @@ def schema_of(environment_uid: str) -> str:
     A schema each, in one database: an environment is then listed, copied, granted and dropped
     as a whole, and no statement can reach into another's rows by a forgotten condition.
     """
-    assert environment_uid.isalnum(), environment_uid
+    assert not environment_uid or environment_uid.isalnum(), environment_uid
     return f"fleetform_{environment_uid}"

@@ -15,7 +15,13 @@ from fleetform.store.postgres.errors import translated
 from fleetform.store.postgres.schema import ensure_ledger, require_current
 from fleetform.store.snapshot import Snapshot
 
-__all__ = ["KEEP_SECONDS", "open_postgres", "open_postgres_snapshot", "open_postgres_to_keep"]
+__all__ = [
+    "KEEP_SECONDS",
+    "environments_in",
+    "open_postgres",
+    "open_postgres_snapshot",
+    "open_postgres_to_keep",
+]
 
 KEEP_SECONDS = 2.0
 """How long a plan that was shown waits to be written down; a person waits with it."""
@@ -65,6 +71,30 @@ def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
             connection.close()
             raise
     return Snapshot(PostgresDatabase(address, connection, schema=schema, read_only=True))
+
+
+def environments_in(address: Address) -> tuple[str, ...]:
+    """
+    Return the uids of the environments whose ledgers this user sees in a database, in order.
+
+    Raises:
+        LedgerError: It cannot be reached or used.
+    """
+    prefix = schema_of("")
+    with translated(address):
+        connection = Connection(address, schema="public", read_only=True)
+        try:
+            rows = connection.execute(
+                "SELECT CAST(n.nspname AS TEXT) FROM pg_catalog.pg_namespace n"
+                " WHERE starts_with(n.nspname, CAST(? AS TEXT))"
+                " AND has_schema_privilege(n.oid, 'USAGE') AND EXISTS (SELECT 1"
+                " FROM pg_catalog.pg_tables t WHERE t.schemaname = n.nspname"
+                " AND t.tablename = 'leases') ORDER BY 1",
+                (prefix,),
+            ).fetchall()
+        finally:
+            connection.close()
+    return tuple(name.removeprefix(prefix) for (name,) in rows)
 
 
 @contextmanager
