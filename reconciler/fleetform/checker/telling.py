@@ -6,10 +6,12 @@ a digest that is its own.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any
 
 from fleetform.checker.invariant import Invariant, Violation
@@ -66,8 +68,8 @@ def _plain(value: Any) -> Any:
         return value.document()
     if isinstance(value, enum.Enum):
         return value.value
-    assert is_dataclass(value), type(value)
-    said = {one.name: getattr(value, one.name) for one in fields(value)}
+    names, read = _reader(type(value))
+    said = dict(zip(names, read(value), strict=True))
     if isinstance(value, FieldChange):
         said["class"] = said.pop("field_class")
         if not said.pop("before_set"):
@@ -78,6 +80,15 @@ def _plain(value: Any) -> Any:
             if not said[name]:
                 del said[name]
     return said
+
+
+@functools.cache
+def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a value's fields, and what reads all of them at once."""
+    assert is_dataclass(kind), kind
+    names = tuple(one.name for one in fields(kind))
+    read = attrgetter(*names)
+    return names, (read if len(names) > 1 else lambda value: (read(value),))
 
 
 _ENCODER = json.JSONEncoder(
