@@ -8,7 +8,7 @@ and must not find out an hour later that nothing was stopped.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,9 @@ from fleetform.cli.names import unknown
 from fleetform.cli.screen import error_screen
 
 if TYPE_CHECKING:
-    from fleetform.model.live import Live
     from fleetform.model.override import PutInForce
     from fleetform.spec.desired import ResourceKey
+    from fleetform.wiring.editing import Editor
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["place_targets", "run_targets", "say_permanent_drain", "say_permanent_freeze",
@@ -81,30 +81,39 @@ def place_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]
     Raises:
         Refused: One is not, or a bare name is a fleet's and a host's.
     """
-    reader = workspace.reader()
-    if reader is None:
+    known = _known_places(workspace)
+    if not known:
         raise Refused(
             "there is no host to drain: nothing has been applied yet",
             advice="see what would be made with `fleetform plan`",
         )
-    known = _known_places(reader.read_live())
     return tuple(dict.fromkeys(_place(one, known) for one in typed))
 
 
-def _known_places(live: Live) -> set[str]:
-    fleets = {f"fleet/{key.name}" for key in live.resources if key.kind == "fleet"}
-    return fleets | {f"host/{one.name}" for one in live.instances}
+def _known_places(workspace: Workspace) -> dict[str, str]:
+    """How the tree's own verbs call each fleet and host: `host/gpu-3` is `gpu/gpu-3` to them."""
+    reader = workspace.reader()
+    if reader is None:
+        return {}
+    live = reader.read_live()
+    fleets = {f"fleet/{key.name}": key.name for key in live.resources if key.kind == "fleet"}
+    return fleets | {f"host/{one.name}": f"{one.fleet}/{one.name}" for one in live.instances}
 
 
-def _place(typed: str, known: Iterable[str]) -> str:
-    patterns = [typed] if "/" in typed else [f"fleet/{typed}", f"host/{typed}"]
+def _place(typed: str, known: Mapping[str, str]) -> str:
+    if typed.partition("/")[0] in {"fleet", "host"} and "/" in typed:
+        patterns = [typed]
+    elif "/" in typed:
+        patterns = [f"host/{typed.partition('/')[2]}"]
+    else:
+        patterns = [f"fleet/{typed}", f"host/{typed}"]
     found = [one for one in patterns if any(fnmatchcase(place, one) for place in known)]
     if len(found) > 1:
         raise Refused(
             f"`{typed}` is a fleet and a host", advice=f"write `{found[0]}` or `{found[1]}`"
         )
     if not found:
-        raise unknown("fleet or host", typed, known)
+        raise unknown("fleet or host", typed, known.values())
     return found[0]
 
 
@@ -113,31 +122,61 @@ def _place(typed: str, known: Iterable[str]) -> str:
 
 def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
     """Show the edit that says in the tree what the override says above it."""
+    names = [one.target.removeprefix("run/") for one in put.overrides]
+    whole = [name for name in names if not set("[*") & set(name)]
+    if not whole:
+        _say_end(
+            put, "a document says whether a whole run is to be stopped, and of a part nothing;"
+        )
+        return
+
+    def edit(editor: Editor) -> None:
+        for name in whole[:_DIFFS_MAX]:
+            editor.set(editor.find(name, kinds=("run",)), ("state",), "stopped")
+
+    _say_permanent(workspace, put, f"fleetform stop {' '.join(whole)}", edit)
+
+
+def say_permanent_drain(workspace: Workspace, put: PutInForce) -> None:
+    """Show the edit that says in the tree that these get nothing more."""
+    from fleetform.cli.drains import FleetHost, drained
+
+    known = _known_places(workspace)
+    addresses = [known[one.target] for one in put.overrides if one.target in known]
+    if not addresses:
+        _say_end(put, "what a pattern means is drained in the tree by its names;")
+        return
+    reason = put.overrides[0].reason
+
+    def edit(editor: Editor) -> None:
+        for address in addresses[:_DIFFS_MAX]:
+            wanted = FleetHost.parse(address)
+            source = editor.find(wanted.fleet, kinds=("fleet",))
+            said = drained(editor.said(source, "drain"), wanted.name_in(source), reason)
+            editor.set(source, ("drain",), said)
+
+    typed = f"fleetform drain {' '.join(addresses)} --reason {shlex.quote(reason)}"
+    _say_permanent(workspace, put, typed, edit)
+
+
+def _say_permanent(
+    workspace: Workspace, put: PutInForce, typed: str, edit: Callable[[Editor], None]
+) -> None:
+    """Show what an edit would change, which nobody writes here, and the command that does."""
     from fleetform.cli.editing import show_diff
     from fleetform.wiring.editing import Editor
     from fleetform.wiring.problems import Problem
 
-    names = [one.target.removeprefix("run/") for one in put.overrides]
-    whole = [name for name in names if not set("[*?") & set(name)]
-    if not whole:
-        _say_end(put, "what documents say of a whole run can be made permanent, and no more:")
-        return
     try:
         editor = Editor(workspace)
-        for name in whole[:_DIFFS_MAX]:
-            editor.set(editor.find(name, kinds=("run",)), ("state",), "stopped")
+        edit(editor)
         edits = editor.finish()
-    except Problem as problem:
-        _say_end(put, f"the edit that makes it permanent cannot be made now: {problem.message}")
+    except (Problem, Refused) as problem:
+        # The override holds; a tree with errors must not make that look otherwise.
+        _say_end(put, f"the edit that makes it permanent cannot be made now: {problem.message};")
         return
     show_diff(workspace, edits)
-    _say_end(put, f"`fleetform stop {' '.join(whole)} --commit` makes it permanent, as above;")
-
-
-def say_permanent_drain(put: PutInForce) -> None:
-    names = " ".join(one.target for one in put.overrides)
-    reason = shlex.quote(put.overrides[0].reason)
-    _say_end(put, f"`fleetform drain {names} --reason {reason} --commit` makes it permanent;")
+    _say_end(put, f"`{typed} --commit` makes it permanent, as above;")
 
 
 def say_permanent_freeze(put: PutInForce) -> None:

@@ -28,8 +28,8 @@ _STOP = (
     ("fleetform emergency stop 'run/*' --reason 'cooling failed' --for 12h", "End all runs"),
 )
 _DRAIN = (
-    ("fleetform emergency drain fleet/gpu --reason 'fan noise'", "Place nothing more on a fleet"),
-    ("fleetform emergency drain host/gpu-3 --reason 'ecc errors'", "Or on one of its hosts"),
+    ("fleetform emergency drain gpu --reason 'fan noise'", "Place nothing more on a fleet"),
+    ("fleetform emergency drain gpu/gpu-3 --reason 'ecc errors'", "Or on one of its hosts"),
 )
 _PAUSE = (("fleetform emergency pause --reason 'disk nearly full' --for 30m", "Start nothing"),)
 _FREEZE = (("fleetform emergency freeze --reason audit --for 2d", "Apply no plan, of nobody"),)
@@ -95,20 +95,20 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
 
 
 @command.command("drain", examples=_DRAIN)
-@click.argument("targets", nargs=-1, required=True, metavar="FLEET|HOST...")
+@click.argument("targets", nargs=-1, required=True, metavar="FLEET[/HOST]...")
 @_put_options
 def drain(targets: tuple[str, ...], **typed: Any) -> None:
     """
-    Place nothing more on each FLEET or HOST. What runs there goes on.
+    Place nothing more on each FLEET, or HOST of one. What runs there goes on.
 
-    Write `fleet/NAME` or `host/NAME`; a bare NAME is whichever of the two there is.
+    Write `FLEET` or `FLEET/HOST`, as for `fleetform drain`, or `fleet/NAME` and `host/NAME`.
     """
     from fleetform.cli.emergency import place_targets, say_permanent_drain
 
     workspace = open_workspace(typed["path"])
     wanted = place_targets(workspace, targets)
     put = _put(workspace, OverrideKind.DRAIN, wanted, typed)
-    say_permanent_drain(put)
+    say_permanent_drain(workspace, put)
     _say_if_nobody_drives(workspace)
 
 

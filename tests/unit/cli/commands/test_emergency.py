@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+import applied
+from fleetform.cli.emergency import place_targets, run_targets
+from fleetform.cli.failure import Refused
+from fleetform.wiring.workspace import Workspace
+
+FOR = ("--reason", "smoke")
+
+
+def test_what_is_put_in_force_is_listed_until_it_is_lifted(typed, asked, lab):
+    """By number, with who and why; afterwards only `--all` has it."""
+    assert typed("emergency", "pause", *FOR)[0] == 0
+    (row,) = asked("emergency", "list")
+    assert (row["number"], row["kind"], row["state"]) == (1, "pause", "in force")
+    assert row["reason"] == "smoke"
+    assert abs(row["until_ms"] - row["since_ms"] - 4 * 3_600_000) < 60_000
+    assert typed("emergency", "lift", "1")[0] == 0
+    assert asked("emergency", "list") == []
+    (row,) = asked("emergency", "list", "--all")
+    assert row["state"] == "lifted"
+    assert row["lifted_by"] == row["who"]
+
+
+def test_it_is_shown_before_all_else(typed, lab):
+    """In a plan for people and for pull requests, and in `ps`."""
+    typed("emergency", "pause", *FOR)
+    sentence = "in force: emergency pause by "
+    assert typed("plan")[1].splitlines()[2].startswith(f"! {sentence}")
+    assert sentence in typed("plan", "--markdown")[1].splitlines()[4]
+    assert sentence in typed("ps")[2]
+
+
+def test_a_stop_offers_the_edit_and_changes_no_file(typed, lab):
+    """The diff is exact, and writing it is another command's."""
+    before = (lab / "tree.yaml").read_bytes()
+    code, out, err = typed("emergency", "stop", "next", *FOR)
+    assert code == 0
+    assert "+state: stopped" in out
+    assert "`fleetform stop next --commit` makes it permanent" in err
+    assert (lab / "tree.yaml").read_bytes() == before
+
+
+def test_a_drain_offers_its_edit_too(typed, lab):
+    """In the words of the verb that edits the tree."""
+    _code, out, err = typed("emergency", "drain", "local/local-0", *FOR)
+    assert "+drain:" in out
+    assert "`fleetform drain local/local-0 --reason smoke --commit` makes it permanent" in err
+    assert "nobody manages the environment" in err
+
+
+def test_a_broken_tree_stops_no_emergency(typed, asked, lab):
+    """What holds must not depend on what the tree says."""
+    (lab / "tree.yaml").write_text("type: [")
+    code, _out, err = typed("emergency", "stop", "next", *FOR)
+    assert code == 0
+    assert "cannot be made now" in err
+    assert [row["target"] for row in asked("emergency", "list")] == ["run/next"]
+
+
+def test_a_freeze_refuses_what_was_planned_before(typed, lab, tmp_path):
+    """With the code of a policy, and by name."""
+    with (lab / "tree.yaml").open("a") as file:
+        file.write("---\ntype: task\nname: more\ncommands: [echo hi]\n")
+    assert typed("plan", "--out", str(tmp_path / "a.plan"))[0] in {0, 3, 4}
+    typed("emergency", "freeze", *FOR)
+    code, _out, err = typed("apply", str(tmp_path / "a.plan"), "-y")
+    assert code == 7
+    assert "emergency freeze by" in err
+    assert "fleetform emergency lift 1" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("pause",), "Missing option '--reason'"),
+        (("pause", "--reason", " "), "--reason is empty"),
+        (("pause", *FOR, "--for", "0s"), "over before it began"),
+        (("pause", *FOR, "--for", "31d"), "30 days at most"),
+        (("pause", *FOR, "--for", "soon"), "soon"),
+        (("pause", *FOR, "--until", "tomorrow"), "tomorrow"),
+        (("pause", *FOR, "--until", "2020-01-01T00:00Z"), "over before it began"),
+        (("pause", *FOR, "--for", "1h", "--until", "2090-01-01T00:00Z"), "exclude each other"),
+        (("stop", "trian", *FOR), "there is no run `trian`"),
+        (("stop", "fleet/local", *FOR), "only runs can be stopped"),
+        (("stop", "run/", *FOR), "run/"),
+        (("drain", "gpu", *FOR), "there is no fleet or host `gpu`"),
+        (("lift", "7"), "nothing of number 7 is in force"),
+        (("lift", "seven"), "no number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(typed, asked, lab, arguments, said):
+    """Nothing is in force after a refusal."""
+    code, _out, err = typed("emergency", *arguments)
+    assert code == 1
+    assert said in err
+    assert asked("emergency", "list") == []
+
+
+def test_a_near_name_is_offered(typed, lab):
+    """Whoever pulls this handle is in a hurry."""
+    assert "did you mean `train`?" in typed("emergency", "stop", "trian", *FOR)[2]
+
+
+def test_targets_are_addresses(lab):
+    """Bare names, sweeps, elements, patterns, and what is only in the tree yet."""
+    workspace = Workspace.open(str(lab))
+    with (lab / "tree.yaml").open("a") as file:
+        file.write("---\ntype: task\nname: coming\ncommands: [echo hi]\n")
+    typed = ("train", "run/train", "sweep", "sweep[lr=0.1]", "run/*", "coming")
+    assert run_targets(workspace, typed) == (
+        "run/train",
+        "run/sweep",
+        "run/sweep[lr=0.1]",
+        "run/*",
+        "run/coming",
+    )
+    places = ("local", "fleet/local", "local-0", "local/local-0", "host/*")
+    assert place_targets(workspace, places) == ("fleet/local", "host/local-0", "host/*")
+
+
+def test_before_the_first_apply_there_is_no_host(root):
+    """And a run of the tree can be kept from starting all the same."""
+    workspace = Workspace.open(str(root))
+    assert run_targets(workspace, ["train"]) == ("run/train",)
+    with pytest.raises(Refused, match="nothing has been applied"):
+        place_targets(workspace, ["local"])
+
+
+def test_snapshots_are_listed(typed, asked, lab):
+    """What was put aside, and whether this machine has it."""
+    text = (lab / "tree.yaml").read_text()
+    (lab / "tree.yaml").write_text(
+        text.replace("path: data\n", "path: data\ndeletion_policy: snapshot\n")
+    )
+    applied.enter(lab)
+    assert asked("volume", "list", "--snapshots") == []
+    documents = (lab / "tree.yaml").read_text().split("---\n")
+    rest = [one for one in documents if "type: volume" not in one]
+    (lab / "tree.yaml").write_text("---\n".join(rest))
+    applied.enter(lab)
+    (row,) = asked("volume", "list", "--snapshots")
+    assert row["volume"] == "data"
+    assert "/data.snapshot-data-" in row["place"]
+    assert not row["there"]
+    assert "not found here" in typed("volume", "list", "--snapshots")[1]
