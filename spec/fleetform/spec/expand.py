@@ -12,14 +12,15 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.run import Run
-from fleetform.spec.kinds.task import Task
 from fleetform.spec.names import element_name, indexed_name, parse_address, scalar_text
 from fleetform.spec.quantities.ranges import shown
+
+if TYPE_CHECKING:
+    from fleetform.spec.kinds.run import Run
 
 # With more, the product is over the bound of elements unless nearly all have one value, and
 # that is no parameter.
@@ -44,6 +45,8 @@ class Element:
 
 def expand(run: Run) -> tuple[list[Element], list[Problem]]:
     """The runs that a document declares, and what keeps some of them from being told apart."""
+    from fleetform.spec.kinds.task import Task
+
     if not isinstance(run, Task):
         return [Element(run.name)], []
     if run.array is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -20,11 +20,12 @@ from fleetform.spec.expand import Element, asked_again, expand
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
-from fleetform.spec.kinds.run import Run
-from fleetform.spec.kinds.task import Task
 from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
 from fleetform.spec.tree.complain import complain, meant_field
 from fleetform.spec.tree.files import Files
+
+if TYPE_CHECKING:
+    from fleetform.spec.kinds.run import Run
 
 # Any text is valid in these, so they are filled in after validation.
 TEXTS = ("commands", "env", "description", "tags")
@@ -74,7 +75,7 @@ def read(
         for name, item in value.items()
         if has_marks and interpolate.mentions(item)
     }
-    if not issubclass(kind.model, Run):
+    if kind.name != "run":
         return _read_plain(value, marked, kind, values or {}, budget or Budget())
     return _RunReader(value, marked, kind, files, folder, values or {}, budget or Budget()).read()
 
@@ -195,7 +196,7 @@ class _RunReader:
         problems.extend(fixed)
         if fixed or model is None:
             return Reading(problems)
-        assert isinstance(model, Run), model
+        model = _run(model)
         # Before it forgets them: a field that is wrong is not missing as well.
         unread = _unread(self._value, self._kind, model)
         if problems:
@@ -248,6 +249,8 @@ class _RunReader:
 
     def _unresolved(self, model: Run, texts: Mapping[str, Any]) -> Iterator[Problem]:
         """Expressions of the whole document that name nothing."""
+        from fleetform.spec.kinds.task import Task
+
         known: dict[str, Any] = {"run": {"name"}, "values": self._values}
         if isinstance(model, Task) and model.array is not None:
             known["run"] = {"name", "index"}
@@ -347,10 +350,18 @@ class _RunReader:
         model, problems = _validate({**self._value, **values}, self._kind)
         if model is None:
             return {}, problems
-        assert isinstance(model, Run), model
+        model = _run(model)
         problems.extend(model.problems())
         document = self._with_files(model, problems) if "files" in values else model.to_canonical()
         return {name: document[name] for name in values if name in document}, problems
+
+
+def _run(model: Document) -> Run:
+    # Its model is the largest there is, and a tree in which no run has changed needs none of it.
+    from fleetform.spec.kinds.run import Run
+
+    assert isinstance(model, Run), model
+    return model
 
 
 def _known_later(env: Mapping[str, str | None]) -> dict[str, str]:
