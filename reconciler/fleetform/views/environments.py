@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetform.model.live import Live
 from fleetform.spec.desired import Environment
+from fleetform.views.overrides import in_force_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class EnvironmentRow:
     One environment.
 
     `status` is `empty` before the first apply. `serial` names the reading that the row was made
-    of. `resources` counts what is present by kind. `notes` are sentences for people.
+    of. `resources` counts what is present by kind. `notes` are sentences for people: what is in
+    force above the tree first, such as a takeover, then why it is recovering, and silent hosts.
     """
 
     name: str
@@ -28,7 +30,7 @@ class EnvironmentRow:
     notes: tuple[str, ...]
 
 
-def environment_row(environment: Environment, live: Live | None) -> EnvironmentRow:
+def environment_row(environment: Environment, live: Live | None, *, now_ms: int) -> EnvironmentRow:
     """Make the row; `live` is None where nothing has been applied."""
     if live is None:
         return EnvironmentRow(environment.name, environment.uid, "empty", "", 0, 0, {}, ())
@@ -41,5 +43,5 @@ def environment_row(environment: Environment, live: Live | None) -> EnvironmentR
         epoch=live.epoch,
         serial=live.serial,
         resources=dict(sorted(kinds.items())),
-        notes=live.notes,
+        notes=(*in_force_lines(live.overrides, now_ms), *live.notes),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,25 @@ def test_a_folder_that_cannot_be_removed_is_tried_again(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("in the way")
     with pytest.raises(TemporaryError, match="instance pool-0: this machine refuses"):
         asyncio.run(LocalHosts(tmp_path, "e").release(INSTANCE))
+
+
+UID = "e" * 32
+HOST = InstanceRequest("uid-of-host", "fleet-0", "fleet", {})
+
+
+def test_an_agent_that_ends_for_want_of_work_rests(tmp_path: Path) -> None:
+    """It takes its socket along; one that is killed leaves it, and is missed."""
+
+    async def story() -> None:
+        provider = LocalHosts(tmp_path / "state", UID, idle_exit_seconds=1)
+        await provider.ensure(HOST)
+        deadline = time.monotonic() + 20
+        while (seen := (await provider.inventory(UID))[0]).alive:
+            assert time.monotonic() < deadline
+            # Each look is a connection, and puts the end off.
+            await asyncio.sleep(2)
+        assert seen.resting
+        assert await provider.observe(HOST) is None
+        await provider.release(HOST)
+
+    asyncio.run(story())

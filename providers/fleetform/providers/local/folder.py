@@ -126,7 +126,8 @@ def read_mark(volume: Path) -> dict[str, Any]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # Where a file is in the way of the folder, nothing of ours is behind it.
         return {}
     except (OSError, ValueError) as error:
         raise PermanentError(
