@@ -201,7 +201,7 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         same = predicate.value == canonical_json(rules_applied(transaction).document())
         return "" if same else "other rules were applied, and a plan is judged by the last ones"
     row = transaction.one(
-        "SELECT s.generation, s.archived, r.started_at_ms, a.state FROM resources s"
+        "SELECT s.generation, s.archived, a.state FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
         " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
         " WHERE s.kind = ? AND s.name = ?",
@@ -211,13 +211,14 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         return "" if row is None or row[1] else f"{key} exists by now"
     if row is None:
         return f"{key} no longer exists"
-    generation, _, started_at_ms, attempt_state = row
+    generation, _, attempt_state = row
     if predicate.claim == "generation":
         if str(generation) == predicate.value:
             return ""
         return f"{key} has generation {generation}, the plan was made for {predicate.value}"
     if predicate.claim == "run-not-started":
-        if started_at_ms is None and attempt_state in {None, "waiting"}:
+        # One that waits for its next attempt has nothing to lose: what it had is over.
+        if attempt_state in {None, "waiting"}:
             return ""
         return f"{key} has started"
     return f"{key}: {predicate.claim!r} is no claim that this release knows"

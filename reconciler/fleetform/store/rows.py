@@ -6,6 +6,7 @@ The order of columns here is the order in which the functions below unpack them.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -47,7 +48,8 @@ ALLOCATION = (
 )  # fmt: skip
 
 
-def prefixed(table: str, columns: Sequence[str]) -> str:
+@functools.cache
+def prefixed(table: str, columns: tuple[str, ...]) -> str:
     """Return `t.a, t.b`: the columns as a statement names them."""
     return ", ".join(f"{table}.{column}" for column in columns)
 

@@ -176,7 +176,7 @@ def _update_one(context: Context, step: Step) -> None:
     uid, final, executed, nodes, attempt, attempt_state = row
     waits = attempt_state == "waiting" and not final
     if not final and not waits and said["execution_digest"] != executed:
-        _refuse(context, step)
+        _refuse(context, step, "so its execution was not changed")
         return
     _write_resource(transaction, step)
     transaction.execute(
@@ -194,9 +194,9 @@ def _update_one(context: Context, step: Step) -> None:
     transaction.log("run.updated", context.now_ms, f"run {name} was changed", step.resource)
 
 
-def _refuse(context: Context, step: Step) -> None:
-    """The run was placed between the plan's acceptance and this step: the next plan holds it."""
-    sentence = f"run {step.resource.name} has started, so its execution was not changed"
+def _refuse(context: Context, step: Step, what: str) -> None:
+    """The run was placed between the plan's acceptance and this step: the next plan says more."""
+    sentence = f"run {step.resource.name} has started, {what}"
     context.refused[step.key] = sentence
     context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
 
@@ -236,6 +236,9 @@ def _resize(context: Context, uid: str, attempt: int, nodes: int) -> None:
 def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     """Ask for the end; the manager of runs brings it about."""
     for step in steps:
+        if step.arguments.get("waiting") and _is_at_work(context.transaction, step.resource.name):
+            _refuse(context, step, "so it was not ended: nobody has agreed to lose its work")
+            continue
         cause = step.arguments.get("cause") or "stopped"
         asked = context.transaction.execute(
             "UPDATE runs SET stop_requested = ?, generation = generation + 1"
@@ -250,6 +253,17 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
                 f"run {step.resource.name} is to end ({cause})",
                 step.resource,
             )
+
+
+def _is_at_work(transaction: Transaction, name: str) -> bool:
+    """Tell whether a run has a place by now, or had one a moment ago, and is not over."""
+    row = transaction.one(
+        "SELECT 1 FROM resources s JOIN runs r ON r.uid = s.uid"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE s.kind = 'run' AND s.name = ? AND r.final = 0 AND a.state <> 'waiting'",
+        (name,),
+    )
+    return row is not None
 
 
 def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:

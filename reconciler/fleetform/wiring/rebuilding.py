@@ -34,6 +34,7 @@ from fleetform.wiring.serving import locked
 if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.model.plan import Step
+    from fleetform.model.ports import Clock
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
@@ -96,7 +97,7 @@ async def rebuild(
         hosts = host_provider(workspace)
         if lock is not None:
             hosts = GuardedHosts(hosts, lock)
-        work = _Rebuild(ledger, hosts, desired, who, lost, lock)
+        work = Rebuild(ledger, hosts, desired, who, lost, lock)
         result = await work.run(trial=trial)
         if not from_nothing:
             return result
@@ -132,7 +133,7 @@ def _is_there(workspace: Workspace) -> bool:
     return True
 
 
-class _Rebuild:
+class Rebuild:
     """One rebuild of one ledger, which may be a copy that is thrown away."""
 
     def __init__(
@@ -143,7 +144,9 @@ class _Rebuild:
         who: str,
         lost: Sequence[str],
         tenure: Tenure | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock or SystemClock()
         self._ledger = ledger
         self._tenure = tenure
         self._hosts = hosts
@@ -165,7 +168,7 @@ class _Rebuild:
             evidence,
             _fleet_steps(self._desired),
             who=self._who,
-            now_ms=SystemClock().now_ms(),
+            now_ms=self._clock.now_ms(),
             mark_missing=needed,
         )
         return Rebuilt(needed, self._ledger.read_live().epoch, found)

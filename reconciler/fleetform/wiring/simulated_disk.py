@@ -5,6 +5,8 @@ One connection serves all seeds: to empty its tables takes a tenth of what SQLit
 the schema and prepare the statements anew. A power cut loads what had been committed.
 """
 
+# ruff: noqa: S608 -- names of tables come from the schema itself.
+
 from __future__ import annotations
 
 import contextlib
@@ -14,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetform.model.instance import Instance
-from fleetform.model.live import LedgerStatus
+from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.ports import Ids
 from fleetform.simulate.apply.ports import Torn
 from fleetform.store.database import Database
@@ -30,18 +32,37 @@ class SimulatedDisk:
 
     def __init__(self, environment_uid: str, ids: Ids) -> None:
         self._connection = _connection()
-        for table in _tables():
-            self._connection.execute(f"DELETE FROM {table}")
+        for statement in _emptying():
+            self._connection.execute(statement)
         self._connection.execute(
             "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
             " VALUES (1, ?, ?, ?, 0)",
             (environment_uid, ids.uid(), LedgerStatus.EMPTY),
         )
         self._database = Database(self._connection)
+        self._full = False
         self.ledger = SqliteLedger(self._database, ids)
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
+
+    def outline(self) -> Live:
+        ((environment_uid, ledger_id, epoch, status, note, serial, fence),) = self.ask(
+            "SELECT environment_uid, ledger_id, epoch, status, note, serial, fence FROM meta"
+        )
+        let_go = self.ask("SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''")
+        return Live(
+            environment_uid=environment_uid,
+            ledger_id=ledger_id,
+            epoch=epoch,
+            status=LedgerStatus(status),
+            serial=serial,
+            resources={},
+            instances=read_instances(self._connection),
+            fence=fence,
+            notes=(note,) if note else (),
+            let_go=frozenset(uid for (uid,) in let_go),
+        )
 
     def instances(self, fleet: str) -> Sequence[Instance]:
         return [one for one in read_instances(self._connection) if one.fleet == fleet]
@@ -61,33 +82,33 @@ class SimulatedDisk:
 
     def untear(self) -> bool:
         torn = isinstance(self._database.connection, _Torn)
-        self._database.connection = self._connection
+        if self._full:
+            self.fill()
+        else:
+            self.drain()
         return torn
 
     def fill(self) -> None:
-        # Seeds share a connection: free pages that another has left would be room for this one.
-        self._connection.execute("VACUUM")
-        ((pages,),) = self.ask("PRAGMA page_count")
-        self._connection.execute(f"PRAGMA max_page_count = {pages}")
+        self._database.connection = _Full(self._connection)  # type: ignore[assignment]
+        self._full = True
 
     def drain(self) -> None:
-        self._connection.execute("PRAGMA max_page_count = 1073741823")
+        self._database.connection = self._connection
+        self._full = False
 
 
-class _Torn:
-    """A connection whose process dies after so many statements of a transaction."""
+class _Watched:
+    """A connection that may refuse a statement before it is executed."""
 
-    def __init__(self, connection: sqlite3.Connection, statements: int) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._left = statements
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        if statement != "ROLLBACK":
-            self._count()
+        self.admit(statement)
         return self._connection.execute(statement, values)
 
     def executemany(self, statement: str, values: Any) -> sqlite3.Cursor:
-        self._count()
+        self.admit(statement)
         return self._connection.executemany(statement, values)
 
     @property
@@ -98,10 +119,36 @@ class _Torn:
     def in_transaction(self) -> bool:
         return self._connection.in_transaction
 
-    def _count(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise Torn
+    def admit(self, statement: str) -> None:
+        """Raise what executing this statement would."""
+
+
+class _Torn(_Watched):
+    """Its process dies after so many statements of a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, statements: int) -> None:
+        super().__init__(connection)
+        self._left = statements
+
+    def admit(self, statement: str) -> None:
+        if statement != "ROLLBACK":
+            self._left -= 1
+            if self._left < 0:
+                raise Torn
+
+
+class _Full(_Watched):
+    """
+    Its disk has no room for another row.
+
+    Seeds share one database, so a limit on its pages would depend on what others have left there.
+    """
+
+    def admit(self, statement: str) -> None:
+        if statement.startswith("INSERT"):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
 
 
 @functools.cache
@@ -118,12 +165,12 @@ def _connection() -> sqlite3.Connection:
 
 
 @functools.cache
-def _tables() -> tuple[str, ...]:
-    """Those with rows of a ledger, what refers to others first."""
+def _emptying() -> tuple[str, ...]:
+    """Statements that take out the rows of every table, what refers to others first."""
     rows = _connection().execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'alembic_version'"
         " AND name NOT LIKE 'sqlite_stat%'"
     )
     names = {name for (name,) in rows}
     first = ("units", "allocations", "jobs", "attempts", "operations", "applies")
-    return (*first, *sorted(names - set(first)))
+    return tuple(f"DELETE FROM {name}" for name in (*first, *sorted(names - set(first))))

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Ids, Ledger
 from fleetform.simulate.apply.play import ApplyVerdict, play_apply
+from fleetform.simulate.controller import VirtualClock
 from fleetform.simulate.seed import Verdict, play
 from fleetform.store.ledger import SqliteLedger
 from fleetform.store.opening import ledger_in_memory
-from fleetform.wiring import rebuilding
 from fleetform.wiring.opening import outgrown_by
 from fleetform.wiring.problems import RecoveringProblem
+from fleetform.wiring.rebuilding import Rebuild
 from fleetform.wiring.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _ledger(environment_uid: str, ids: Ids) -> SqliteLedger:
 async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired) -> bool:
     assert isinstance(ledger, SqliteLedger)
     try:
-        await rebuilding._Rebuild(ledger, hosts, desired, "a person", ()).run(trial=False)
+        await Rebuild(ledger, hosts, desired, "a person", (), clock=VirtualClock()).run(trial=False)
     except RecoveringProblem:
         return False
     return True

@@ -18,9 +18,13 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.model.decision import Finish
+from fleetform.model.decision import Finish, Requeue
+from fleetform.model.plan import Predicate
 from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.recovery import Evidence
 from fleetform.model.run import AttemptState, RunState
+from fleetform.spec.desired import Desired, Environment
+from unit.plan.trees import declare
 
 
 def test_submission_writes_everything_at_once(ledger: Ledger) -> None:
@@ -132,6 +136,45 @@ def test_refused_step_is_told(desk: Desk) -> None:
         }
     resumed, _ = desk.ledger.unfinished_apply() or pytest.fail("the apply is lost")
     assert resumed.done == {steps[1].key}
+
+
+def test_what_was_to_go_before_it_began_keeps_its_work(desk: Desk) -> None:
+    """
+    A run that waited when its end was agreed to, and was placed before it came to that, goes on.
+
+    Nobody has agreed to lose its work. One that still waits ends as planned.
+    """
+    desk.submit(submit_step("a"), submit_step("b"))
+    steps = [step("run.stop", name, cause="removed", waiting=True) for name in ("a", "b")]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    desk.place("a")
+    outcomes = [StepOutcome(one.key) for one in steps]
+    refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
+    assert list(refused) == [steps[0].key]
+    assert "nobody has agreed to lose its work" in refused[steps[0].key]
+    assert [desk.run(name).stop_requested for name in ("a", "b")] == ["", "removed"]
+
+
+def test_a_run_between_two_attempts_has_not_started(desk: Desk) -> None:
+    """What waits for its next attempt has nothing to lose: a plan that ends it is not stale."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.FINISHED, exit_code=1))
+    desk.decide("a", Requeue(0, "error", ""))
+    waits = Predicate("run-not-started", run_key("a"))
+    assert enter(desk.ledger, plan_of(desk.ledger, [submit_step("b")], waits)).state == "new"
+
+
+def test_a_run_without_evidence_takes_another_document(desk: Desk) -> None:
+    """After a rebuild it has no attempt; what does not change its execution is written down."""
+    declared = declare("run", "a", {"type": "task", "commands": ["true"]})
+    desired = Desired(Environment("test", "e" * 32), {declared.key: declared})
+    evidence = Evidence(desired, (), {}, {})
+    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=True)
+    assert desk.run("a").state is RunState.UNKNOWN
+    document = {"type": "task", "commands": ["true"], "priority": 9}
+    desk.submit(step("run.update", "a", **written(document)))
+    assert json.loads(desk.ledger.read_live().resources[run_key("a")].document) == document
 
 
 def test_finished_run_is_marked_stale(desk: Desk) -> None:

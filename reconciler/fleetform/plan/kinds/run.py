@@ -436,7 +436,11 @@ def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
 
 
 def _stop_step(row: LiveResource, cause: str) -> Step:
-    return make_step("run.stop", row.key, {"cause": cause})
+    """`waiting` says that it was agreed to end what has not begun, and nothing else."""
+    waiting = phase(row) is Phase.WAITING
+    return make_step(
+        "run.stop", row.key, {"cause": cause, **({"waiting": True} if waiting else {})}
+    )
 
 
 def _state(row: LiveResource) -> str:

@@ -71,6 +71,31 @@ def _declare(
     parent: str = "",
     element: str = "",
 ) -> Declared:
+    # What somebody has declared once they declare commit after commit.
+    known = (name, repr(document), own is None or len(own) == len(document))
+    declared = _KNOWN.get(known)
+    if declared is None:
+        if len(_KNOWN) >= _KNOWN_MAX:
+            _KNOWN.clear()
+        declared = _make(kind, type_, name, document, own=own, parent=parent, element=element)
+        _KNOWN[known] = declared
+    return declared
+
+
+_KNOWN: dict[tuple[str, str, bool], Declared] = {}
+_KNOWN_MAX = 20_000
+
+
+def _make(
+    kind: str,
+    type_: str,
+    name: str,
+    document: Mapping[str, Any],
+    *,
+    own: Mapping[str, Any] | None = None,
+    parent: str = "",
+    element: str = "",
+) -> Declared:
     whole = digest(dict(document))
     execution = whole
     if kind == "run":

@@ -233,9 +233,9 @@ class Machine:
             how = "failed" if work.exit_code else "done"
             self.judge.ended(work.run_name, key.run_uid, key.attempt, how=how)
 
-    def next_end(self) -> float | None:
-        """When the next job ends by itself."""
-        return min(
+    def last_end(self) -> float | None:
+        """When the last of what runs now ends by itself."""
+        return max(
             (work.until for host in self.hosts.values() for work in host.work.values()),
             default=None,
         )

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fleetform.apply.execute import execute
 from fleetform.checker import check
 from fleetform.checker.saved import check_saved
+from fleetform.model.instance import InstanceState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.ports import (
@@ -51,6 +53,12 @@ class PlanFile:
 
     plan: Plan
     body: bytes
+
+
+@functools.lru_cache(maxsize=16)
+def _read(body: bytes) -> Plan:
+    """Read an entered plan; one that is resumed again and again is read once."""
+    return load(body)
 
 
 class Person:
@@ -187,7 +195,7 @@ class Person:
     async def _refuse(self, process: Process) -> bool:
         """Compare the ledger with what the world remembers; True when it knows less."""
         ledger = self._room.disk.ledger
-        live = await process(ledger.read_live)
+        live = await process(self._room.disk.outline)
         inventory = self._room.machine.inventory(live.environment_uid)
         proof = self._room.outgrown_by(inventory, live)
         if proof:
@@ -211,7 +219,7 @@ class Person:
                 accepted, body = found
                 try:
                     outcome = await execute(
-                        load(body),
+                        _read(body),
                         accepted,
                         ledger=ledger,  # type: ignore[arg-type]
                         gate=process,
@@ -249,19 +257,24 @@ class Person:
         )
         identity = Identity(uid, ledger_id, epoch, fence)
         reach = Reach(process, ledger, self._clock, identity)
-        runs = RunDriver(ledger, machine, self._room.judge, self._clock, identity)
+        runs = RunDriver(self._room.disk, machine, self._room.judge, self._clock, identity)
         reach.before_departure = lambda: runs.round(start=False)
         return reach, runs
 
     async def _rounds(self, process: Process, runs: RunDriver) -> None:
         """Let runs move while a plan is carried out."""
         source = self._room.faults.source
-        for _ in range(3):
+        for _ in range(source.randint(0, 2)):
             await asyncio.sleep(source.random() * 0.3)
             if process.dead:
                 return
-            with contextlib.suppress(LedgerUnavailable, FenceLost):
+            try:
                 runs.round()
+            except (LedgerUnavailable, FenceLost):
+                continue
+            except LedgerOutgrown:
+                # Whoever carries out the plan meets the same.
+                return
 
     async def _leave_in_order(self, reach: Reach, runs: RunDriver) -> None:
         with contextlib.suppress(LedgerUnavailable, ProviderError):
@@ -276,8 +289,8 @@ class Person:
         if await self._refuse(process):
             return "recovering"
         reach, runs = await self._take_over(process)
-        for instance in self._room.disk.ledger.read_live().instances:
-            if instance.state.value not in {"terminating", "terminated"}:
+        for instance in self._room.disk.outline().instances:
+            if instance.state is InstanceState.PROVISIONING:
                 with contextlib.suppress(ProviderError):
                     await reach.reach(instance)
         runs.round()

@@ -29,7 +29,7 @@ from fleetform.spec.desired import Desired
 
 __all__ = ["ApplyVerdict", "play_apply"]
 
-COMMITS_MAX = 4
+COMMITS_MAX = 3
 TRIES_MAX = 3
 """How often somebody tries one commit again before they make the next."""
 
@@ -114,7 +114,7 @@ class _Play:
             others.append(asyncio.create_task(self._meddle()))
         if self._random.random() < 0.3:
             others.append(asyncio.create_task(self._trouble()))
-        for number in range(self._random.randint(2, COMMITS_MAX)):
+        for number in range(self._random.randint(1, COMMITS_MAX)):
             if number:
                 self._tree.edit()
                 self._now_declared = self._tree.desired()
@@ -213,15 +213,23 @@ class _Play:
             # Who is told that a directory is there, or that there is none, says what is meant.
             self._tree.take_in(self._room.machine.volumes)
             tree = self._tree.desired()
-            if await self._first.attend() == "recovering":
+            if not await self._come_to_rest():
                 await self._first.rebuild(tree)
                 continue
-            ending = await self._first.apply(tree, ALL)
-            if ending == "empty" and not self._is_moving():
+            if await self._first.apply(tree, ALL) == "empty":
                 break
-            until = self._room.machine.next_end()
-            await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
         ask_last(self._room, self._first.plan(tree, ALL), tree)
+
+    async def _come_to_rest(self) -> bool:
+        """Let everything that runs come to its end; False when the ledger is not the newest."""
+        for _ in range(ROUNDS_MAX):
+            if await self._first.attend() == "recovering":
+                return False
+            if not self._is_moving():
+                break
+            until = self._room.machine.last_end()
+            await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
+        return True
 
     def _is_moving(self) -> bool:
         rows = self._room.disk.ask(

@@ -36,6 +36,9 @@ class Disk(Protocol):
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read what is committed, past everything under test."""
 
+    def outline(self) -> Live:
+        """Read what is live without its resources: whose it is, and its instances."""
+
     def instances(self, fleet: str) -> Sequence[Instance]:
         """Read a fleet's instances that are not terminated."""
 
@@ -52,7 +55,7 @@ class Disk(Protocol):
         """Stop waiting for that transaction; tells whether it came."""
 
     def fill(self) -> None:
-        """Leave no room for another page until `drain`."""
+        """Leave no room for another row until `drain`."""
 
     def drain(self) -> None: ...
 

@@ -7,6 +7,7 @@ looked for here: whoever holds the lock places what waits wherever there is plac
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from fleetform.agents.protocol.messages import JobRecord
@@ -14,33 +15,45 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle import advance
 from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Book, Clock, Ledger
+from fleetform.model.ports import Book, Clock
 from fleetform.model.run import AttemptState, Job, Run, RunUid
+from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.machine import Machine
+from fleetform.simulate.apply.ports import Disk
 
 __all__ = ["RunDriver"]
+
+
+_ANY_OPEN = (
+    "SELECT 1 FROM runs WHERE final = 0 UNION ALL"
+    " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' LIMIT 1"
+)
+"""To read the whole book costs twenty times as much, and often there is nothing in it."""
 
 
 class RunDriver:
     """One round at a time, each a few transactions; belongs to the process with the fence."""
 
     def __init__(
-        self, ledger: Ledger, machine: Machine, judge: Judge, clock: Clock, identity: Identity
+        self, disk: Disk, machine: Machine, judge: Judge, clock: Clock, identity: Identity
     ) -> None:
-        self._ledger = ledger
+        self._disk = disk
+        self._ledger = disk.ledger
         self._machine = machine
         self._judge = judge
         self._clock = clock
+        self._identity = identity
         self._fence = identity.fence
 
     def round(self, *, start: bool = True) -> bool:
         """Take in news, judge, place, send; returns whether any run is not over."""
-        book = self._ledger.read_book()
-        if not book.runs and not book.lingering:
+        if not self._disk.ask(_ANY_OPEN):
             return False
+        book = self._ledger.read_book()
+        self._greet(book)
         self._send(book)
         if self._take_in(book):
             book = self._ledger.read_book()
@@ -61,12 +74,28 @@ class RunDriver:
 
     # -- between rows and hosts ---------------------------------------------------------------
 
+    def _greet(self, book: Book) -> None:
+        """
+        Say hello to each host that has not heard of this fence; one that knows more says so.
+
+        Raises:
+            LedgerOutgrown: A host does.
+        """
+        for instance in book.instances:
+            host = self._machine.hosts.get(instance.uid)
+            if host is not None and host.fence < self._identity.fence:
+                with contextlib.suppress(ProviderError):
+                    seen = self._machine.hello(instance.uid, self._identity)
+                    self._ledger.commit_host(
+                        seen, fence=self._identity.fence, now_ms=self._clock.now_ms()
+                    )
+
     def _send(self, book: Book) -> None:
         """Compare each job's row with what its host knows, and send what is due."""
         names = {uid: run.name for uid, run in book.runs.items()}
         for job in _jobs(book):
             host = self._machine.hosts.get(job.instance_uid)
-            if host is None or host.fence > self._fence or not _is_open(job):
+            if host is None or host.fence != self._fence or not _is_open(job):
                 continue
             known = host.records.get(job.key)
             name = names.get(RunUid(job.key.run_uid), known.run_name if known else "")
