@@ -38,7 +38,7 @@ from fleetform.model.decision import Finish, Placement, Share
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.store.gate import WriterGate
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import open_ledger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
@@ -81,7 +81,7 @@ class SqlitePlace:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
 
-    def open(self) -> SqliteLedger:
+    def open(self) -> StoredLedger:
         path = Path(self._folder.name) / "ledger.db"
         return open_ledger(path, ENVIRONMENT, CountingIds(), StillClock())
 
@@ -98,7 +98,7 @@ class PostgresPlace:
     def __init__(self, server: PostgresServer) -> None:
         self._address = Address.parse(server.url)
 
-    def open(self) -> SqliteLedger:
+    def open(self) -> StoredLedger:
         return open_postgres(self._address, ENVIRONMENT, CountingIds(), StillClock())
 
     def look(self) -> Snapshot:

@@ -38,10 +38,10 @@ from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.verdicts import commit_verdicts
 
-__all__ = ["SqliteLedger"]
+__all__ = ["StoredLedger"]
 
 
-class SqliteLedger(Reads):
+class StoredLedger(Reads):
     """
     Implements `model.ports.Ledger`; the docstrings there hold here.
 
@@ -267,6 +267,6 @@ class SqliteLedger(Reads):
             self._database.renumber(transaction)
             return epoch
 
-    def copy(self) -> SqliteLedger:
+    def copy(self) -> StoredLedger:
         """Copy this ledger into memory, to try out what would become of it."""
-        return SqliteLedger(self._database.copy(), self._ids)
+        return StoredLedger(self._database.copy(), self._ids)

@@ -17,7 +17,7 @@ from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.schema import VERSION, create_schema, upgrade_schema
 from fleetform.store.soundness import require_known, require_owner, require_sound
 
@@ -29,7 +29,7 @@ def is_new(path: Path) -> bool:
     return not path.exists()
 
 
-def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> SqliteLedger:
+def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> StoredLedger:
     """
     Open the environment's ledger for writing, making it if there is none.
 
@@ -97,12 +97,12 @@ def _fill(
     )
 
 
-def ledger_in_memory(environment_uid: str, ids: Ids, *, now_ms: int) -> SqliteLedger:
+def ledger_in_memory(environment_uid: str, ids: Ids, *, now_ms: int) -> StoredLedger:
     """Make a ledger that ends with its connection: same schema, same statements, no file."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA foreign_keys = ON")
     _fill(connection, environment_uid, ids.uid(), now_ms)
-    return SqliteLedger(Database(connection), ids)
+    return StoredLedger(Database(connection), ids)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -113,7 +113,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _open(path: Path, environment_uid: str, ids: Ids) -> SqliteLedger:
+def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
     connection = connect(path)
     try:
         version = require_known(connection, path)
@@ -126,7 +126,7 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> SqliteLedger:
     except BaseException:
         connection.close()
         raise
-    return SqliteLedger(Database(connection), ids)
+    return StoredLedger(Database(connection), ids)
 
 
 def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Ledger, Progress
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.store.ledger import SqliteLedger
+    from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
 FOLLOW_SECONDS = 0.05
@@ -150,7 +150,7 @@ class _Apply:
         workspace: Workspace,
         plan: Plan,
         accepted: Accepted,
-        ledger: SqliteLedger,
+        ledger: StoredLedger,
         hosts: HostProvider,
         who: str,
         progress: Progress,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.store.ledger import SqliteLedger
+    from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["WATCH_SECONDS", "build_manager", "fence_of", "under"]
@@ -28,7 +28,7 @@ WATCH_SECONDS = 0.25
 
 def build_manager(
     workspace: Workspace,
-    ledger: SqliteLedger,
+    ledger: StoredLedger,
     gate: Gate,
     hosts: HostProvider,
     tenure: Tenure,
@@ -62,7 +62,7 @@ def build_manager(
     )
 
 
-def fence_of(tenure: Tenure | None, ledger: SqliteLedger, *, who: str) -> int:
+def fence_of(tenure: Tenure | None, ledger: StoredLedger, *, who: str) -> int:
     """Return the fence of a tenure: a lease is taken under its own, a file lock is not."""
     if tenure is not None and tenure.holder.fence:
         return tenure.holder.fence

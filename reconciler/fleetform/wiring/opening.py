@@ -22,13 +22,13 @@ from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
 if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.store.ledger import SqliteLedger
+    from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
 _NAMES_SHOWN = 8
 
 
-def open_for_writing(workspace: Workspace) -> SqliteLedger:
+def open_for_writing(workspace: Workspace) -> StoredLedger:
     """
     Open or make the ledger.
 
@@ -53,7 +53,7 @@ def host_provider(workspace: Workspace) -> HostProvider:
     return provider("local", state=workspace.state, environment_uid=workspace.environment.uid)
 
 
-async def refuse_if_outgrown(ledger: SqliteLedger, hosts: HostProvider) -> None:
+async def refuse_if_outgrown(ledger: StoredLedger, hosts: HostProvider) -> None:
     """
     Compare the ledger with what bears the environment's uid in the world.
 

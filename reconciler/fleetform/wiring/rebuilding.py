@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
     from fleetform.spec.desired import Desired
-    from fleetform.store.ledger import SqliteLedger
+    from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
 
@@ -104,7 +104,7 @@ async def rebuild(
         return dataclasses.replace(result, differs=_differences(workspace, ledger))
 
 
-def _differences(workspace: Workspace, rebuilt: SqliteLedger) -> tuple[Difference, ...]:
+def _differences(workspace: Workspace, rebuilt: StoredLedger) -> tuple[Difference, ...]:
     reader = workspace.reader()
     if reader is None:
         return ()
@@ -112,7 +112,7 @@ def _differences(workspace: Workspace, rebuilt: SqliteLedger) -> tuple[Differenc
         return differences(reader.read_live(), rebuilt.read_live())
 
 
-def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> SqliteLedger:
+def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> StoredLedger:
     if not trial:
         return open_for_writing(workspace)
     if from_nothing or not _is_there(workspace):
@@ -138,7 +138,7 @@ class Rebuild:
 
     def __init__(
         self,
-        ledger: SqliteLedger,
+        ledger: StoredLedger,
         hosts: HostProvider,
         desired: Desired,
         who: str,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Loaded
-    from fleetform.store.ledger import SqliteLedger
+    from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
 WHO = "serve"
@@ -97,7 +97,7 @@ class _Serving:
     def __init__(
         self,
         workspace: Workspace,
-        ledger: SqliteLedger,
+        ledger: StoredLedger,
         gate: Gate,
         hosts: HostProvider,
         progress: Progress,
@@ -211,7 +211,7 @@ class _Keeping:
     def __init__(
         self,
         workspace: Workspace,
-        ledger: SqliteLedger,
+        ledger: StoredLedger,
         gate: Gate,
         manager: Manager,
         drift: DriftWatch,
@@ -290,7 +290,7 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event
         await asyncio.gather(working, signalled, return_exceptions=True)
 
 
-async def _plan(loaded: Loaded, ledger: SqliteLedger, gate: Gate, drift: DriftWatch) -> Planned:
+async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWatch) -> Planned:
     """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
     notices = tuple(
         f"{one.place.file}:{one.place.line}: {one.summary}: {one.detail}".rstrip(": ")

@@ -20,7 +20,7 @@ from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.ports import Ids
 from fleetform.simulate.apply.ports import Torn
 from fleetform.store.database import Database
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.live import read_instances
 from fleetform.store.schema import create_schema
 
@@ -41,7 +41,7 @@ class SimulatedDisk:
         )
         self._database = Database(self._connection)
         self._full = False
-        self.ledger = SqliteLedger(self._database, ids)
+        self.ledger = StoredLedger(self._database, ids)
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()

@@ -8,7 +8,7 @@ from fleetform.model.ports import Ids, Ledger
 from fleetform.simulate.apply.play import ApplyVerdict, play_apply
 from fleetform.simulate.controller import VirtualClock
 from fleetform.simulate.seed import Verdict, play
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.opening import outgrown_by
 from fleetform.wiring.problems import RecoveringProblem
@@ -32,12 +32,12 @@ def play_apply_seed(seed: int) -> ApplyVerdict:
     return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild)
 
 
-def _ledger(environment_uid: str, ids: Ids) -> SqliteLedger:
+def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:
     return ledger_in_memory(environment_uid, ids, now_ms=0)
 
 
 async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired) -> bool:
-    assert isinstance(ledger, SqliteLedger)
+    assert isinstance(ledger, StoredLedger)
     try:
         await Rebuild(ledger, hosts, desired, "a person", (), clock=VirtualClock()).run(trial=False)
     except RecoveringProblem:

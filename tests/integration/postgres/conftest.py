@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from contract.ledgers import ENVIRONMENT, CountingIds, StillClock
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import open_postgres
@@ -27,15 +27,15 @@ def uid() -> str:
 
 
 @pytest.fixture
-def connect(address: Address) -> Iterator[Callable[[], SqliteLedger]]:
+def connect(address: Address) -> Iterator[Callable[[], StoredLedger]]:
     """Open the test's one ledger, as often as it is called: each is another process's."""
     schema = schema_of(ENVIRONMENT)
     connection = Connection(address, schema=schema)
     connection.script(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     connection.close()
-    opened: list[SqliteLedger] = []
+    opened: list[StoredLedger] = []
 
-    def open_one() -> SqliteLedger:
+    def open_one() -> StoredLedger:
         ledger = open_postgres(address, ENVIRONMENT, CountingIds(len(opened) * 1000), StillClock())
         opened.append(ledger)
         return ledger

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fleetform.store.database import Transaction
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 
 MOMENT_SECONDS = 0.15
 """How long somebody is watched who must be waiting; nothing passes because of it."""
@@ -18,7 +18,7 @@ MOMENT_SECONDS = 0.15
 class Pause:
     """Holds a ledger's next write transaction right after it has begun."""
 
-    def __init__(self, ledger: SqliteLedger) -> None:
+    def __init__(self, ledger: StoredLedger) -> None:
         self._reached = threading.Event()
         self._go_on = threading.Event()
         database: Any = ledger._database

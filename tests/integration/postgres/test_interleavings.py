@@ -15,16 +15,16 @@ import pytest
 from contract.ledgers import Desk
 from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres import database
 from fleetform.store.postgres.connection import Connection
 from integration.postgres.interleaving import Pause, beside, is_waiting
 from integration.postgres.protected import PROTECTED, Protected
 
-Connect = Callable[[], SqliteLedger]
+Connect = Callable[[], StoredLedger]
 
 
-def rows(ledger: SqliteLedger) -> dict[str, list[tuple[object, ...]]]:
+def rows(ledger: StoredLedger) -> dict[str, list[tuple[object, ...]]]:
     """Everything in the ledger but the serial and who manages."""
     copy = ledger.copy()._database
     with copy.read() as connection:

@@ -10,7 +10,7 @@ import pytest
 
 from contract.ledgers import CountingIds, StillClock
 from fleetform.store.errors import DamagedLedgerError, UnreachableLedgerError
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres import database as databases
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
@@ -19,13 +19,13 @@ from postgres_server import PostgresServer
 
 
 @pytest.fixture
-def ledger(address: Address, uid: str) -> Iterator[SqliteLedger]:
+def ledger(address: Address, uid: str) -> Iterator[StoredLedger]:
     ledger = open_postgres(address, uid, CountingIds(), StillClock())
     yield ledger
     ledger.close()
 
 
-def backend_of(ledger: SqliteLedger) -> int:
+def backend_of(ledger: StoredLedger) -> int:
     with ledger._database.read() as connection:
         (number,) = connection.execute("SELECT pg_backend_pid()").fetchone()
     return int(number)
@@ -41,7 +41,7 @@ def terminate(address: Address, number: int) -> None:
     connection.close()
 
 
-def test_a_connection_that_was_lost_is_made_anew(ledger: SqliteLedger, address: Address) -> None:
+def test_a_connection_that_was_lost_is_made_anew(ledger: StoredLedger, address: Address) -> None:
     """Between two transactions nobody notices; the serial goes on counting others' commits only."""
     before = ledger.serial()
     for act in (ledger.raise_epoch, ledger.read_live, ledger.serial):
@@ -52,7 +52,7 @@ def test_a_connection_that_was_lost_is_made_anew(ledger: SqliteLedger, address: 
 
 
 def test_a_transaction_that_is_cut_off_writes_nothing(
-    ledger: SqliteLedger, address: Address
+    ledger: StoredLedger, address: Address
 ) -> None:
     """In the middle the caller is told, nothing is there, and the next call gets through."""
     number = backend_of(ledger)
@@ -78,7 +78,7 @@ def script() -> Script:
 
 
 def test_a_commit_without_an_answer_that_was_carried_out(
-    ledger: SqliteLedger, script: Script, monkeypatch: pytest.MonkeyPatch
+    ledger: StoredLedger, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is asked what became of it: the caller gets its result, once."""
 
@@ -97,7 +97,7 @@ def test_a_commit_without_an_answer_that_was_carried_out(
 
 
 def test_a_commit_that_never_arrived(
-    ledger: SqliteLedger, script: Script, monkeypatch: pytest.MonkeyPatch
+    ledger: StoredLedger, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is asked, knows nothing of it, and the caller is told that nothing was written."""
 
@@ -116,7 +116,7 @@ def test_a_commit_that_never_arrived(
 
 
 def test_a_commit_of_which_nobody_can_tell(
-    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+    ledger: StoredLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the server stays away, the sentence says that it is not known; trying again is safe."""
 
@@ -182,7 +182,7 @@ def test_a_server_that_falls_over_and_comes_back(uid: str, postgres: PostgresSer
     assert postgres is not server
 
 
-def test_a_schema_that_was_dropped(ledger: SqliteLedger, address: Address, uid: str) -> None:
+def test_a_schema_that_was_dropped(ledger: StoredLedger, address: Address, uid: str) -> None:
     """A ledger that was dropped under a process is no ledger any more, and nobody makes one up."""
     connection = Connection(address, schema="public")
     connection.script(f"DROP SCHEMA {schema_of(uid)} CASCADE")

@@ -22,7 +22,7 @@ from fleetform.store.errors import (
     ReadOnlyLedgerError,
     UnreachableLedgerError,
 )
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.migrations.upgrade import statements
 from fleetform.store.postgres import schema as postgres_schema
 from fleetform.store.postgres.address import Address, schema_of
@@ -35,10 +35,10 @@ from fleetform.store.postgres.opening import (
 )
 from postgres_server import PASSWORD, PostgresServer
 
-Open = Callable[..., SqliteLedger]
+Open = Callable[..., StoredLedger]
 
 
-def open_ledger(address: Address, uid: str, first: int = 1) -> SqliteLedger:
+def open_ledger(address: Address, uid: str, first: int = 1) -> StoredLedger:
     return open_postgres(address, uid, CountingIds(first), StillClock())
 
 

@@ -22,7 +22,7 @@ from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import ORDER, Cause, JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement, Requeue, Share, StopGang
 from fleetform.model.run import FINAL, RunState
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import open_ledger
 from fleetform.store.snapshot import open_snapshot
 
@@ -56,7 +56,7 @@ moves = st.lists(
 class History:
     """Plays moves on a ledger; remembers what hosts have said, to say it again."""
 
-    def __init__(self, ledger: SqliteLedger) -> None:
+    def __init__(self, ledger: StoredLedger) -> None:
         self.desk = Desk.of(ledger, nodes=2, cpus=4)
         self.desk.submit(*(submit_step(name, nodes=NODES[name]) for name in NAMES))
         self._said: list[tuple[int, JobRecord]] = []
@@ -162,7 +162,7 @@ def judge(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def new_ledger() -> Iterator[tuple[Path, SqliteLedger]]:
+def new_ledger() -> Iterator[tuple[Path, StoredLedger]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
         ledger = open_ledger(path, ENVIRONMENT, CountingIds(), StillClock())
@@ -188,7 +188,7 @@ def test_invariants_after_every_move(drawn: list[tuple[object, ...]]) -> None:
 def test_jobs_only_move_forward(drawn: list[tuple[object, ...]]) -> None:
     """No move takes a job back, lowers its gen, or changes how it ended."""
 
-    def states(ledger: SqliteLedger) -> dict[str, tuple[int, int, Cause | None]]:
+    def states(ledger: StoredLedger) -> dict[str, tuple[int, int, Cause | None]]:
         return {
             job.uid: (ORDER[job.state], job.gen, job.cause)
             for one in ledger.read_runs(earlier=True)

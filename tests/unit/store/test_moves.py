@@ -15,7 +15,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.plan.file import dump
 from fleetform.plan.planner import plan
 from fleetform.spec.desired import Declared, Desired, ResourceKey
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory
 from unit.plan.trees import UID, element, fleet, task, tree, volume
 
@@ -89,7 +89,7 @@ def desired(
     return replace(tree(*declared), moved=moved)
 
 
-def carried_out(ledger: SqliteLedger, wanted: Desired) -> Plan:
+def carried_out(ledger: StoredLedger, wanted: Desired) -> Plan:
     live = ledger.read_live()
     permissions = Permissions()
     made = plan(wanted, live, permissions=permissions, now_ms=1)
@@ -112,7 +112,7 @@ def carried_out(ledger: SqliteLedger, wanted: Desired) -> Plan:
     return made
 
 
-def end_runs(ledger: SqliteLedger, states: Mapping[str, str]) -> None:
+def end_runs(ledger: StoredLedger, states: Mapping[str, str]) -> None:
     """Have each run stand where it is said: `done`, `running`, or as it was submitted."""
     with ledger._database.write() as transaction:
         for name, state in states.items():
@@ -128,7 +128,7 @@ def end_runs(ledger: SqliteLedger, states: Mapping[str, str]) -> None:
                 )
 
 
-def uids(ledger: SqliteLedger) -> dict[str, str]:
+def uids(ledger: StoredLedger) -> dict[str, str]:
     """Who there is, by uid, and by nothing that a name is a part of."""
     return {row.uid: row.type for row in ledger.read_live().resources.values()}
 

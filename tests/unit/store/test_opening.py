@@ -23,7 +23,7 @@ from fleetform.store.errors import (
     OlderLedgerError,
     ReadOnlyLedgerError,
 )
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import is_new, open_ledger
 from fleetform.store.snapshot import open_snapshot
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "ledger.db"
 
 
-def reopen(path: Path, environment: str = ENVIRONMENT) -> SqliteLedger:
+def reopen(path: Path, environment: str = ENVIRONMENT) -> StoredLedger:
     return open_ledger(path, environment, CountingIds(), StillClock())
 
 

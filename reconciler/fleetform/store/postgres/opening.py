@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Transaction
-from fleetform.store.ledger import SqliteLedger
+from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
@@ -29,7 +29,7 @@ KEEP_SECONDS = 2.0
 
 def open_postgres(
     address: Address, environment_uid: str, ids: Ids, clock: Clock, *, who: str = "fleetform"
-) -> SqliteLedger:
+) -> StoredLedger:
     """
     Open the environment's ledger for writing, making it if there is none.
 
@@ -51,7 +51,7 @@ def open_postgres(
         except BaseException:
             connection.close()
             raise
-    return SqliteLedger(PostgresDatabase(address, connection, schema=schema, who=who), ids)
+    return StoredLedger(PostgresDatabase(address, connection, schema=schema, who=who), ids)
 
 
 def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
