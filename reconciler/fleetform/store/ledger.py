@@ -1,7 +1,8 @@
 """
-The ledger on SQLite: each call one transaction, each noun's rows in its own module.
+The ledger: each call one transaction, each noun's rows in its own module.
 
-`database` says what a transaction promises; `opening` is how one of these is had.
+`database` says what a transaction promises, on SQLite, and `postgres/database` how PostgreSQL keeps
+it; `opening` and `postgres/opening` are how one of these is had.
 """
 
 from __future__ import annotations
