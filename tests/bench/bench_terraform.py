@@ -249,7 +249,9 @@ def _each(measured: Measured, count: int) -> float:
 
 
 def shown(row: Row) -> list[str]:
-    return [row.title, *_cells(row.ours), row.asked or "-", *_cells(row.theirs)]
+    cpu = seconds([one.cpu_seconds for one in row.ours]) if row.ours else "-"
+    wall, memory = _cells(row.ours)
+    return [row.title, wall, cpu, memory, row.asked or "-", *_cells(row.theirs)]
 
 
 def _cells(taken: list[Measured]) -> list[str]:
@@ -263,7 +265,7 @@ def main() -> None:
     is_all = "--all" in sys.argv[1:]
     program = terraform.find()
     print(f"Ten million additions take this Python {speed_of_machine():.2f} s.")
-    header = ["what", "fleetform", "memory", "asked", "terraform", "memory"]
+    header = ["what", "fleetform", "processor", "memory", "asked", "terraform", "memory"]
     with scratch() as folder:
         rows = [shown(row) for row in ten_thousand(folder, program, is_all=is_all)]
         table(f"{COUNT} resources", header, rows)

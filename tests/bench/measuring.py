@@ -21,12 +21,18 @@ FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 
 @dataclass(frozen=True)
 class Measured:
-    """One command, from its start to its end: wall seconds, and its own peak memory."""
+    """
+    One command, from its start to its end.
+
+    `cpu_seconds` are its own and those of the processes that it has waited for: on a machine that
+    others use, they say more than the clock.
+    """
 
     wall_seconds: float
     peak_bytes: int
     exit_code: int
     output: str
+    cpu_seconds: float = 0.0
 
 
 def measure(arguments: Sequence[str], *, state: Path) -> Measured:
@@ -85,7 +91,8 @@ def measure_tree(
         output = out.read().decode(errors="replace")
     # The kernel's own peak of the first process misses nothing between two samples.
     peak = max(peaks[0], usage.ru_maxrss * 1024)
-    return Measured(wall, peak, process.returncode, output)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Measured(wall, peak, process.returncode, output, cpu)
 
 
 def _sample(pid: int, peaks: list[int], ended: threading.Event) -> None:
