@@ -6,6 +6,7 @@ import pytest
 
 from fleetform.model.plan import Action, HeldBy
 from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
@@ -69,3 +70,17 @@ def test_it_stays_while_a_run_has_it_mounted() -> None:
     assert [(one.by, one.detail) for one in plan.held] == [
         (HeldBy.RUNNING_WORK, "train has it mounted")
     ]
+
+
+def test_a_volume_is_put_aside_where_the_plan_says() -> None:
+    """Beside where it lay, by the policy last applied; nothing is at stake."""
+    document = {"path": "/data", "deletion_policy": "snapshot"}
+    live = ledger(row(fleet("local")), row(volume("data", **document)))
+    plan = planned(tree(fleet("local")), live)
+    (step,) = plan.steps
+    uid = live.resources[ResourceKey("volume", "data")].uid
+    assert step.arguments["into"] == f"/data.snapshot-data-{uid[:12]}"
+    assert plan.changes[0].at_stake == (
+        f"nothing: its data will be in {step.arguments['into']} on fleet local"
+    )
+    assert not plan.changes[0].destructive

@@ -1,0 +1,23 @@
+"""What is protected is ended by no name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.checker import Invariant
+from fleetform.model.run import RunState
+from unit.checker.test_check import ALLOWED, found, key
+from unit.plan.trees import ledger, planned, row, task, tree
+
+
+def test_a_protected_run_that_is_stopped() -> None:
+    """`state: stopped` ends its work as well as a removal would."""
+    stopped = task("guarded", state="stopped")
+    live = ledger(row(task("guarded"), RunState.RUNNING))
+    desired = tree(stopped)
+    plan = planned(desired, live, allow_destroy=True)
+    assert found(plan, desired, live, ALLOWED) == set()
+    guarded = replace(live.resources[key("run/guarded")], protected=True)
+    live = replace(live, resources={guarded.key: guarded})
+    assert found(plan, desired, live, ALLOWED) == {Invariant.PROTECTED_STAYS}
+    assert planned(desired, live, allow_destroy=True).is_empty

@@ -1,0 +1,59 @@
+"""What goes before its users, or beside its successor, is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.checker import Invariant
+from fleetform.model.live import Live
+from fleetform.model.plan import Permissions, Plan
+from fleetform.model.run import RunState
+from fleetform.spec.desired import Desired
+from unit.checker.test_check import ALLOWED, edit_step, example, found
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+
+
+def drop_needs(plan: Plan, step_key: str) -> Plan:
+    return edit_step(plan, step_key, lambda step: replace(step, needs=()))
+
+
+def removals() -> tuple[Plan, Desired, Live, Permissions]:
+    """A fleet that goes, with a volume on it and a run that has it mounted."""
+    user = task("user", fleets=["old"], volumes=[{"name": "spare", "path": "/in"}])
+    live = ledger(
+        row(fleet("old")),
+        row(volume("spare", on="old", deletion_policy="snapshot")),
+        row(user, RunState.RUNNING),
+        row(task("anywhere"), RunState.RUNNING),
+    )
+    desired = tree()
+    return planned(desired, live, allow_destroy=True), desired, live, ALLOWED
+
+
+def test_the_fixed_order_of_removal_is_clean() -> None:
+    """Runs stop, volumes go, fleets go."""
+    plan, *rest = removals()
+    assert {"run.stop", "volume.snapshot", "fleet.remove"} <= {step.verb for step in plan.steps}
+    assert found(plan, *rest) == set()
+
+
+@pytest.mark.parametrize("hasty", ["volume.snapshot:volume/spare", "fleet.remove:fleet/old"])
+def test_something_goes_under_its_users(hasty: str) -> None:
+    """What does not wait may go first."""
+    plan, *rest = removals()
+    assert found(drop_needs(plan, hasty), *rest) == {Invariant.REMOVAL_ORDERED}
+
+
+def test_a_successor_that_does_not_wait() -> None:
+    """What takes a place begins when it is free: a restart, an archive, a volume that moved."""
+    plan, *rest = example()
+    assert found(drop_needs(plan, "run.submit:run/busy"), *rest) == {Invariant.SUCCESSOR_WAITS}
+    assert found(drop_needs(plan, "run.archive:run/gone"), *rest) == {Invariant.SUCCESSOR_WAITS}
+    desired = tree(fleet("local"), volume("data", path="/new"))
+    live = ledger(row(fleet("local")), row(volume("data")))
+    moved = planned(desired, live, allow_destroy=True)
+    assert found(drop_needs(moved, "volume.make:volume/data"), desired, live, ALLOWED) == {
+        Invariant.SUCCESSOR_WAITS
+    }

@@ -1,0 +1,52 @@
+"""Protection is lifted first, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.model.plan import HeldBy, Scope
+from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
+from unit.plan.holds.guards import held_by, make
+from unit.plan.trees import fleet, ledger, row, task, tree, volume
+
+
+def test_a_protected_run_at_work_is_not_stopped_by_its_document() -> None:
+    """`state: stopped` is held as a removal is; one that waits loses nothing."""
+    for state, held in ((RunState.RUNNING, True), (RunState.PENDING, False)):
+        live = ledger(row(task("a", protect=True), state))
+        plan = make(tree(task("a", protect=True, state="stopped")), live)
+        assert held_by(plan) == ({"run/a": HeldBy.PROTECTION} if held else {})
+
+
+def test_what_is_protected_is_not_forgotten() -> None:
+    """What nobody knows of any more is protected by nobody."""
+    live = ledger(row(volume("data", protect=True)))
+    desired = replace(tree(fleet("local")), removed=(ResourceKey("volume", "data"),))
+    assert held_by(make(desired, live)) == {"volume/data": HeldBy.PROTECTION}
+
+
+def test_a_fleet_with_a_protected_volume_stays() -> None:
+    """A volume that stays keeps its fleet, whatever was allowed."""
+    live = ledger(row(fleet("old")), row(volume("data", on="old", protect=True)))
+    plan = make(tree(), live)
+    assert held_by(plan) == {"fleet/old": HeldBy.DEPENDENCY, "volume/data": HeldBy.PROTECTION}
+
+
+def test_a_renaming_is_no_loss_for_what_is_protected() -> None:
+    """The same thing under another name is the same thing."""
+    live = ledger(row(task("a", protect=True), RunState.RUNNING))
+    desired = replace(
+        tree(task("b", protect=True)),
+        moved=((ResourceKey("run", "a"), ResourceKey("run", "b")),),
+    )
+    plan = make(desired, live)
+    assert [step.verb for step in plan.steps] == ["resource.move"]
+    assert plan.held == ()
+
+
+def test_a_replacement_that_somebody_asks_for_is_held() -> None:
+    """`--replace` is a flag like any other."""
+    live = ledger(row(task("train", protect=True)))
+    plan = make(tree(task("train", protect=True)), live, Scope(replaces=("run/train",)))
+    assert held_by(plan) == {"run/train": HeldBy.PROTECTION}

@@ -1,0 +1,25 @@
+"""What a person should hear before reading what a plan does."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetform.model.plan import Permissions
+from fleetform.model.run import RunState
+from fleetform.plan.planner import plan as make_plan
+from unit.plan.holds.guards import EVERYTHING
+from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree
+
+
+@pytest.mark.parametrize(
+    ("there", "gone", "warned"), [(3, 3, True), (5, 3, True), (6, 3, False), (2, 2, False)]
+)
+def test_that_much_goes_is_said(there: int, gone: int, warned: bool) -> None:
+    """More than half, and more than two; held or not."""
+    tasks = [task(f"t{number}") for number in range(there)]
+    live = ledger(*(row(one, RunState.RUNNING) for one in tasks))
+    for permissions in (EVERYTHING, Permissions()):
+        plan = make_plan(
+            tree(*tasks[gone:], fleet("f")), live, permissions=permissions, now_ms=NOW_MS
+        )
+        assert any("more than half" in one for one in plan.warnings) == warned
