@@ -72,7 +72,9 @@ def undrained(said: Any, host: str, address: str) -> Any:
 def _entries(said: Any) -> list[dict[str, Any]]:
     """What is said in any of its spellings, as entries with lists of hosts."""
     listed = said if isinstance(said, list) else [] if said is None else [said]
-    entries = [{"reason": one} if isinstance(one, str) else dict(one) for one in listed]
+    entries: list[dict[str, Any]] = [
+        {"reason": one} if isinstance(one, str) else dict(one) for one in listed
+    ]
     for entry in entries:
         if isinstance(entry.get("hosts"), str):
             entry["hosts"] = [entry["hosts"]]

@@ -22,18 +22,18 @@ class WantedRun(NamedTuple):
     """
     One document that declares runs.
 
-    `rows` are those of its runs that were applied and are not archived; `count` is how many it
-    declares.
+    `rows` are those of its runs that were applied and are not archived; `runs_count` is
+    how many it declares.
     """
 
     source: Source
     rows: tuple[LiveResource, ...]
-    count: int
+    runs_count: int
 
     @property
     def is_over(self) -> bool:
         """Whether each run that it declares has come to its end."""
-        return len(self.rows) == self.count and not self.unfinished
+        return len(self.rows) == self.runs_count and not self.unfinished
 
     @property
     def unfinished(self) -> tuple[LiveResource, ...]:

@@ -286,7 +286,7 @@ class Editor:
         ]
         if not places:
             raise EditRefused("there is no such patch")
-        steps = ("patches", places[-1], "merge", *_in_merge(path))
+        steps: Steps = ("patches", places[-1], "merge", *_in_merge(path))
         self._texts[ENVIRONMENT] = set_value(text, number, steps, _merged(value))
 
     def _append_patch(self, source: Source, path: Steps, value: Any, _after: str) -> None:
