@@ -31,6 +31,11 @@ RUNS_MAX = 3_000
 LISTED_MAX = 100
 """Runs of a list in the annex; how many there are in all is said beside it."""
 
+# What keeps a run whatever room there is; `model.decision.Waiting` has all codes.
+_NOT_FOR_ROOM = frozenset(
+    {"dependency", "not-before", "concurrency", "stopped", "override", "recovering"}
+)
+
 _NOTHING = Book(0, {}, {}, (), (), (), {})
 
 
@@ -44,8 +49,9 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
         now_ms: Unix milliseconds.
 
     Returns:
-        JSON values: `starts` and `waits` with `total` and the first of them, `impossible`, `ends`
-        (names of runs that the plan ends); or `skipped` with the reason.
+        JSON values, each with `total` and the first of them: `starts`, `waits`, `impossible`,
+        `unknown` (runs for which the plan makes hosts of which nobody has said what they have),
+        `ends` (runs that the plan ends); or `skipped` with the reason.
     """
     later = _After(book or _NOTHING)
     later.rename(renames_of(plan.steps))
@@ -59,14 +65,22 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
         return {"skipped": f"{len(queue.runs)} runs would wait; up to {RUNS_MAX} are foretold"}
     decisions = schedule(queue, later.instances, (), Policies(), now_ms=now_ms)
     names = {run.uid: run.name for run in queue.runs}
-    waits = sorted(
-        (names[uid], [one.detail for one in reasons]) for uid, reasons in decisions.waiting.items()
-    )
+    waits: list[tuple[str, list[str]]] = []
+    unknown: list[str] = []
+    for run in queue.runs:
+        reasons = decisions.waiting.get(run.uid, ())
+        if later.may_get_more(run):
+            reasons = tuple(one for one in reasons if one.code in _NOT_FOR_ROOM)
+        if reasons:
+            waits.append((run.name, [one.detail for one in reasons]))
+        elif run.uid in decisions.waiting:
+            unknown.append(run.name)
     impossible = sorted((names[one.run_uid], list(one.reasons)) for one in decisions.impossible)
     impossible += sorted((names[uid], [reason]) for uid, reason in decisions.aborts.items())
     return {
         "starts": _listed(sorted(names[one.run_uid] for one in decisions.starts)),
-        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in waits),
+        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in sorted(waits)),
+        "unknown": _listed(sorted(unknown)),
         "impossible": _listed({"run": name, "reasons": reasons} for name, reasons in impossible),
         "ends": _listed(sorted(later.ended)),
     }
@@ -89,6 +103,8 @@ class _After:
     by_name: dict[str, RunUid] = field(init=False)
     number: int = field(init=False)
     ended: set[str] = field(default_factory=set)
+    undetected: set[str] = field(default_factory=set)
+    """Fleets that get hosts of which nobody has said what they have."""
 
     def __post_init__(self) -> None:
         self.runs = dict(self.before.runs)
@@ -176,7 +192,15 @@ class _After:
             for number, host in wanted.items()
             if number not in here
         )
-        self.instances = [*others, *kept, *(one for one in new if one is not None)]
+        made = list(new)
+        if None in made:
+            self.undetected.add(name)
+        self.instances = [*others, *kept, *(one for one in made if one is not None)]
+
+    def may_get_more(self, run: Run) -> bool:
+        """Whether hosts are made for it whose room nobody can foretell."""
+        fleets = run.template.fleets
+        return bool(self.undetected.intersection(fleets) if fleets else self.undetected)
 
 
 def _renamed(run: Run, renames: Renames) -> Run:

@@ -46,10 +46,15 @@ def test_what_depends_waits_and_what_is_too_large_never_starts():
 
 
 def test_hosts_of_which_nobody_knows_what_they_have_promise_nothing():
-    """Their runs wait until they have said it."""
-    _, found = foretold(fleet("local"), task("a1"))
+    """Their runs are unknown, and no wait is told; what waits for something else does."""
+    _, found = foretold(
+        fleet("local"), task("a1"), task("b2", depends_on={"runs": [{"run": "a1"}]})
+    )
     assert found["starts"]["total"] == 0
-    assert found["waits"]["total"] == 1
+    assert found["unknown"]["first"] == ["a1"]
+    assert found["waits"]["first"] == [
+        {"run": "b2", "reasons": ["waits for a1 to succeed; it is submitted"]}
+    ]
 
 
 def test_a_plan_without_runs_foretells_nothing():
