@@ -99,8 +99,10 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
     What the tree declares and no pass holds cannot refer to what the tree does not declare:
     the checks of `spec` have seen to that.
     """
-    for one in (*sheet.held.values(), *sheet.deferred.values()):
-        key = sheet.row_key(one.change)
+    staying = [one.change for one in sheet.held.values()]
+    staying += (one.change for one in sheet.deferred.values())
+    for change in staying:
+        key = sheet.row_key(change)
         if key in sheet.present:
             yield key
     if sheet.left_alone and not sheet.permissions.destroy:
