@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
         return value.document()
     if isinstance(value, enum.Enum):
         return value.value
-    names, read = _reader(type(value))
+    names, read = _reader(type(value))  # type: ignore[arg-type]  # A class is hashable.
     said = dict(zip(names, read(value), strict=True))
     if isinstance(value, FieldChange):
         said["class"] = said.pop("field_class")

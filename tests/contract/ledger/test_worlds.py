@@ -127,6 +127,20 @@ def test_volume_lives_and_is_forgotten(ledger: Ledger) -> None:
     assert not ledger.read_live().resources
 
 
+def test_volume_that_is_put_aside_is_remembered(ledger: Ledger) -> None:
+    """The volume is gone, and where its data is, whose it was and who let it go is kept."""
+    document = {"type": "volume", "fleet": "f", "path": "data", "deletion_policy": "snapshot"}
+    carry_out(ledger, [step("volume.make", "v", **written(document, fleet="f", path="data"))])
+    (row,) = ledger.read_live().resources.values()
+    aside = step("volume.snapshot", "v", fleet="f", path="data", into="data.snapshot-v-1")
+    carry_out(ledger, [aside], now_ms=77)
+    assert not ledger.read_live().resources
+    (kept,) = ledger.read_snapshots()
+    assert (kept.volume, kept.volume_uid, kept.who) == ("v", row.uid, "anna")
+    assert (kept.fleet, kept.path, kept.place) == ("f", "data", "data.snapshot-v-1")
+    assert kept.taken_at_ms == 77
+
+
 def test_book_says_where_volumes_lie(desk: Desk) -> None:
     """A run that mounts a volume must go to its fleet: the whole book tells which that is."""
     make = step("volume.make", "data", **written({"fleet": "local", "path": "d"}, type="volume"))

@@ -187,6 +187,19 @@ def test_a_stopped_run_is_never_tried_again(end, state):
     assert verdict.state == state
 
 
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [
+        ("emergency stop of run/a by ada@node1: loss is nan", "emergency"),
+        ("stopped by ada", "stopped"),
+    ],
+)
+def test_an_end_by_an_override_is_told_from_one_by_the_tree(asked: str, cause: str):
+    """People and retry rules read the cause; who and why is in the message."""
+    verdict = advance(run(stop_requested=asked), attempt(STOPPED), now_ms=NOW)
+    assert verdict == Finish(RunState.TERMINATED, cause, asked)
+
+
 def test_a_document_that_says_stopped_stops_a_run_and_holds_one_that_waits():
     """`state: stopped` ends what has started; what waits goes on waiting."""
     stopped = run(wanted="stopped")
