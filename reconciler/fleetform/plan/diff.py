@@ -110,7 +110,7 @@ _Difference = tuple[_Field, Any, Any]
 
 
 def _compare(field: _Field, old: Any, new: Any) -> Iterator[_Difference]:
-    if type(old) is type(new) and old == new:
+    if _same(old, new):
         return
     if _is_map(field, old, new):
         yield from _compare_maps(field, old, new)
@@ -118,6 +118,15 @@ def _compare(field: _Field, old: Any, new: Any) -> Iterator[_Difference]:
         yield from _compare_lists(field, old, new)
     else:
         yield field, old, new
+
+
+def _same(old: Any, new: Any) -> bool:
+    if type(old) is not type(new) or old != new:
+        return False
+    if not isinstance(old, Mapping | list | tuple):
+        return True
+    # To Python `[False]` equals `[0]`; a program that is given the one or the other differs.
+    return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _is_map(field: _Field, old: Any, new: Any) -> bool:
