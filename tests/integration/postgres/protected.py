@@ -20,6 +20,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement
 from fleetform.model.ports import StepOutcome
+from fleetform.model.rollout import Exchange, Move
 from fleetform.model.run import RunState
 
 Call = Callable[[], Any]
@@ -122,6 +123,13 @@ def _retire(desk: Desk) -> Call:
     return lambda: desk.ledger.retire(desk.instances[1], fence=desk.fence, now_ms=desk.now_ms)
 
 
+def _commit_exchanges(desk: Desk) -> Call:
+    moves = [Exchange(Move.REST, desk.instances[0])]
+    return lambda: desk.ledger.commit_exchanges(
+        "local", moves, fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
 def _mark_forgotten(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     assert desk.place("alpha")
@@ -143,6 +151,7 @@ PROTECTED = tuple(
         _commit_host,
         _mark_instance,
         _retire,
+        _commit_exchanges,
         _mark_forgotten,
     )
 )
