@@ -7,12 +7,14 @@ BIN := $(VENV)/bin
 # Tests of the core run on every save; the whole suite takes minutes.
 WORKERS ?= 4
 TIME ?= 60
+SEEDS ?= 10000-20000
+WHAT ?= --apply
 
 # The first of these that runs and is new enough; a name alone may be a shim that runs nothing.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test unit check format generate fuzz bench lock clean
+.PHONY: help demo test unit check format generate fuzz simulate bench lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -61,6 +63,10 @@ generate: $(VENV)/installed
 fuzz: $(VENV)/installed
 	@for target in documents tree quantities interpolation; do \
 		echo "$$target:"; $(BIN)/python tests/fuzz/fuzz_$$target.py $(TIME) build/fuzz || exit 1; done
+
+## make simulate  play SEEDS, a range such as 10000-20000, beyond those of the tests (WHAT=--hosts: hosts and runs)
+simulate: $(VENV)/installed
+	$(BIN)/python tests/simulation/replay.py $(WHAT) $(SEEDS)
 
 ## make bench     measure, and print the tables of docs/benchmarks.md
 bench: $(VENV)/installed

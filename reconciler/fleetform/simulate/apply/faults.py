@@ -83,5 +83,5 @@ def draw_faults(source: random.Random, tell: Callable[[str, str], None]) -> Faul
     faults.late = source.choice([0, 0, 0.05, 0.1])
     faults.doubled = source.choice([0, 0.1, 0.3])
     faults.refused = source.choice([0, 0, 0, 0.05])
-    faults.paused = source.choice([0, 0, 0.01])
+    faults.paused = source.choice([0, 0, 0.01, 0.03])
     return faults

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.model.plan import Change, Permissions, Plan, Step
-from fleetform.model.ports import Accepted, Begun
+from fleetform.model.ports import Accepted
 from fleetform.simulate.apply.executions import Executions
 from fleetform.simulate.apply.ports import Disk
 from fleetform.simulate.apply.record import GONE, Applied, Record
@@ -179,11 +179,13 @@ class Judge(Witness):
 
     # -- steps ----------------------------------------------------------------------------
 
-    def begun(self, apply_uid: str, steps: Sequence[Step], begun: Mapping[str, Begun]) -> None:
-        """Intents were written."""
+    def begun(self, steps: Sequence[Step], on_disk: Mapping[str, str]) -> None:
+        """Intents were written; `on_disk` are the operations that really are, by step."""
         for step in steps:
-            self._operations[begun[step.key].operation_uid] = step
-            self.note(self.now, f"intends {step.key} as {begun[step.key].operation_uid[:8]}")
+            uid = on_disk.get(step.key, "")
+            if uid:
+                self._operations[uid] = step
+            self.note(self.now, f"intends {step.key} as {uid[:8]}")
 
     def finished(
         self,
@@ -329,14 +331,19 @@ class Judge(Witness):
         """What is believed now, for a copy of the ledger that is made now."""
         return Snapshot(copy.deepcopy(self.record), len(self._done_in_world), tuple(self._applies))
 
-    def restored(self, marks: Snapshot, disk: Disk) -> None:
-        """The ledger is that copy again: what was applied since is known to nobody."""
+    def restored(self, marks: Snapshot, disk: Disk, *, is_known: bool) -> None:
+        """
+        The ledger is that copy again: what was applied since is known to nobody.
+
+        `is_known` tells whether some host is left that can know of it: what nobody remembers
+        nobody can find out.
+        """
         version, made = self.record.version, self.record.left_paths | self._volumes.keys()
         self.record = copy.deepcopy(marks.record)
         self.record.version = {key: number + 1 for key, number in version.items()}
         # Nothing is removed for being unknown: data of which no ledger tells stays where it is.
         self.record.left_paths |= made - self._paths(disk)
-        self.outgrown = any(
+        self.outgrown = is_known and any(
             not disk.ask(_KNOWN[kind], (uid,))
             for kind, uid in self._done_in_world[marks.done_in_world :]
         )
@@ -371,9 +378,11 @@ class Judge(Witness):
     def entered_uids(self) -> tuple[str, ...]:
         return tuple(self._applies)
 
-    def zombie(self, what: str) -> None:
-        """Somebody who was taken over has had an effect."""
-        self.require(Rule.FENCED, False, what)
+    def managed(self, who: str, fence: int, newest: int) -> None:
+        """Somebody has caused something under their fence, while this was the newest."""
+        self.require(
+            Rule.FENCED, fence == newest, f"{who} acts with fence {fence}, and {newest} is taken"
+        )
 
     def _effect(self, kind: str, uid: str, what: str) -> None:
         self._done_in_world.append((kind, uid))

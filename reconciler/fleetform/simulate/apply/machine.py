@@ -141,6 +141,18 @@ class Machine:
             for host in sorted(self.hosts.values(), key=lambda host: host.name)
         )
 
+    def is_ahead_of_ledger(self) -> bool:
+        """Tell whether some host was made since, has obeyed somebody newer, or has run more."""
+        ((fence, epoch),) = self.disk.ask("SELECT fence, epoch FROM meta")
+        instances = {uid for (uid,) in self.disk.ask("SELECT uid FROM instances")}
+        runs = {uid for (uid,) in self.disk.ask("SELECT uid FROM runs")}
+        return any(
+            host.uid not in instances
+            or (host.epoch, host.fence) > (epoch, fence)
+            or any(key.run_uid not in runs for key in host.records)
+            for host in self.hosts.values()
+        )
+
     def reset_sessions(self) -> None:
         """What was sent and not yet heard is lost."""
         for host in self.hosts.values():

@@ -161,7 +161,7 @@ class Person:
     ) -> str:
         if self._room.lock.holder is None and await self._refuse(process):
             return "recovering"
-        ledger = Witnessed(self._room.disk, self._room.judge)
+        ledger = Witnessed(self._room.disk, self._room.judge, process.name)
         try:
             accepted = await process(
                 lambda: ledger.accept(
@@ -214,7 +214,7 @@ class Person:
         reach, runs = await self._take_over(process)
         rounds = asyncio.get_running_loop().create_task(self._rounds(process, runs))
         try:
-            ledger = Witnessed(self._room.disk, self._room.judge)
+            ledger = Witnessed(self._room.disk, self._room.judge, process.name)
             while found := await process(self._room.disk.ledger.unfinished_apply):
                 accepted, body = found
                 try:
@@ -243,6 +243,8 @@ class Person:
                 except LedgerUnavailable:
                     await asyncio.sleep(FULL_SECONDS)
                 self._room.lock.wake()
+            await process.stand_still()
+            process.require()
             await self._leave_in_order(reach, runs)
         finally:
             rounds.cancel()
@@ -268,6 +270,8 @@ class Person:
             await asyncio.sleep(source.random() * 0.3)
             if process.dead:
                 return
+            if process.is_still or not self._room.lock.is_sure(process):
+                continue
             try:
                 runs.round()
             except (LedgerUnavailable, FenceLost):
@@ -289,6 +293,7 @@ class Person:
         if await self._refuse(process):
             return "recovering"
         reach, runs = await self._take_over(process)
+        process.require()
         for instance in self._room.disk.outline().instances:
             if instance.state is InstanceState.PROVISIONING:
                 with contextlib.suppress(ProviderError):

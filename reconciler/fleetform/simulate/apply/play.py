@@ -100,7 +100,8 @@ class _Play:
         ids = SeededIds(source)
         disk = make_disk(ENVIRONMENT_UID, ids)
         machine = Machine(source, judge, disk, loop.time)
-        self._room = Room(judge, disk, machine, Lock(), faults, outgrown_by, rebuild, {})
+        lease = source.random() < 0.4
+        self._room = Room(judge, disk, machine, Lock(lease=lease), faults, outgrown_by, rebuild, {})
         self._tree = Tree.draw(source)
         self._files: list[PlanFile] = []
         clock = VirtualClock()
@@ -203,7 +204,8 @@ class _Play:
             room.kill_all()
             room.disk.load(copy if kind == "restore" else room.disk.image())
             if kind == "restore":
-                self._judge.restored(marks, room.disk)
+                known = room.machine.is_ahead_of_ledger()
+                self._judge.restored(marks, room.disk, is_known=known)
 
     # -- the end ------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fleetform.model.refusals import FenceLost
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
-from fleetform.simulate.apply.lock import Lock
+from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.ports import Disk, OutgrownBy, Rebuild, Torn
 
@@ -25,6 +26,7 @@ STATEMENTS_MAX = 12
 """Statements after which a torn transaction ends: most of ours have ten to thirty."""
 
 PAUSE_SECONDS = 60.0
+RENEW_SECONDS = 3.0
 
 
 class Crashed(Exception):
@@ -58,6 +60,8 @@ class Process:
         self.name = name
         self.room = room
         self.dead = False
+        self._renewed = room.judge.now
+        self._stands_until = 0.0
         room.alive[name] = self
 
     async def __call__(self, call: Callable[[], T], /) -> T:
@@ -68,9 +72,7 @@ class Process:
         is the reply.
         """
         faults, source = self.room.faults, self.room.faults.source
-        if faults.happens(faults.paused):
-            self.room.judge.fault(self.room.judge.now, "pause", self.name)
-            await asyncio.sleep(source.uniform(0, PAUSE_SECONDS))
+        await self.stand_still()
         self.check_alive()
         if faults.dies("before a transaction", self.name):
             self.die()
@@ -108,6 +110,49 @@ class Process:
         if self.room.faults.dies(where, self.name):
             self.die()
             raise Crashed
+
+    # -- standing still ---------------------------------------------------------------------
+
+    async def stand_still(self) -> None:
+        """Wait while the process is stopped as a whole, and perhaps stop it here."""
+        faults = self.room.faults
+        now = self.room.judge.now
+        if faults.happens(faults.paused):
+            self.room.judge.fault(now, "pause", self.name)
+            # Renewed about each third of a term; nobody says when the last time was.
+            self._renewed = now - faults.source.random() * TERM_SECONDS / 3
+            self._stands_until = now + faults.source.random() * PAUSE_SECONDS
+        if now < self._stands_until:
+            await asyncio.sleep(self._stands_until - now)
+            if faults.source.random() < 0.5 and self.room.lock.holder is self:
+                # The thread that renews was the first to go on.
+                self._renewed = self.room.judge.now
+
+    @property
+    def is_still(self) -> bool:
+        return self.room.judge.now < self._stands_until
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since the lease was renewed; a process that runs does so."""
+        if not self._stands_until:
+            return 0.0
+        if not self.is_still and self.room.lock.holder is self:
+            waited = self.room.judge.now - self._stands_until
+            return 0.0 if waited > RENEW_SECONDS else self.room.judge.now - self._renewed
+        return self.room.judge.now - self._renewed
+
+    def require(self) -> None:
+        """
+        Make sure that it may still cause effects.
+
+        Raises:
+            FenceLost: Somebody else may have taken the lock.
+        """
+        if not self.room.lock.is_sure(self):
+            raise FenceLost(f"{self.name} may have been taken over")
+
+    # -- the end ----------------------------------------------------------------------------
 
     def die(self) -> None:
         self.dead = True

@@ -181,7 +181,9 @@ class Reach:
         """
         process = self.process
         faults, judge = process.room.faults, process.room.judge
+        await process.stand_still()
         process.pass_point("before a call")
+        process.require()
         await asyncio.sleep(faults.source.random() * DELAY_SECONDS)
         if heard is None:
             # Whoever makes or ends instances is proved dead before another one does.
@@ -202,6 +204,7 @@ class Reach:
             raise PermanentError("the host refuses")
         if heard is not None and not heard():
             raise TemporaryError("the session was closed")
+        self._judge_fence()
         effect()
         if faults.happens(faults.doubled):
             judge.fault(judge.now, "doubled", process.name)
@@ -210,6 +213,16 @@ class Reach:
         if faults.happens(faults.lost_replies):
             judge.fault(judge.now, "reply lost", process.name)
             raise TemporaryError("no answer")
+
+    def _judge_fence(self) -> None:
+        """
+        Whoever causes something is the newest manager; a successor has a higher fence.
+
+        What a process had sent before it died is the host's to hear or not.
+        """
+        if self.fence and not self.process.dead:
+            ((newest,),) = self.process.room.disk.ask("SELECT fence FROM meta")
+            self.process.room.judge.managed(self.process.name, self.fence, newest)
 
 
 def _deliver_late(effect: Callable[[], object], heard: Callable[[], bool]) -> None:

@@ -15,7 +15,8 @@ __all__ = ["Witnessed"]
 class Witnessed:
     """The calls of `model.ports.Ledger` by which a plan is entered and written down."""
 
-    def __init__(self, disk: Disk, judge: Judge) -> None:
+    def __init__(self, disk: Disk, judge: Judge, who: str) -> None:
+        self._who = who
         self._disk = disk
         self._judge = judge
 
@@ -34,7 +35,12 @@ class Witnessed:
         self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int
     ) -> Mapping[str, Begun]:
         begun = self.real.begin_steps(apply_uid, steps, fence=fence, now_ms=now_ms)
-        self._judge.begun(apply_uid, steps, begun)
+        self._judge_fence(fence)
+        on_disk = self._disk.ask(
+            "SELECT key, uid FROM operations WHERE apply_uid = ? AND state = 'intended'",
+            (apply_uid,),
+        )
+        self._judge.begun(steps, dict(on_disk))
         return begun
 
     def finish_steps(
@@ -48,6 +54,7 @@ class Witnessed:
     ) -> Mapping[str, str]:
         known = self._done(apply_uid)
         refused = self.real.finish_steps(apply_uid, steps, outcomes, fence=fence, now_ms=now_ms)
+        self._judge_fence(fence)
         errors = {one.key: one.error for one in outcomes if one.error}
         self._judge.finished(apply_uid, steps, {**errors, **refused}, known, self._runs(steps))
         return refused
@@ -56,7 +63,13 @@ class Witnessed:
         self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
     ) -> None:
         self.real.finish_apply(apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms)
+        self._judge_fence(fence)
         self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
+
+    def _judge_fence(self, fence: int | None) -> None:
+        if fence is not None:
+            ((newest,),) = self._disk.ask("SELECT fence FROM meta")
+            self._judge.managed(self._who, fence, newest)
 
     def _done(self, apply_uid: str) -> list[str]:
         rows = self._disk.ask(
