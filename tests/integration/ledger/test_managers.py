@@ -18,8 +18,8 @@ def test_two_applies_at_once_run_everything_once(lab: Lab) -> None:
     both = [lab.start("apply", "-y"), lab.start("apply", "-y")]
     for child in both:
         code, output = lab.finish(child)
-        # One that planned before the other had entered its plan may find it stale; it says so.
-        assert code in {0, 5}, output
+        # The slower goes on with what is left of what was approved, if anything is.
+        assert code == 0, output
     assert lab.run("apply", "-y").returncode == 0
     assert sorted(lab.said(), key=int) == [str(number) for number in range(1, 21)]
 
@@ -34,7 +34,7 @@ def test_an_apply_beside_serve_hands_over_and_follows(lab: Lab) -> None:
         time.sleep(0.1)
     lab.declare(FLEET, task("one", lab.says("one"), "sleep 0.5"))
     done = lab.run("apply", "-y")
-    assert done.returncode in {0, 5}, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert serve.poll() is None
     deadline = time.monotonic() + PATIENCE_SECONDS
     while lab.states().get("one") != "done":
