@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from fleetform.spec import checks
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import (
-    Beyond,
-    Declared,
     Desired,
     Environment,
     Loaded,
@@ -31,6 +29,7 @@ from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.overlay.written import Mistake
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
+from fleetform.spec.table import BeyondTable
 from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.beside import read_beside
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
@@ -39,10 +38,10 @@ from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.inside import is_folder
-from fleetform.spec.tree.origins import Made, Origins
+from fleetform.spec.tree.origins import Made, Origins, table_of
 from fleetform.spec.tree.outcome import Conditions, Outcome
 from fleetform.spec.tree.place import address_of, place
-from fleetform.spec.tree.resources import declared_of, document_of, tree_digest
+from fleetform.spec.tree.resources import digests_by_address, document_of, tree_digest
 from fleetform.spec.tree.seen import OBSTACLES, OF_THE_TREE
 from fleetform.spec.tree.sources import Sources, header_of, is_overlaying
 from fleetform.spec.tree.walk import finding, walk
@@ -105,6 +104,7 @@ def _field_of(problem: Problem) -> str:
 
 
 _NO_ELEMENTS: frozenset[str] = frozenset()
+_NO_CONDITIONS = Conditions()
 # Where a document was that is there no more.
 _NOTHING = MappingNode((), Span(0, 0))
 
@@ -136,7 +136,9 @@ class Loader:
         self._reader: Reader | None = None
         self._values = ""
         self._walked_count = 0
-        self._made_of: dict[ResourceKey, Made] = {}
+        self._declared: dict[ResourceKey, Made] = {}
+        self._beyond: dict[ResourceKey, Made] = {}
+        self._obstacles: dict[ResourceKey, tuple[Obstacle, ...]] = {}
         self._is_alone = True
         self._has_disputes = False
 
@@ -158,16 +160,17 @@ class Loader:
         desired = None
         if environment is not None and are_right:
             addresses = self._environments.addresses
-            resources, beyond = self._declare(catalogue, entries)
+            self._declare(catalogue, entries)
+            resources, beyond = table_of(self._declared), table_of(self._beyond)
             desired = Desired(
                 environment,
                 resources,
                 self._files.contents,
                 self._commit.read(),
-                tree_digest(_digests(resources, beyond), environment.rules, addresses),
+                tree_digest(digests_by_address(resources, beyond), environment.rules, addresses),
                 frozenset(self._broken),
                 tuple(sorted(self._unread)),
-                beyond,
+                BeyondTable(beyond, self._obstacles),
                 addresses.resolved,
                 addresses.removed,
                 addresses.imports,
@@ -393,6 +396,9 @@ class Loader:
 
     def _holds(self, conditions: Conditions) -> bool:
         """Whether a reading would come out the same now; if so, it has taken what it takes."""
+        if conditions == _NO_CONDITIONS:
+            # Nearly all of them. With no elements left, even these are told so.
+            return self._budget.elements > 0
         if conditions.values:
             self._values = self._values or digest(self._environments.values)
             if conditions.values != self._values:
@@ -483,27 +489,25 @@ class Loader:
 
     # What is left into resources
 
-    def _declare(
-        self, catalogue: Catalogue, entries: list[tuple[_Read, Entry]]
-    ) -> tuple[dict[ResourceKey, Declared], dict[ResourceKey, Beyond]]:
+    def _declare(self, catalogue: Catalogue, entries: list[tuple[_Read, Entry]]) -> None:
         """What can be carried out, and what cannot although nothing is wrong with it."""
         upstream = Upstream(catalogue)
-        declared: dict[ResourceKey, Declared] = {}
-        beyond: dict[ResourceKey, Beyond] = {}
         for read, entry in entries:
             # A profile has become a part of the runs that name it.
             if read.is_broken or entry.key.kind == PROFILE:
                 continue
-            obstacles = read.obstacles
-            for number, row in enumerate(read.outcome.rows):
-                document = document_of(read.outcome, row)
-                one = declared_of(read.outcome, row, upstream.of(document, row.identity))
-                self._made_of[one.key] = Made(read.file, read.outcome, number)
+            outcome, obstacles = read.outcome, read.obstacles
+            for number, row in enumerate(outcome.rows):
+                key = ResourceKey(entry.key.kind, row.name)
+                waits_for = upstream.of(document_of(outcome, row), row.identity)
+                made = Made(read.file, outcome, number, waits_for)
                 if obstacles:
-                    beyond[one.key] = Beyond(one, obstacles)
+                    self._beyond[key] = made
+                    self._obstacles[key] = obstacles
                 else:
-                    declared[one.key] = one
-        return dict(sorted(declared.items())), dict(sorted(beyond.items()))
+                    self._declared[key] = made
+        self._declared = dict(sorted(self._declared.items()))
+        self._beyond = dict(sorted(self._beyond.items()))
 
     def _has_room(self, file: str, level: Level) -> bool:
         """Whether one more is told of the file; finding its place takes the most time."""
@@ -550,7 +554,7 @@ class Loader:
             reads.setdefault(read.file, []).append(read)
         for file, count in self._sources.counts.items():
             found = reads.get(file, [])
-            made = [self._made(read) for read in found] if len(found) == count else [None]
+            made = [self._kept_form(read) for read in found] if len(found) == count else [None]
             kept = [one for one in made if one is not None]
             if len(kept) == len(made) and file in self._sources.parsed:
                 sha256, look = self._sources.parsed[file]
@@ -563,14 +567,14 @@ class Loader:
         if all(_is_known(read) for read in reads) or len(reads) != len(file.documents):
             return
         made = [
-            file.documents[number] if _is_known(read) else self._made(read)
+            file.documents[number] if _is_known(read) else self._kept_form(read)
             for number, read in enumerate(reads)
         ]
         kept = [one for one in made if one is not None]
         if len(kept) == len(made):
             cache.keep(KeptFile(file.path, file.sha256, file.look, kept))
 
-    def _made(self, read: _Read) -> Kept | None:
+    def _kept_form(self, read: _Read) -> Kept | None:
         """What to keep of a document; None where that would be of no use."""
         outcome = read.outcome
         told = read.told or {}
@@ -596,15 +600,14 @@ class Loader:
             return None
         files = tuple(cache.current())
         origins = Origins(files)
-        resources = origins.rows(desired.resources, self._made_of)
-        declared = {key: one.declared for key, one in desired.beyond.items()}
-        beyond = origins.rows(declared, self._made_of)
+        resources = origins.rows(self._declared)
+        beyond = origins.rows(self._beyond)
         folders = self._environments.folders
         return Whole(
             replace(desired, resources={}, contents={}, commit="", beyond={}),
             resources,
             beyond,
-            {key: one.obstacles for key, one in desired.beyond.items()},
+            self._obstacles,
             (*files, KeptFile("", "", "", origins.overlaid)),
             loaded.findings,
             loaded.documents_count,
@@ -664,11 +667,3 @@ def _steps(file: str) -> Iterator[str]:
         step = step.rpartition("/")[0]
     if not file.startswith("../"):
         yield "."
-
-
-def _digests(
-    resources: Mapping[ResourceKey, Declared], beyond: Mapping[ResourceKey, Beyond]
-) -> dict[str, str]:
-    digests = {str(key): one.digest for key, one in resources.items()}
-    digests.update((str(key), one.declared.digest) for key, one in beyond.items())
-    return digests

@@ -8,19 +8,42 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.table import Table
 from fleetform.spec.tree.cache import Kept, KeptFile
 from fleetform.spec.tree.outcome import Conditions, Outcome
+from fleetform.spec.tree.resources import declared_of
 from fleetform.spec.tree.whole import Rows
 
-__all__ = ["Made", "Origins"]
+__all__ = ["Made", "Origins", "table_of"]
 
 
 class Made(NamedTuple):
-    """What a resource was made of: the file, what its document came to, and the row of that."""
+    """
+    What a resource is made of: the file, what its document came to, the row of that.
+
+    `upstream` are the names of the runs that it waits for.
+    """
 
     file: str
     outcome: Outcome
     row: int
+    upstream: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of its whole document."""
+        return self.outcome.rows[self.row].digest
+
+
+def table_of(made: Mapping[ResourceKey, Made]) -> Table:
+    """The resources, in the order that they have here, each made when it is asked for."""
+    ordered = list(made.values())
+
+    def make(position: int) -> Declared:
+        one = ordered[position]
+        return declared_of(one.outcome, one.outcome.rows[one.row], one.upstream)
+
+    return Table({key: one.digest for key, one in made.items()}, make)
 
 
 class Origins:
@@ -36,18 +59,15 @@ class Origins:
         self._seen: set[str] = set()
         self.overlaid: list[Kept] = []
 
-    def rows(
-        self, declared: Mapping[ResourceKey, Declared], made: Mapping[ResourceKey, Made]
-    ) -> Rows:
-        """`made` has at least what is declared."""
+    def rows(self, made: Mapping[ResourceKey, Made]) -> Rows:
+        """What to keep of resources, and of what they are made."""
         origins: list[int] = []
         upstream = {}
-        for position, (key, one) in enumerate(declared.items()):
-            source = made[key]
-            origins.extend((*self._document(source), source.row))
+        for position, one in enumerate(made.values()):
+            origins.extend((*self._document(one), one.row))
             if one.upstream:
                 upstream[position] = one.upstream
-        return Rows({key: one.digest for key, one in declared.items()}, origins, upstream)
+        return Rows({key: one.digest for key, one in made.items()}, origins, upstream)
 
     def _document(self, made: Made) -> tuple[int, int]:
         """The file's number, and the document's in it."""

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared, ResourceKey, Rules
 from fleetform.spec.references import mentioned, required
+from fleetform.spec.table import Table
 from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.outcome import Outcome, Row
 
-__all__ = ["declared_of", "tree_digest"]
+__all__ = ["declared_of", "digests_by_address", "document_of", "tree_digest"]
 
 
 def declared_of(outcome: Outcome, row: Row, upstream: tuple[str, ...]) -> Declared:
@@ -38,6 +39,11 @@ def declared_of(outcome: Outcome, row: Row, upstream: tuple[str, ...]) -> Declar
 def document_of(outcome: Outcome, row: Row) -> Mapping[str, object]:
     """Its whole canonical document."""
     return {**outcome.shared, **row.own} if row.own else outcome.shared
+
+
+def digests_by_address(*tables: Table) -> dict[str, str]:
+    """Digest of each resource's whole document, by its address: `run/train`."""
+    return {str(key): digest for table in tables for key, digest in table.digests.items()}
 
 
 def tree_digest(digests: Mapping[str, str], rules: Rules, addresses: Addresses) -> str:
