@@ -576,7 +576,6 @@ class TestContents:
 
         tell(story)
 
-
     def test_a_volume_is_put_aside(self, tell) -> None:
         """Its data is found beside where it lay; asking twice is once, and its place is free."""
 

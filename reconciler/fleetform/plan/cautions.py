@@ -37,8 +37,10 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
     if going < GOING_MIN or going * 2 <= there:
         return ()
     return (
-        f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
-        " than half.",
+        (
+            f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
+            " than half."
+        ),
     )
 
 
@@ -60,6 +62,8 @@ def _rules_change(sheet: Sheet) -> tuple[str, ...]:
         return ("The rules that change count from the next plan on; this one is judged without.",)
     verb = "allows" if len(paths) == 1 else "allow"
     return (
-        f"{' and '.join(paths)} {verb} more from the next plan on; this one is judged by the rules"
-        " applied last.",
+        (
+            f"{' and '.join(paths)} {verb} more from the next plan on; this one is judged by the rules"
+            " applied last."
+        ),
     )

@@ -33,9 +33,7 @@ def test_what_mentions_it_follows(ledger: Ledger) -> None:
     desk = Desk.of(ledger)
     desk.submit(submit_step("a", fleets=["local"]), submit_step("b", fleets=["local"]))
     carry_out(ledger, [move("fleet", "local", "main")])
-    assert {run.template.fleets for run in ledger.read_book().runs.values()} == {
-        ("main",)
-    }
+    assert {run.template.fleets for run in ledger.read_book().runs.values()} == {("main",)}
     rows = ledger.read_live().resources
     said = written({"type": "task", "commands": ["true"], "fleets": ["main"]})
     assert rows[ResourceKey("run", "a")].digest == said["digest"]

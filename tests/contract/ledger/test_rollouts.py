@@ -8,7 +8,6 @@ from fleetform.model.ports import Ledger
 from fleetform.model.rollout import SURGE, Exchange, Move
 
 
-
 def template(name: str, digest: str, nodes: int = 2, **document: object):
     """The step that makes the fleet so, with the template that a plan gives it."""
     made = fleet_step(name, nodes, "fleet.update", sharing="blocks", **document)
@@ -41,7 +40,12 @@ def test_an_outdated_host_keeps_how_it_is_divided(ledger: Ledger) -> None:
     assert [(one.blocks, one.template_digest) for one in live.instances] == [(2, "one")] * 2
     assert live.exchanging == {"local"}
     (found,) = ledger.read_book().templates.values()
-    assert (found.digest, found.strategy, found.at_once, found.places) == ("two", "drain", 2, (0, 1))
+    assert (found.digest, found.strategy, found.at_once, found.places) == (
+        "two",
+        "drain",
+        2,
+        (0, 1),
+    )
 
 
 def test_a_host_that_was_exchanged_leaves_its_place_behind(ledger: Ledger) -> None:

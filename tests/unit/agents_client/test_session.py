@@ -159,7 +159,16 @@ class TestRequests:
             ),
             (lambda s: s.shutdown(force=True), Shutdown(2, force=True)),
         ],
-        ids=["prepare", "start", "stop", "forget", "make volume", "remove volume", "snapshot", "shutdown"],
+        ids=[
+            "prepare",
+            "start",
+            "stop",
+            "forget",
+            "make volume",
+            "remove volume",
+            "snapshot",
+            "shutdown",
+        ],
     )
     def test_a_call_is_a_request_and_returns_its_reply(self, call, heard) -> None:
         """A refusal is an answer like any other: the caller decides what it means."""

@@ -8,7 +8,9 @@ from unit.schedule.cases import NOW, codes, decide, details, instance, run, star
 HOUR = 3_600_000
 
 
-def override(kind: OverrideKind, target: str = "", *, until_ms: int | None = NOW + HOUR) -> Override:
+def override(
+    kind: OverrideKind, target: str = "", *, until_ms: int | None = NOW + HOUR
+) -> Override:
     return Override(7, kind, target, "smoke", "ada@node1", NOW - 1, until_ms)
 
 
@@ -45,8 +47,10 @@ def test_a_drained_host_is_passed_over() -> None:
     decisions = decide([run("a")], hosts[:1], overrides=[drain])
     assert codes(decisions, "a") == ["fleet-not-ready"]
     assert details(decisions, "a") == [
-        "needs 1 instance of fleet local; 0 of 1 that could take it are ready"
-        " (1 drained: emergency drain of host/h0 by ada@node1: smoke)"
+        (
+            "needs 1 instance of fleet local; 0 of 1 that could take it are ready"
+            " (1 drained: emergency drain of host/h0 by ada@node1: smoke)"
+        )
     ]
 
 

@@ -327,9 +327,11 @@ class Daemon:
             self.end()
 
     async def _answer(self, connection: Connection, message: Message) -> None:
-        connection.outbox.say(await self._requests.answer(
+        connection.outbox.say(
+            await self._requests.answer(
                 message, self._journal.owner or "", self._journal.owner_name
-            ))
+            )
+        )
         self._plan_turn()
 
     def _take_notices(self, listener: socket.socket) -> None:

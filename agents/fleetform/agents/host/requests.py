@@ -60,9 +60,7 @@ class Requests:
             code = "no_space" if error.errno in _NO_SPACE else "io"
             return Reply(message.id, False, code, str(error))
 
-    async def _carry_out(
-        self, message: Message, owner: str, owner_name: str
-    ) -> dict[str, Any]:
+    async def _carry_out(self, message: Message, owner: str, owner_name: str) -> dict[str, Any]:
         if isinstance(message, MissingBlobs):
             return {"missing": self._blobs.missing(message.digests)}
         if isinstance(message, PutBlob):

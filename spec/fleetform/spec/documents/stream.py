@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from yaml import CBaseLoader
 from yaml.error import YAMLError
 
-from fleetform.spec.documents.build import Builder, CannotGoOnError
 from fleetform.spec.bounds import DEFAULT, Limits
+from fleetform.spec.documents.build import Builder, CannotGoOnError
 from fleetform.spec.documents.source import count_breaks, decode, quote_lines, split_lines
 from fleetform.spec.documents.syntax import DOCUMENT_EXPECTED, explain
 from fleetform.spec.findings import Finding, Level, Place

@@ -51,7 +51,6 @@ class Repo(Model):
     it is. Example: `skip`.
     """
 
-
     def to_canonical(self) -> dict[str, Any]:
         canonical = super().to_canonical()
         if self.url is not None:
