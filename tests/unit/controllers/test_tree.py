@@ -4,7 +4,7 @@ import asyncio
 
 from fleetform.controllers.tree import Look, NotNow, Planned, TreeKeeper
 from fleetform.model.plan import Permissions, Plan
-from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.ports import LedgerUnavailable, PolicyRefused
 from fleetform.plan.planner import plan
 from fleetform.simulate.controller import Silent
 from fleetform.simulate.loop import VirtualLoop, run
@@ -22,11 +22,12 @@ class Told(Silent):
 
 
 def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
-    """A file edited meanwhile, or a full disk, is said once and does not end `serve`."""
+    """A file edited meanwhile, a full disk, or a window that has opened, is said once and does not end `serve`."""
     obstacles: list[Exception] = [
         NotNow("a.py has changed"),
         NotNow("a.py has changed"),
         LedgerUnavailable("the disk is full"),
+        PolicyRefused("freeze window: holidays"),
     ]
     entered: list[Plan] = []
     told = Told()
@@ -53,4 +54,5 @@ def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
     assert told.notices == [
         "planning again in a moment: a.py has changed",
         "planning again in a moment: the disk is full",
+        "not applied: freeze window: holidays",
     ]
