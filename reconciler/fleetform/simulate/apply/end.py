@@ -57,7 +57,8 @@ def _ask_world(room: Room) -> None:
         judge.require(Rule.WORLD, kept or expected == path, f"volume {path} is nobody's")
     missing = sorted(volumes.values())
     judge.require(Rule.WORLD, not missing, f"volumes {missing} are missing")
-    judge.require(Rule.WORLD, not judge.executions.alive(), f"{judge.executions.alive()} run")
+    running = sorted(judge.executions.alive().values())
+    judge.require(Rule.WORLD, not running, f"{running} run")
 
 
 def _ask_tree(room: Room, plan: Plan, tree: Desired) -> None:

@@ -42,11 +42,12 @@ class Executions:
             if name == before:
                 self._alive[key] = after
 
-    def is_alive(self, name: str) -> bool:
-        return name in self._alive.values()
+    def is_alive(self, run_uid: str) -> bool:
+        return any(uid == run_uid for uid, _ in self._alive)
 
-    def alive(self) -> list[str]:
-        return sorted(self._alive.values())
+    def alive(self) -> dict[str, str]:
+        """Names of what runs, by the uid of the run."""
+        return {uid: name for (uid, _), name in self._alive.items()}
 
     def end_of(self, run_uid: str) -> str | None:
         """How a run's last execution ended; None where there was none, or it is not over."""

@@ -42,7 +42,7 @@ class _Apply:
     """
     An entered plan: who allowed what, and what was known when it was entered.
 
-    By the rules of that moment it is judged; `alive` are the runs that ran then.
+    By the rules of that moment it is judged; `alive` are the uids of what ran then.
     """
 
     digest: str
@@ -162,7 +162,9 @@ class Judge(Witness):
     def _destroys(self, step: Step) -> bool:
         if step.verb in {"fleet.remove", "volume.remove"}:
             return True
-        return step.verb == "run.stop" and self.executions.is_alive(step.resource.name)
+        one = self.record.resources.get(step.resource)
+        # Its name may still run as somebody else, who was asked to end before.
+        return step.verb == "run.stop" and one is not None and self.executions.is_alive(one.run_uid)
 
     def _check_permitted(
         self, change: Change, step: Step, permissions: Permissions, rules: Rules
@@ -240,7 +242,7 @@ class Judge(Witness):
             change = known.changes[step.key]
             self._check_permitted(change, step, known.permissions, known.rules)
         # One that ran when it was decided to restart it may have ended by itself since.
-        alive = known is not None and step.resource.name in known.alive
+        alive = known is not None and before is not None and before.run_uid in known.alive
         if step.verb == "run.submit" and before is not None and not alive:
             self._check_reason(step, before)
 

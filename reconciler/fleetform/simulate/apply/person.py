@@ -77,6 +77,7 @@ class Person:
         self._clock = clock
         self._on_plan = on_plan
         self._lives = 0
+        self.last_plan: Plan | None = None
 
     async def apply(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> str:
         """Returns how it ended: `done`, `empty`, `stale`, `recovering`, `full`, `crashed`."""
@@ -102,6 +103,7 @@ class Person:
         violations = check(made, tree, live, permissions, scope)
         self._room.judge.planned(made, [one.sentence for one in violations])
         self._on_plan()
+        self.last_plan = made
         return made
 
     def keep(self, tree: Desired, permissions: Permissions, scope: Scope) -> PlanFile:

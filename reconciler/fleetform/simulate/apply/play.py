@@ -220,7 +220,8 @@ class _Play:
                 continue
             if await self._first.apply(tree, ALL) == "empty":
                 break
-        ask_last(self._room, self._first.plan(tree, ALL), tree)
+        assert self._first.last_plan is not None
+        ask_last(self._room, self._first.last_plan, tree)
 
     async def _come_to_rest(self) -> bool:
         """Let everything that runs come to its end; False when the ledger is not the newest."""
