@@ -22,13 +22,13 @@ def main() -> None:
             timed("version", ["version"], "0.15 s", state),
             timed("--help", ["--help"], "-", state),
             timed("validate", ["validate", tree], "0.35 s", state),
-            timed("plan, nothing applied", ["plan", tree], "0.40 s", state),
+            timed("plan, nothing applied", ["plan", tree], "0.30 s", state),
         ]
         # Its runs compute with what is installed beside this interpreter.
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         expect(measure(["apply", tree, "-y"], state=state))
         rows += [
-            timed("plan, all applied", ["plan", tree], "0.40 s", state),
+            timed("plan, all applied", ["plan", tree], "0.30 s", state),
             timed("ps", ["ps", tree], "0.30 s", state),
             timed("why", ["why", "-C", tree, RUN], "0.30 s", state),
             timed("logs", ["logs", "-C", tree, RUN], "0.30 s", state),
