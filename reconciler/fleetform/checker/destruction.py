@@ -9,6 +9,7 @@ from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, destroys
 from fleetform.model.plan import Change
 from fleetform.model.rows import restless_rows
+from fleetform.spec.desired import ResourceKey
 
 # After one of these, what the row stood for is gone, or another has its name.
 _ENDS = frozenset(
@@ -33,6 +34,22 @@ def check_protected_kept(reading: Reading) -> Iterator[Violation]:
             yield Violation(
                 Invariant.PROTECTED_STAYS, f"{step.verb} is planned for {step.resource}"
             )
+        if step.resource.kind == "fleet" and ends:
+            for run in _protected_on(reading, step.resource):
+                yield Violation(
+                    Invariant.PROTECTED_STAYS,
+                    f"{step.verb} is planned for {step.resource} of {run}",
+                )
+
+
+def _protected_on(reading: Reading, fleet: ResourceKey) -> Iterator[ResourceKey]:
+    """Protected runs that are at work on a fleet, by the names that the ledger knows."""
+    name = reading.earlier_names.get(fleet, fleet).name
+    for work in reading.live.work:
+        key = ResourceKey("run", work.run)
+        row = reading.live.resources.get(key)
+        if work.fleet == name and row is not None and row.protected:
+            yield key
 
 
 def check_destruction_declared(reading: Reading) -> Iterator[Violation]:

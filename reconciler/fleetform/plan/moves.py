@@ -58,6 +58,14 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
                 for one in live.instances
             ),
             exchanging=frozenset(renames.name("fleet", one) for one in live.exchanging),
+            work=tuple(
+                replace(
+                    one,
+                    run=renames.name("run", one.run),
+                    fleet=renames.name("fleet", one.fleet),
+                )
+                for one in live.work
+            ),
             overrides=tuple(
                 replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
             ),

@@ -35,7 +35,7 @@ def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
     if change.key.kind == "fleet":
         return tuple(one for one in sheet.live.work if one.fleet == change.key.name)
     if change.key.kind == "volume":
-        users = _users(sheet, change.moved_from or change.key.name)
+        users = _users(sheet, change.key.name)
         return tuple(one for one in sheet.live.work if one.run in users)
     if change.key.kind != "run":
         return ()

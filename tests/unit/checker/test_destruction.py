@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.checker import Invariant
+from fleetform.model.live import Work
 from fleetform.model.run import RunState
 from unit.checker.test_check import ALLOWED, found, key
-from unit.plan.trees import ledger, planned, row, task, tree
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 
 def test_a_protected_run_that_is_stopped() -> None:
@@ -21,3 +22,13 @@ def test_a_protected_run_that_is_stopped() -> None:
     live = replace(live, resources={guarded.key: guarded})
     assert found(plan, desired, live, ALLOWED) == {Invariant.PROTECTED_STAYS}
     assert planned(desired, live, allow_destroy=True).is_empty
+
+
+def test_a_fleet_under_a_protected_run() -> None:
+    """A fleet that goes takes with it what is at work on its hosts."""
+    run, old = task("guarded", protect=True), fleet("old")
+    live = ledger(row(run, RunState.RUNNING), row(old))
+    plan = planned(tree(run), live, allow_destroy=True)
+    assert found(plan, tree(run), live, ALLOWED) == set()
+    live = replace(live, work=(Work("guarded", "old", 1, 0),))
+    assert Invariant.PROTECTED_STAYS in found(plan, tree(run), live, ALLOWED)

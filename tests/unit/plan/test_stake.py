@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.model.live import Live, Work
-from fleetform.model.plan import Plan, Stake
+from fleetform.model.plan import Plan, Scope, Stake
 from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
+from unit.plan.holds.guards import make
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
 
 MOUNTED = task("user", volumes=[{"name": "data", "path": "/in"}])
@@ -48,6 +50,22 @@ def test_removing_a_fleet_or_a_volume_ends_all_that_is_on_it():
     found = stakes(planned(tree(), busy(), allow_destroy=True))
     assert found["fleet/gpu"] == Stake(("train", "user"), 3, 8)
     assert found["volume/data"] == Stake(("user",), 1, 0)
+
+
+def test_what_is_at_stake_is_found_under_new_names():
+    """What is renamed in the same plan has the work that it had."""
+    names = (("fleet/gpu", "fleet/big"), ("volume/data", "volume/sets"), ("run/train", "run/fit"))
+    moved = tuple(
+        (ResourceKey(*before.split("/")), ResourceKey(*after.split("/"))) for before, after in names
+    )
+    desired = tree(
+        fleet("big"), volume("sets", on="big", path="/other", deletion_policy="delete"), task("fit")
+    )
+    scope = Scope(replaces=("fleet/big", "fit"))
+    found = stakes(make(replace(desired, moved=moved), busy(), scope))
+    assert found["fleet/big"] == Stake(("fit", "user"), 3, 8)
+    assert found["volume/sets"] == Stake(("user",), 1, 0)
+    assert found["run/fit"] == Stake(("fit",), 3, 12)
 
 
 def test_a_change_in_place_ends_nothing():

@@ -3,13 +3,15 @@ Protection, as the ledger has it: lifting it is a change that comes first.
 
 A commit that lifts the protection and removes the resource at once is held: the two steps are
 what makes a slip of the hand visible. So is one that ends a protected run at work, whatever it is
-called. Forgetting is held too: what nobody knows of any more is protected by nobody.
+called. Forgetting is held too: what nobody knows of any more is protected by nobody. And a fleet
+does not take its hosts from under a protected run.
 """
 
 from __future__ import annotations
 
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import ResourceKey
 
 ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE})
 """Actions after which what was there is no longer there."""
@@ -27,7 +29,24 @@ def hold_protected(sheet: Sheet) -> None:
                 "it was applied with `protect: true`",
                 "apply `protect: false` alone first",
             )
+        elif key.kind == "fleet" and (run := _sheltered(sheet, key)):
+            sheet.hold(
+                key,
+                HeldBy.PROTECTION,
+                f"run/{run} is at work on it, and was applied with `protect: true`",
+                f"plan again once it has ended, or apply `protect: false` to run/{run} first",
+            )
+
+
+def _sheltered(sheet: Sheet, fleet: ResourceKey) -> str:
+    """The first protected run that would lose its hosts with the fleet's, or nothing."""
+    for work in sheet.live.work:
+        row = sheet.live.resources.get(ResourceKey("run", work.run))
+        if work.fleet == fleet.name and row is not None and row.protected:
+            return work.run
+    return ""
 
 
 def _ends(change: Change) -> bool:
+    # Of a fleet: `update` may have its hosts exchanged under what runs on them.
     return change.action in ENDING or change.destructive

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy, Scope
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
@@ -31,6 +34,30 @@ def test_a_fleet_with_a_protected_volume_stays() -> None:
     live = ledger(row(fleet("old")), row(volume("data", on="old", protect=True)))
     plan = make(tree(), live)
     assert held_by(plan) == {"fleet/old": HeldBy.DEPENDENCY, "volume/data": HeldBy.PROTECTION}
+
+
+@pytest.mark.parametrize("how", ["removed", "made anew", "recreated", "renamed as well"])
+def test_a_fleet_does_not_go_from_under_a_protected_run(how: str) -> None:
+    """A run that names no fleet is ended with its hosts, and so holds them while it is at work."""
+    run, old, other = task("train", protect=True), fleet("old"), fleet("other")
+    live = replace(
+        ledger(row(run, RunState.RUNNING), row(old), row(other)),
+        work=(Work("train", "old", 1, 0),),
+    )
+    desired, scope, name = tree(run, other), Scope(), "fleet/old"
+    if how == "made anew":
+        desired, scope = tree(run, old, other), Scope(replaces=("fleet/old",))
+    if how == "recreated":
+        another = fleet("old", blocks=2, update={"strategy": "recreate"})
+        desired = tree(run, another, other)
+    if how == "renamed as well":
+        moved = ((ResourceKey("fleet", "old"), ResourceKey("fleet", "new")),)
+        desired = replace(tree(run, fleet("new"), other), moved=moved)
+        scope, name = Scope(replaces=("fleet/new",)), "fleet/new"
+    plan = make(desired, live, scope)
+    assert held_by(plan) == {name: HeldBy.PROTECTION}
+    assert plan.held[0].detail.startswith("run/train is at work on it")
+    assert held_by(make(desired, replace(live, work=()), scope)) == {}
 
 
 def test_a_renaming_is_no_loss_for_what_is_protected() -> None:
