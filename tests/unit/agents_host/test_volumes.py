@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.agents.host import volumes
-from fleetform.agents.protocol.messages import MakeVolume
+from fleetform.agents.protocol.messages import MakeVolume, RemoveVolume
 
 MAKING = """
 import sys
@@ -112,3 +112,33 @@ def test_what_is_not_there_is_not_found(tmp_path):
     with pytest.raises(volumes.VolumeError, match="nothing to import"):
         volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), "found"), "env")
     assert not path.exists()
+
+
+def test_a_volume_is_not_made_in_the_directory_of_another(tmp_path):
+    """It would go with that one's data, also where a link leads there."""
+    outer = tmp_path / "outer"
+    volumes.make(MakeVolume(1, "op-1", "v1", "data", str(outer)), "env")
+    (outer / "there").mkdir()
+    (tmp_path / "link").symlink_to(outer)
+    for inner in (outer / "deep" / "er", tmp_path / "link" / "er", outer / "there"):
+        for owner in ("env", "another"):
+            with pytest.raises(volumes.VolumeError, match="outer, which is volume data"):
+                volumes.make(MakeVolume(1, "op-2", "v2", "more", str(inner)), owner)
+    with pytest.raises(volumes.VolumeError, match="outer, which is volume data"):
+        volumes.make(MakeVolume(1, "op-3", "v2", "more", str(outer / "there"), "found"), "another")
+    assert sorted(names(outer)) == [volumes.MARK, "there"]
+
+
+def test_data_does_not_go_with_a_volume_that_lies_in_it(tmp_path):
+    """A directory that was taken in may have another's volume below: then nothing goes."""
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "deep" / "inner"
+    volumes.make(MakeVolume(1, "op-1", "v1", "inner", str(inner)), "another")
+    (outer / "first").write_text("data")
+    volumes.make(MakeVolume(1, "op-2", "v2", "outer", str(outer), "found"), "env")
+    removal = RemoveVolume(1, "op-3", "v2", str(outer), delete_data=True)
+    with pytest.raises(volumes.VolumeError, match="inner is volume inner of environment another"):
+        volumes.remove(removal, "env")
+    assert (outer / "first").read_text() == "data"
+    volumes.remove(RemoveVolume(1, "op-4", "v1", str(inner), delete_data=False), "another")
+    volumes.remove(removal, "env")
+    assert not outer.exists()

@@ -65,6 +65,8 @@ def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int =
 
 def _check_taken(command: MakeVolume, path: str) -> None:
     """What is there must be what the command means to take."""
+    if not os.path.exists(f"{path}/{MARK}"):
+        _require_outside(path)
     if command.take == "found" and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
@@ -84,12 +86,50 @@ def _check_taken(command: MakeVolume, path: str) -> None:
             )
 
 
+def _require_outside(path: str) -> None:
+    """
+    Return when no volume has the place that a new one is to be made in.
+
+    Raises:
+        VolumeError: It would go with that other one's data.
+    """
+    # What a link leads to counts: that is where the data will be.
+    inner = os.path.realpath(path)
+    while (outer := os.path.dirname(inner)) != inner:
+        if os.path.exists(f"{outer}/{MARK}"):
+            mark = read_mark(f"{outer}/{MARK}")
+            raise VolumeError(
+                "conflict",
+                f"{path} lies in {outer}, which is volume {mark.get('name', '?')} of environment"
+                f" {_owner(mark)}, and would go with it: choose a path outside of it",
+            )
+        inner = outer
+
+
+def _require_alone(path: str) -> None:
+    """
+    Return when no other volume lies in a directory whose data is to go.
+
+    Raises:
+        VolumeError: One does, and whose it is. It may have been made before this was taken in.
+    """
+    for inner, _, files in os.walk(path):
+        if inner != path and MARK in files:
+            mark = read_mark(f"{inner}/{MARK}")
+            raise VolumeError(
+                "conflict",
+                f"{inner} is volume {mark.get('name', '?')} of environment {_owner(mark)}, so the"
+                f" data of {path} is left as it is: remove that one first, or keep this one's data"
+                " with `deletion_policy: retain`",
+            )
+
+
 def remove(command: RemoveVolume, owner: str) -> None:
     """
     Take the mark away, and with `delete_data` all that lies there; nothing when it is gone.
 
     Raises:
-        VolumeError: It is not ours.
+        VolumeError: It is not ours, or another volume lies in what would be deleted.
         OSError: It cannot be removed; trying again goes on where this ended.
     """
     path = checked(command.path)
@@ -101,6 +141,7 @@ def remove(command: RemoveVolume, owner: str) -> None:
         return
     require_owner(path, owner, command.volume_uid)
     if command.delete_data:
+        _require_alone(path)
         empty(path)
     os.unlink(f"{path}/{MARK}")
     if command.delete_data:
