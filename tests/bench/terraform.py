@@ -51,10 +51,11 @@ class Terraform:
 
     def write_each(self, count: int) -> None:
         """Declare so many elements of one resource."""
+        # Its own `range` gives 1024 at most.
+        keys = json.dumps([str(number) for number in range(count)])
         text = (
             'resource "terraform_data" "sweep" {\n'
-            f"  for_each = toset([for number in range({count}) : tostring(number)])\n"
-            "  input    = each.key\n}\n"
+            f"  for_each = toset({keys})\n  input    = each.key\n}}\n"
         )
         (self._folder / "main.tf").write_text(text)
 
