@@ -106,7 +106,12 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
     replaced = {
         ResourceKey(one.key.kind, one.replaces): one.key for one in changes.values() if one.replaces
     }
-    asked = {key for key in reading.desired.resources if targets.selects(key, key.parent)}
+    excludes = Selection(reading.scope.excludes)
+    asked = {
+        key
+        for key in reading.desired.resources
+        if targets.selects(key, key.parent) and not excludes.selects(key, key.parent)
+    }
     # What is asked for and held brings along what it waits for, or it would be held for ever.
     held = (one.change for one in reading.plan.held)
     waiting = [*asked, *(one.key for one in (*changes.values(), *held) if _means(targets, one))]
@@ -156,9 +161,13 @@ def check_scope_kept(reading: Reading) -> Iterator[Violation]:
 
 
 def _means(selection: Selection, change: Change) -> bool:
-    names = {change.key.name, change.replaces} - {""}
+    """By each name that it has or had; the sweep that it was of means it too."""
+    kind, parents = change.key.kind, {change.parent}
+    names = {change.key.name, change.replaces, change.moved_from} - {""}
+    if "[" in change.moved_from:
+        parents.add(change.moved_from.partition("[")[0])
     return any(
-        selection.selects(ResourceKey(change.key.kind, name), change.parent) for name in names
+        selection.selects(ResourceKey(kind, name), parent) for name in names for parent in parents
     )
 
 

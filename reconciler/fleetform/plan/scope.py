@@ -16,6 +16,7 @@ from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Desired, ResourceKey
+from fleetform.spec.names import split_element
 
 __all__ = [
     "defer_the_held",
@@ -78,9 +79,18 @@ def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
     if not targets:
         return None
     changes = {**sheet.changes, **{key: one.change for key, one in sheet.held.items()}}
-    asked = {key for key, one in changes.items() if _selects(targets, one)}
+    # What is a target and excluded brings nothing along: nobody asked for that alone.
+    asked = {
+        key
+        for key, one in changes.items()
+        if _selects(targets, one) and not _selects(excludes, one)
+    }
     # Targets that differ in nothing may still wait for something that does.
-    asked.update(key for key in sheet.wanted if targets.selects(key, key.parent))
+    asked.update(
+        key
+        for key in sheet.wanted.keys() - changes.keys()
+        if targets.selects(key, key.parent) and not excludes.selects(key, key.parent)
+    )
     waiting = sorted(asked)
     reached = set(waiting)
     while waiting:
@@ -141,10 +151,14 @@ def _is_asked_for(sheet: Sheet, change: Change) -> bool:
 
 
 def _selects(selection: Selection, change: Change) -> bool:
-    """A pair is meant by either of its two elements."""
-    names = (change.key.name, change.replaces) if change.replaces else (change.key.name,)
+    """A pair is meant by either of its two elements, and what is renamed by either name."""
+    if selection.selects(change.key, change.parent):
+        return True
+    names = [(change.replaces, change.parent)] if change.replaces else []
+    if change.moved_from:
+        names.append((change.moved_from, split_element(change.moved_from)[0]))
     return any(
-        selection.selects(ResourceKey(change.key.kind, name), change.parent) for name in names
+        selection.selects(ResourceKey(change.key.kind, name), parent) for name, parent in names
     )
 
 

@@ -98,6 +98,31 @@ def test_a_fleet_does_not_go_while_its_user_is_left():
     assert made.held[0].cure == "plan volume/spare as well"
 
 
+def test_a_target_that_is_excluded_brings_nothing_along():
+    """What stands on it goes only with it."""
+    live = ledger(row(fleet("old")), row(volume("spare", on="old")))
+    made = scoped(tree(), live, allow=True, targets=("fleet/*",), excludes=("fleet/old",))
+    assert made.changes == ()
+    assert names(one.change for one in made.deferred) == ["fleet/old", "volume/spare"]
+    desired = tree(fleet("new"), task("user", fleets=["new"]))
+    made = scoped(desired, ledger(), targets=("user",), excludes=("user",))
+    assert made.changes == ()
+
+
+@pytest.mark.parametrize("address", ["run/before", "before", "run/bef*", "after"])
+def test_what_is_renamed_is_meant_by_either_name(address: str):
+    """Who leaves out what they know by its earlier name does not see it changed."""
+    live = ledger(row(task("before")), row(element("sweep", lr=1)), row(task("other")))
+    moves = (("before", "after"), ("sweep", "grid"))
+    moved = tuple((ResourceKey("run", old), ResourceKey("run", new)) for old, new in moves)
+    desired = replace(tree(task("after"), element("grid", lr=1), task("other")), moved=moved)
+    assert names(scoped(desired, live, targets=(address,)).changes) == ["run/after"]
+    assert names(scoped(desired, live, excludes=(address,)).changes) == ["run/grid[lr=1]"]
+    for one in ("sweep", "sweep[lr=1]", "sw*", "grid"):
+        assert names(scoped(desired, live, excludes=(one, address)).changes) == []
+        assert names(scoped(desired, live, targets=(one,)).changes) == ["run/grid[lr=1]"]
+
+
 def test_rules_are_left_as_well():
     """The environment is meant by its own address only."""
     desired = tree(task("one"), rules=replace(TREE.environment.rules, allow_destroy=True))
