@@ -37,7 +37,7 @@ from fleetform.model.plan import (
 )
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["dump", "load", "sealed"]
+__all__ = ["dump", "is_plan", "load", "sealed"]
 
 T = TypeVar("T")
 
@@ -55,6 +55,12 @@ def dump(plan: Plan) -> bytes:
     """Write a sealed plan; one line, with a newline at its end."""
     whole = {**_body(plan), "annex": dict(plan.annex), "digest": plan.digest}
     return _encode(whole) + b"\n"
+
+
+def is_plan(data: bytes) -> bool:
+    """Tell whether `dump` wrote this, also in another release, and where it was cut short."""
+    # Keys are sorted: so begins each plan, and hardly anything else that people keep.
+    return data.startswith(b'{"annex":{')
 
 
 def load(data: bytes) -> Plan:

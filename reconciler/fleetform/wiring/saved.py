@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fleetform.checker.saved import check_saved
 from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.refusals import StalePlan
-from fleetform.plan.file import dump, load, sealed
+from fleetform.plan.file import dump, is_plan, load, sealed
 from fleetform.plan.standing import Failing, failing, undone
 from fleetform.views.standing import applied_text, standing_text
 from fleetform.wiring.problems import PlanProblem
@@ -61,6 +61,12 @@ def write_plan_file(
     if target.exists() and not target.is_file():
         # A rename would put the plan in the place of the device or the pipe itself.
         raise PlanProblem(f"{path} is no plain file", "name one, such as `today.plan`")
+    if not _may_be_replaced(target):
+        # A slip of the hand would cost a document of the tree, or somebody's key.
+        raise PlanProblem(
+            f"{path} is there and is no plan; it is left as it is",
+            "name another file, or remove that one first",
+        )
     freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
     kept = sealed(replace(plan, kept=Kept(RandomIds().uid(), now_ms, who, permissions)))
     try:
@@ -71,6 +77,17 @@ def write_plan_file(
             "free some space, or name a file elsewhere; a file that was there is as it was",
         ) from problem
     return kept
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether nothing is lost by it: there is no such file, an empty one, or an earlier plan."""
+    try:
+        there = path.read_bytes()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return not there or is_plan(there)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -72,7 +72,8 @@ def test_a_file_is_readable_for_its_owner_alone(typed, root, tmp_path):
 def test_a_full_disk_leaves_the_earlier_plan(typed, root, tmp_path, monkeypatch):
     """A plan is in its file whole or not at all, and what kept it from being there is said."""
     file = tmp_path / "x"
-    file.write_text("earlier", encoding="utf-8")
+    assert typed("plan", str(root), "--out", str(file))[0] == 0
+    earlier = file.read_bytes()
 
     def full(_descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -81,7 +82,7 @@ def test_a_full_disk_leaves_the_earlier_plan(typed, root, tmp_path, monkeypatch)
     code, _out, err = typed("plan", str(root), "--out", str(file))
     assert code == 1
     assert "No space left on device" in err
-    assert file.read_text(encoding="utf-8") == "earlier"
+    assert file.read_bytes() == earlier
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".x.")] == []
 
 
@@ -90,6 +91,21 @@ def test_what_is_no_plain_file_is_not_replaced(typed, root):
     code, _out, err = typed("plan", str(root), "--out", os.devnull)
     assert code == 1
     assert "is no plain file" in err
+
+
+def test_a_plan_takes_the_place_of_a_plan_only(typed, root, tmp_path):
+    """A document of the tree is not lost to a slip of the hand."""
+    document = root / "environment.yaml"
+    before = document.read_text()
+    code, _out, err = typed("plan", str(root), "--out", str(document))
+    assert code == 1
+    assert "is there and is no plan" in err
+    assert document.read_text() == before
+    kept = tmp_path / "kept.plan"
+    kept.touch()
+    for _ in range(2):
+        assert typed("plan", str(root), "--out", str(kept))[0] == 0
+        assert kept.read_bytes()
     assert not Path(os.devnull).is_file()
 
 
