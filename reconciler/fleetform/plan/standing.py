@@ -60,7 +60,24 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
             one = _failing(predicate, predicate.resource, live, planned, plan.environment_uid)
             if one is not None:
                 found[predicate.resource] = one
+    for one in _begun_since(plan, live):
+        assert one.key is not None
+        found.setdefault(one.key, one)
     return tuple(found.values())
+
+
+def _begun_since(plan: Plan, live: Live) -> Iterator[Failing]:
+    """Fleets that would take with them what nobody was told of: it began there meanwhile."""
+    renamed = {change.moved_from for change in plan.changes if change.key.kind == "run"}
+    for change in plan.changes:
+        if change.key.kind != "fleet" or not change.destructive:
+            continue
+        told = renamed.union(change.stake.runs if change.stake is not None else ())
+        name = change.moved_from or change.key.name
+        begun = sorted({one.run for one in live.work if one.fleet == name} - told)
+        if begun:
+            more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
+            yield Failing(change.key, f"has run/{begun[0]}{more} at work on it by now")
 
 
 def _failing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from fleetform.model.live import Live
+from fleetform.model.live import Live, Work
 from fleetform.model.plan import Plan
 from fleetform.model.run import RunState
 from fleetform.plan.standing import failing, undone
@@ -55,6 +55,19 @@ def test_what_came_went_or_started_is_named():
         ("run/train", "no longer exists"),
         ("run/waits", "has started"),
     ]
+
+
+def test_a_fleet_that_got_work_since_is_named():
+    """Who agreed to the end of one run has not agreed to that of another."""
+    live = ledger(
+        row(fleet("old")), row(task("one"), RunState.RUNNING), row(task("two"), RunState.RUNNING)
+    )
+    live = replace(live, work=(Work("one", "old", 1, 0),))
+    plan = planned(tree(task("one"), task("two")), live, allow_destroy=True)
+    assert failing(plan, live) == ()
+    assert failing(plan, replace(live, work=())) == ()
+    now = replace(live, work=(*live.work, Work("two", "old", 1, 0)))
+    assert sentences(plan, now) == [("fleet/old", "has run/two at work on it by now")]
 
 
 def test_another_ledger_is_named_alone():
