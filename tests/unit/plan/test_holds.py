@@ -11,6 +11,7 @@ from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
+from fleetform.spec.tree.types import any_kind
 from unit.plan.trees import CONTAINER, element, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
@@ -54,6 +55,16 @@ def test_a_broken_document_leaves_its_resource_alone() -> None:
     )
     assert plan.is_empty
     assert held(plan) == {"run/train": HeldBy.BROKEN_DOCUMENT}
+
+
+def test_a_document_of_unknown_kind_is_told_once() -> None:
+    """It is held as what there is of its name, or as a run; nothing that it may be is touched."""
+    live = ledger(row(volume("train")))
+    plan = checked(tree(broken=any_kind("train")), live, allow_destroy=True)
+    assert plan.changes == ()
+    assert [str(one.change.key) for one in plan.held] == ["volume/train"]
+    plan = checked(tree(broken=any_kind("train")), ledger(), allow_destroy=True)
+    assert [str(one.change.key) for one in plan.held] == ["run/train"]
 
 
 def test_a_broken_sweep_keeps_its_elements() -> None:

@@ -12,6 +12,8 @@ from fleetform.model.plan import Action, Change, Held, HeldBy
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
+# Kinds that nobody has five broken documents of one name in: it is one of which none is known.
+_OF_UNKNOWN_KIND = frozenset({"fleet", "volume", "run", "profile", "secret"})
 _CURE = "correct the document; `fleetform validate` lists its findings"
 
 
@@ -42,11 +44,37 @@ def _hold_what_is_broken(sheet: Sheet) -> None:
         if cause is not None:
             detail = f"{cause}, which it refers to, has an error in its document"
             sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
-    for key in sorted(broken):
+    for key in sorted(_told(sheet)):
         if key.kind != "environment":
             change = _unknown_change(sheet, key)
             detail = "its document has an error"
             sheet.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
+
+
+def _told(sheet: Sheet) -> set[ResourceKey]:
+    """
+    What is broken, without what it only might be.
+
+    A document of unknown kind stands for one of each kind, so that nothing is touched which it may
+    declare. To people it is what there is of that name, or else a run.
+    """
+    broken = set(sheet.desired.broken)
+    kinds: dict[str, set[str]] = {}
+    for key in broken:
+        kinds.setdefault(key.name, set()).add(key.kind)
+    for name, said in kinds.items():
+        if not said >= _OF_UNKNOWN_KIND:
+            continue
+        guessed = {ResourceKey(kind, name) for kind in said}
+        there = {key for key in guessed if _is_there(sheet, key)}
+        broken -= guessed - (there or {ResourceKey("run", name)})
+    return broken
+
+
+def _is_there(sheet: Sheet, key: ResourceKey) -> bool:
+    return key in sheet.present or any(
+        one.kind == key.kind and one.parent == key.name for one in sheet.present
+    )
 
 
 def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> ResourceKey | None:
@@ -63,10 +91,9 @@ def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> Res
 def _unknown_change(sheet: Sheet, key: ResourceKey) -> Change:
     """Something would happen to it, and nobody can say what."""
     row = sheet.present.get(key)
-    is_there = row is not None or any(one.parent == key.name for one in sheet.present)
     return Change(
         key=key,
-        action=Action.UPDATE if is_there else Action.CREATE,
+        action=Action.UPDATE if _is_there(sheet, key) else Action.CREATE,
         reasons=(),
         type=key.kind if row is None else row.type,
         uid="" if row is None else row.uid,
