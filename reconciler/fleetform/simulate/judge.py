@@ -11,31 +11,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import JobKey
+from fleetform.simulate.witness import Witness
 
 
 @dataclass(slots=True)
-class Judge:
-    """
-    Attributes:
-        violations: Sentences; empty in a run that kept its promises.
-        trace: A line for everything that happened, for comparing two runs of one seed.
-    """
+class Judge(Witness):
+    """What hosts do: processes of jobs, and what each host has for them."""
 
-    violations: list[str] = field(default_factory=list)
-    trace: list[str] = field(default_factory=list)
-    faults: Counter[str] = field(default_factory=Counter)
     _executions: Counter[JobKey] = field(default_factory=Counter)
     _running: dict[str, dict[JobKey, int]] = field(default_factory=dict)
     _capacity: dict[str, int] = field(default_factory=dict)
     _ended: dict[JobKey, int | None] = field(default_factory=dict)
     _prepared: set[JobKey] = field(default_factory=set)
-
-    def note(self, time: float, what: str) -> None:
-        self.trace.append(f"{time:.6f} {what}")
-
-    def fault(self, time: float, kind: str, what: str) -> None:
-        self.faults[kind] += 1
-        self.note(time, f"fault {kind}: {what}")
 
     def host_exists(self, host: str, cpu_millicores: int) -> None:
         self._capacity[host] = cpu_millicores
@@ -48,17 +35,17 @@ class Judge:
         self.note(time, f"began {key} on {host}")
         self._executions[key] += 1
         if self._executions[key] > 1:
-            self._violate(time, f"{key} was started {self._executions[key]} times")
+            self.violate(time, f"{key} was started {self._executions[key]} times")
         for rank in range(nodes):
             if JobKey(key.run_uid, key.attempt, rank) not in self._prepared:
-                self._violate(time, f"{key} runs although rank {rank} was never prepared")
+                self.violate(time, f"{key} runs although rank {rank} was never prepared")
         for other in self.alive(key.run_uid):
             if other.attempt != key.attempt:
-                self._violate(time, f"{key} runs while {other} of another attempt does")
+                self.violate(time, f"{key} runs while {other} of another attempt does")
         here = self._running.setdefault(host, {})
         here[key] = cpu_millicores
         if sum(here.values()) > self._capacity[host]:
-            self._violate(time, f"{host} runs more than it has: {sorted(map(str, here))}")
+            self.violate(time, f"{host} runs more than it has: {sorted(map(str, here))}")
 
     def ended(self, time: float, host: str, key: JobKey, exit_code: int | None) -> None:
         """No process of the job exists any more; None: it was killed or the host died."""
@@ -78,8 +65,4 @@ class Judge:
     def require(self, time: float, truth: bool, sentence: str) -> None:
         """Note `sentence` as a violation unless it is `truth`."""
         if not truth:
-            self._violate(time, sentence)
-
-    def _violate(self, time: float, sentence: str) -> None:
-        self.violations.append(f"at {time:.3f} s: {sentence}")
-        self.note(time, f"VIOLATION {sentence}")
+            self.violate(time, sentence)

@@ -13,13 +13,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fleetform.apply.execute import execute
+from fleetform.apply.execute import Outcome, execute
 from fleetform.checker import check
 from fleetform.checker.saved import check_saved
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.ports import (
+    Accepted,
     Clock,
     FenceLost,
     Ids,
@@ -230,18 +231,7 @@ class Person:
                         progress=Silent(),
                         fence=reach.fence,
                     )
-                    state, summary = outcome.state, outcome.summary
-                    await process(
-                        lambda uid=accepted.apply_uid, state=state, summary=summary: (
-                            ledger.finish_apply(
-                                uid,
-                                state=state,
-                                summary=summary,
-                                fence=reach.fence,
-                                now_ms=self._clock.now_ms(),
-                            )
-                        )
-                    )
+                    await process(self._ending(ledger, accepted, outcome, reach.fence))
                 except LedgerUnavailable:
                     await asyncio.sleep(FULL_SECONDS)
                 self._room.lock.wake()
@@ -250,6 +240,17 @@ class Person:
             await self._leave_in_order(reach, runs)
         finally:
             rounds.cancel()
+
+    def _ending(
+        self, ledger: Witnessed, accepted: Accepted, outcome: Outcome, fence: int
+    ) -> Callable[[], None]:
+        return lambda: ledger.finish_apply(
+            accepted.apply_uid,
+            state=outcome.state,
+            summary=outcome.summary,
+            fence=fence,
+            now_ms=self._clock.now_ms(),
+        )
 
     async def _take_over(self, process: Process) -> tuple[Reach, RunDriver]:
         ledger, machine = self._room.disk.ledger, self._room.machine
