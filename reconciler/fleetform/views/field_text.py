@@ -16,6 +16,7 @@ from fleetform.spec import fields
 from fleetform.spec.quantities import OFF, format_bytes, format_duration, format_millicores
 from fleetform.spec.quantities.price import format_price
 from fleetform.views.lines import printable
+from fleetform.views.moments import moment
 
 __all__ = ["VALUE_WIDTH", "change_texts", "leaves", "value_text"]
 
@@ -116,11 +117,24 @@ def _dependency(one: Mapping[str, Any]) -> str:
     return f"{one.get('run')} ({', '.join(words)})" if words else str(one.get("run"))
 
 
+def _window(one: Mapping[str, Any]) -> str:
+    """A freeze window as its document has it: `year end: 2026-12-20T00:00:00Z to …`."""
+    if cron := one.get("cron"):
+        zone = one.get("timezone")
+        when = f"{cron} for {format_duration(one.get('duration', 0))}{f' {zone}' if zone else ''}"
+    else:
+        bounds = (one.get("begin"), one.get("end"))
+        when = " to ".join("…" if at is None else moment(at * 1000) for at in bounds)
+    only = f", only {one['only']}" if one.get("only", "all") != "all" else ""
+    return printable(f"{one.get('reason', '')}: {when}{only}")
+
+
 # What names an item of a list to people, and little more.
 _BRIEF: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "files": lambda one: str(one.get("path")),
     "volumes": _mount,
     "depends_on.runs": _dependency,
+    "rules.freeze": _window,
 }
 
 
@@ -146,6 +160,8 @@ def _text(kind: str, path: str, value: Any) -> str:
         # Nobody reads 64 digits; twelve tell two files apart.
         return value[:12] if name == "sha256" else _quoted(value)
     if isinstance(value, Mapping):
+        if path.startswith("rules.freeze"):
+            return _window(value)
         return _mapping(kind, path, name, value)
     if isinstance(value, Sequence):
         return f"[{', '.join(_text(kind, path, item) for item in value)}]"

@@ -116,3 +116,17 @@ def test_any_value_can_be_shown(path: str, value: Any) -> None:
     assert text.isprintable()
     for name, inner in leaves("run", path, value):
         assert (name + inner).isprintable()
+
+
+def test_a_freeze_window_reads_as_it_is_written() -> None:
+    """Moments and the zone of an expression, and no seconds since 1970."""
+    windows = [
+        {"reason": "year end", "begin": 1577836800, "end": 3786912000, "duration": 0},
+        {"reason": "weekend", "cron": "0 18 * * fri", "duration": 216_000, "only": "destructive"},
+    ]
+    text = value_text("environment", "rules.freeze", windows)
+    assert "year end: 2020-01-01T00:00:00Z to 2090-01-01T00:00:00Z" in text
+    assert "1577836800" not in text
+    assert value_text("environment", "rules.freeze", windows[1:]) == (
+        "[weekend: 0 18 * * fri for 2d12h, only destructive]"
+    )
