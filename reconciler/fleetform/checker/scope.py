@@ -81,6 +81,8 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
         return True
     if row.digest == declared.digest:
         return False
+    if not row.digest:
+        return True  # An apply has left it half done: its document says nothing of what is there.
     return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
 
 

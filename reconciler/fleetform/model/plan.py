@@ -48,6 +48,7 @@ class Reason(enum.StrEnum):
     LET_GO = "let-go"
     REPLACE_ASKED = "replace-asked"
     DRIFTED = "drifted"
+    UNFINISHED = "unfinished"
 
 
 class HeldBy(enum.StrEnum):

@@ -145,6 +145,14 @@ def finish_apply(
     )
     if ended is None:
         return
+    # What was begun and has no outcome is left as a failed step leaves it: to the next plan.
+    transaction.execute(
+        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
+        " WHERE kind IN ('fleet', 'volume') AND operation = ? AND state = 'present'"
+        " AND EXISTS (SELECT 1 FROM operations o WHERE o.apply_uid = ? AND o.state = 'intended'"
+        " AND o.resource_kind = resources.kind AND o.resource_name = resources.name)",
+        (apply_uid, apply_uid),
+    )
     transaction.execute(
         "UPDATE operations SET state = 'dropped' WHERE apply_uid = ?"
         " AND state IN ('planned', 'intended')",

@@ -36,6 +36,8 @@ _FAIL: Mapping[str, Callable[[Context, Step], None]] = {
     "fleet.remove": fleets.fail,
     "volume.make": volumes.fail_make,
     "volume.adopt": volumes.fail_make,
+    "volume.remove": volumes.fail_drop,
+    "volume.snapshot": volumes.fail_drop,
 }
 
 

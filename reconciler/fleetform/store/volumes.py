@@ -14,7 +14,7 @@ from fleetform.store.database import to_json
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["begin_make", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
+__all__ = ["begin_make", "fail_drop", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
            "read_snapshots"]  # fmt: skip
 
 
@@ -40,6 +40,20 @@ def fail_make(context: Context, step: Step) -> None:
     context.transaction.execute(
         "UPDATE resources SET archived = 1, state = 'failed'"
         " WHERE kind = 'volume' AND name = ? AND state = 'making'",
+        (step.resource.name,),
+    )
+
+
+def fail_drop(context: Context, step: Step) -> None:
+    """
+    Leave the row to the next plan: without a digest it differs from whatever is declared.
+
+    The directory may be gone all the same, when only the answer was lost. Who declares the volume
+    again, as it was, gets one that is made again and not one that is written down alone.
+    """
+    context.transaction.execute(
+        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
+        " WHERE kind = 'volume' AND name = ? AND archived = 0",
         (step.resource.name,),
     )
 

@@ -32,6 +32,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.LET_GO: "`removed` lets it go: it stays, and nothing here knows of it any more",
     Reason.REPLACE_ASKED: "`--replace` asks for another one",
     Reason.DRIFTED: "it is not as it was made",
+    Reason.UNFINISHED: "an earlier apply began to change it and did not come to its end",
 }
 
 HELD_BY: Mapping[HeldBy, str] = {

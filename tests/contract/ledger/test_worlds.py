@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contract.ledgers import (
     GIB,
     Desk,
@@ -170,6 +172,31 @@ def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:
     ledger.finish_steps(again.apply_uid, [make], [StepOutcome(make.key)], now_ms=2)
     row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
     assert (row.archived, row.state, row.uid) == (False, "present", first.resource_uid)
+
+
+@pytest.mark.parametrize("verb", ["volume.remove", "volume.snapshot"])
+def test_volume_whose_removal_failed_is_left_to_the_next_plan(ledger: Ledger, verb: str) -> None:
+    """It may be gone although nobody heard of it: without a digest it differs from any document."""
+    where = {"fleet": "f", "path": "data", "into": "data.1"}
+    carry_out(ledger, [step("volume.make", "v", **written({"fleet": "f", "path": "data"}))])
+    drop = step(verb, "v", **where)
+    accepted = enter(ledger, plan_of(ledger, [drop]))
+    ledger.begin_steps(accepted.apply_uid, [drop], now_ms=1)
+    ledger.finish_steps(accepted.apply_uid, [drop], [StepOutcome(drop.key, "no")], now_ms=1)
+    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    assert (row.digest, row.state, row.archived) == ("", "failed", False)
+
+
+def test_fleet_of_an_apply_that_ended_early_is_left_to_the_next_plan(ledger: Ledger) -> None:
+    """Hosts may have come or gone since the intent; what was only planned is as it was."""
+    carry_out(ledger, [fleet_step("f", 1), fleet_step("g", 1)])
+    steps = [fleet_step("f", 2, verb="fleet.update"), fleet_step("g", 2, verb="fleet.update")]
+    accepted = enter(ledger, plan_of(ledger, steps))
+    ledger.begin_steps(accepted.apply_uid, steps[:1], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
+    rows = ledger.read_live().resources
+    assert rows["fleet", "f"].digest == ""  # type: ignore[index]
+    assert rows["fleet", "g"].digest != ""  # type: ignore[index]
 
 
 def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> None:

@@ -42,7 +42,7 @@ def propose_change(
 ) -> Proposal | None:
     before = json.loads(row.document)
     changed = changed_fields("fleet", before, declared.document)
-    if not changed:
+    if not changed and row.digest:
         return None
     step = make_step("fleet.update", declared.key, _arguments(declared))
     # Nothing was made yet where the row has no digest.
@@ -51,7 +51,8 @@ def propose_change(
         Change(
             key=declared.key,
             action=Action.UPDATE,
-            reasons=reasons_of(changed),
+            # Hosts may have come or gone on the way to a document that nobody wants any more.
+            reasons=reasons_of(changed) or (Reason.UNFINISHED,),
             type=declared.type,
             fields=changed,
             steps=(step,),

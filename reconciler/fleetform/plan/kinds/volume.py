@@ -42,7 +42,7 @@ def propose_change(
     """Update in place, unless a changed field makes it another volume."""
     before = json.loads(row.document)
     changed = changed_fields("volume", before, declared.document)
-    if not changed:
+    if not changed and row.digest:
         return None
     if any(one.forces for one in changed):
         return _replaced(declared, row, before, changed, reasons_of(changed))
@@ -50,7 +50,8 @@ def propose_change(
         Change(
             key=declared.key,
             action=Action.UPDATE,
-            reasons=reasons_of(changed),
+            # Without a digest it was to go, and may have gone although nobody heard of it.
+            reasons=reasons_of(changed) or (Reason.UNFINISHED,),
             type=declared.type,
             fields=changed,
             steps=(make_step("volume.update", declared.key, _arguments(declared)),),

@@ -78,8 +78,25 @@ def _ask_tree(room: Room, plan: Plan, tree: Desired) -> None:
     for key, (_, archived) in rows.items():
         gone = bool(archived) or key in held or key in tree.resources
         judge.require(Rule.TREE, gone, f"{key} is still there")
+    for key, declared in tree.resources.items():
+        if key.kind == "fleet" and key not in held:
+            _ask_hosts(room, key.name, declared.document["nodes"]["target"])
     for name, state in room.disk.ask("SELECT name, state FROM resources WHERE kind = 'fleet'"):
         judge.require(Rule.TREE, state == "present", f"fleet {name} is {state}")
+
+
+def _ask_hosts(room: Room, fleet: str, nodes: int) -> None:
+    """Each place has one host, of what hosts of the fleet are made from now."""
+    rows = room.disk.ask(
+        "SELECT i.number, s.outputs ->> 'template' IN (NULL, i.template_digest) FROM instances i"
+        " JOIN resources s ON s.kind = 'fleet' AND s.name = i.fleet"
+        " WHERE i.fleet = ? AND i.state = 'ready' ORDER BY i.number",
+        (fleet,),
+    )
+    numbers = [number for number, _ in rows]
+    room.judge.require(Rule.TREE, numbers == [*range(nodes)], f"{fleet} has hosts {numbers}")
+    outdated = [number for number, is_current in rows if is_current == 0]
+    room.judge.require(Rule.TREE, not outdated, f"{fleet} has hosts {outdated} of another template")
 
 
 def _ask_history(room: Room) -> None:

@@ -43,6 +43,8 @@ class SimulatedHost:
     epoch: int = 0
     fence: int = 0
     session: int = 0
+    boot_id: str = ""
+    """Of this installation: a host that was released and is made again has another."""
     records: dict[JobKey, JobRecord] = field(default_factory=dict)
     work: dict[JobKey, Work] = field(default_factory=dict)
 
@@ -64,6 +66,7 @@ class Machine:
     hosts: dict[str, SimulatedHost] = field(default_factory=dict)
     volumes: dict[str, _Mark] = field(default_factory=dict)
     snapshots: dict[str, str] = field(default_factory=dict)
+    _made: int = 0
 
     # -- instances ------------------------------------------------------------------------
 
@@ -75,7 +78,10 @@ class Machine:
         self.judge.made_instance(
             request.uid, request.name, written=bool(row) and row[0][0] != "terminated"
         )
-        self.hosts[request.uid] = SimulatedHost(request.uid, request.name, request.fleet)
+        self._made += 1
+        self.hosts[request.uid] = SimulatedHost(
+            request.uid, request.name, request.fleet, boot_id=f"boot-{self._made}"
+        )
 
     def hello(self, uid: str, identity: Identity) -> HostSeen:
         """
@@ -104,12 +110,12 @@ class Machine:
         self.advance(host)
         return HostSeen(
             instance_uid=host.uid,
-            install_id=f"install-{host.uid[:8]}",
-            boot_id=f"boot-{host.uid[:8]}",
+            install_id=f"install of {host.boot_id}",
+            boot_id=host.boot_id,
             machine_id="machine",
             ledger_id=host.ledger_id,
             epoch=host.epoch,
-            cursor=Cursor(f"log-{host.uid[:8]}", 0),
+            cursor=Cursor(f"log of {host.boot_id}", 0),
             records=tuple(host.records.values()),
             report=_REPORT,
         )

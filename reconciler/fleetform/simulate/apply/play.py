@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fleetform.model.plan import Permissions, Scope
+from fleetform.model.rollout import SURGE
 from fleetform.simulate.apply.end import ask_last
 from fleetform.simulate.apply.faults import draw_faults
 from fleetform.simulate.apply.judge import Judge
@@ -241,7 +242,13 @@ class _Play:
             # What its document says to be stopped waits for ever.
             " (SELECT count(*) FROM runs r JOIN attempts a ON a.run_uid = r.uid"
             " AND a.number = r.attempt WHERE r.final = 0 AND a.state = 'waiting'"
-            " AND r.stop_requested = '' AND r.document ->> 'state' = 'stopped')"
+            " AND r.stop_requested = '' AND r.document ->> 'state' = 'stopped'),"
+            # Hosts of an earlier template wait for what runs on them, and then for a round.
+            " (SELECT count(*) FROM instances i JOIN resources s ON s.kind = 'fleet'"
+            " AND s.name = i.fleet WHERE i.state <> 'terminated' AND i.template_digest <> ''"
+            " AND s.outputs <> '' AND (s.outputs ->> 'template' <> i.template_digest"
+            " OR i.number >= ?))",
+            (SURGE,),
         )
-        ((runs, instances, stopped),) = rows
-        return bool(runs - stopped or instances)
+        ((runs, instances, stopped, outdated),) = rows
+        return bool(runs - stopped or instances or outdated)

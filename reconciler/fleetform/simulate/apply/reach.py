@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fleetform.agents.protocol.messages import Reply
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Ledger
+from fleetform.model.rollout import ENDED
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
@@ -142,8 +143,10 @@ class Reach:
         """Release what is leaving its fleet and has nothing on it any more."""
         disk = self.process.room.disk
         free = disk.ask(
-            "SELECT i.uid, i.fleet FROM instances i WHERE i.state = 'terminating' AND NOT EXISTS"
-            " (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) ORDER BY i.name"
+            "SELECT i.uid, i.fleet FROM instances i WHERE i.state = 'terminating'"
+            " AND (i.message = ? OR NOT EXISTS"
+            " (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid)) ORDER BY i.name",
+            (ENDED,),
         )
         for uid, fleet in free:
             for instance in disk.instances(fleet):

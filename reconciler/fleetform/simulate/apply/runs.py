@@ -20,6 +20,7 @@ from fleetform.model.run import AttemptState, Job, Run, RunUid
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
+from fleetform.simulate.apply.exchanges import exchange_hosts
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.ports import Disk
@@ -29,7 +30,8 @@ __all__ = ["RunDriver"]
 
 _ANY_OPEN = (
     "SELECT 1 FROM runs WHERE final = 0 UNION ALL"
-    " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' LIMIT 1"
+    " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' UNION ALL"
+    " SELECT 1 FROM resources WHERE kind = 'fleet' AND outputs LIKE '%strategy%' LIMIT 1"
 )
 """To read the whole book costs twenty times as much, and often there is nothing in it."""
 
@@ -49,7 +51,7 @@ class RunDriver:
         self._fence = identity.fence
 
     def round(self, *, start: bool = True) -> bool:
-        """Take in news, judge, place, send; returns whether any run is not over."""
+        """Take in news, judge, exchange, place, send; returns whether something is not over."""
         if not self._disk.ask(_ANY_OPEN):
             return False
         book = self._ledger.read_book()
@@ -65,12 +67,14 @@ class RunDriver:
                 if isinstance(verdict, Requeue):
                     self._judge.requeued(uid)
             book = self._ledger.read_book()
+        if start and exchange_hosts(self._ledger, book, self._clock, self._fence):
+            book = self._ledger.read_book()
         placements = list(_placements(book)) if start else []
         if placements:
             self._ledger.commit_placements(placements, fence=self._fence, now_ms=now_ms)
             book = self._ledger.read_book()
         self._send(book)
-        return bool(book.runs or any(_is_open(job) for job in book.lingering))
+        return bool(book.runs or book.templates or any(_is_open(job) for job in book.lingering))
 
     # -- between rows and hosts ---------------------------------------------------------------
 
@@ -97,6 +101,8 @@ class RunDriver:
             host = self._machine.hosts.get(job.instance_uid)
             if host is None or host.fence != self._fence or not _is_open(job):
                 continue
+            if job.boot_id != host.boot_id:
+                continue  # It refuses what was meant for another installation.
             known = host.records.get(job.key)
             name = names.get(RunUid(job.key.run_uid), known.run_name if known else "")
             run = book.runs.get(RunUid(job.key.run_uid))
@@ -165,6 +171,7 @@ def _placements(book: Book) -> Iterator[Placement]:
             memory_bytes=0,
             memory_limited=False,
             disk_bytes=0,
+            blocks=int(instance.sharing == "blocks"),
         )
         yield Placement(uid, run.generation, attempt.number, (share,))
 
@@ -174,6 +181,7 @@ def _place(book: Book, run: Run, used: dict[str, int]) -> Instance | None:
     for instance in book.instances:
         if (
             instance.state is InstanceState.READY
+            and not instance.drained
             and (not run.template.fleets or instance.fleet in run.template.fleets)
             and volumes <= {instance.fleet}
             and used.get(instance.uid, 0) + CPU_MILLICORES <= instance.cpu_millicores

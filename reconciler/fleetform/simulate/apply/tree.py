@@ -261,11 +261,22 @@ class Tree:
     def _change_fleet(self) -> None:
         name = self.source.choice(list(self.fleets))
         nodes, options = self.fleets[name]
-        if self.source.random() < 0.8:
+        kind = self.source.random()
+        if kind < 0.6:
             nodes = self.source.randint(0, 3)
+        elif kind < 0.75:
+            options = {**options, "protect": self.source.random() < 0.4}
         else:
-            options = {"protect": self.source.random() < 0.4}
+            options = {**options, **self._template()}
         self.fleets[name] = (nodes, options)
+
+    def _template(self) -> dict[str, Any]:
+        """Another division of each host, and how hosts are exchanged for it."""
+        strategy = self.source.choice(("drain", "surge", "recreate"))
+        return {
+            **self.source.choice(({"sharing": "exact"}, {"sharing": "blocks", "blocks": 4})),
+            "update": {"strategy": strategy, "max_unavailable": self.source.randint(1, 2)},
+        }
 
     def _change_sweep(self) -> None:
         if not self.sweep:

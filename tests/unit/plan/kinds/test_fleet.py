@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleetform.model.plan import Action, HeldBy, Reason
@@ -51,3 +53,11 @@ def test_removal_is_destructive() -> None:
     assert [one.by for one in plan.held] == [HeldBy.DESTRUCTIVE]
     (change,) = planned(tree(), live, allow_destroy=True).changes
     assert [step.verb for step in change.steps] == ["fleet.remove"]
+
+
+def test_a_fleet_that_an_apply_left_half_done() -> None:
+    """Declared as it was before, it is asked for again: hosts may have gone on the way."""
+    failed = replace(row(fleet("f", nodes=2)), digest="", state="failed")
+    (change,) = planned(tree(fleet("f", nodes=2)), ledger(failed)).changes
+    assert (change.action, change.reasons) == (Action.UPDATE, (Reason.UNFINISHED,))
+    assert [step.verb for step in change.steps] == ["fleet.update"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from fleetform.model.plan import Action, HeldBy
+from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
@@ -84,3 +86,12 @@ def test_a_volume_is_put_aside_where_the_plan_says() -> None:
         f"nothing: its data will be in {step.arguments['into']} on fleet local"
     )
     assert not plan.changes[0].destructive
+
+
+def test_a_volume_whose_removal_failed_is_made_again() -> None:
+    """Declared as it was before, it is asked for again: it may be gone, unheard."""
+    failed = replace(row(volume("v", "f")), digest="", state="failed")
+    live = ledger(row(fleet("f")), failed)
+    (change,) = planned(tree(fleet("f"), volume("v", "f")), live).changes
+    assert (change.action, change.reasons) == (Action.UPDATE, (Reason.UNFINISHED,))
+    assert [step.verb for step in change.steps] == ["volume.update"]

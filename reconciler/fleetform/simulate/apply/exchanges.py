@@ -1,0 +1,42 @@
+"""
+Hosts of a fleet whose template changed, exchanged one after another as its `update` says.
+
+`lifecycle.rollout` decides and the ledger writes it down, as in production; who leaves is let go by
+whoever has the lock.
+"""
+
+from __future__ import annotations
+
+from fleetform.lifecycle.rollout import Place, next_moves
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.ports import Book, Clock, Ledger
+from fleetform.model.rollout import Template
+
+__all__ = ["exchange_hosts"]
+
+
+def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool:
+    """Write down what is next for each fleet that needs it; returns whether any does."""
+    occupied = {one.instance_uid for one in book.allocations}
+    for fleet, template in book.templates.items():
+        places = [
+            _place(one, template, is_idle=one.uid not in occupied)
+            for one in book.instances
+            if one.fleet == fleet
+        ]
+        moves = next_moves(template, places)
+        if moves:
+            ledger.commit_exchanges(fleet, moves, fence=fence, now_ms=clock.now_ms())
+    return bool(book.templates)
+
+
+def _place(instance: Instance, template: Template, *, is_idle: bool) -> Place:
+    return Place(
+        uid=instance.uid,
+        number=instance.number,
+        is_outdated=instance.template_digest not in {"", template.digest},
+        is_ready=instance.state is InstanceState.READY,
+        is_idle=is_idle,
+        is_resting=bool(instance.drained),
+        is_leaving=instance.state is InstanceState.TERMINATING,
+    )
