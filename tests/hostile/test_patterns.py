@@ -36,12 +36,20 @@ OWN = {
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
     for module in pkgutil.walk_packages(fleetform.spec.__path__, "fleetform.spec."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, re.Pattern):
+        loaded = importlib.import_module(module.name)
+        for name, value in vars(loaded).items():
+            # Where it is made, and not where it is imported.
+            if isinstance(value, re.Pattern) and re.search(
+                rf"^{name}\b.*=", inspect.getsource(loaded), re.MULTILINE
+            ):
                 yield f"{module.name}.{name}", value
 
 
 PATTERNS = dict(patterns())
+SOURCES = [
+    inspect.getsource(importlib.import_module(module.name))
+    for module in pkgutil.walk_packages(fleetform.spec.__path__, "fleetform.spec.")
+]
 
 # What the expressions look for, repeated, with an end that none of them wants.
 PIECES = (
@@ -58,10 +66,12 @@ TEXTS = [
 
 
 def uses(name: str) -> set[str]:
-    """How the module applies its pattern: one that is only matched need not be fit for searching."""
+    """How a pattern is applied: one that is only matched need not be fit for searching."""
     module, _, variable = name.rpartition(".")
-    source = inspect.getsource(importlib.import_module(module))
-    return set(re.findall(rf"\b{variable}\.(\w+)\(", source))
+    own = inspect.getsource(importlib.import_module(module))
+    # A public one is applied by others.
+    sources = [own] if variable.startswith("_") else [own, *SOURCES]
+    return {word for one in sources for word in re.findall(rf"\b{variable}\.(\w+)\(", one)}
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS.keys() - OWN))

@@ -216,11 +216,13 @@ def test_a_run_is_followed_and_stopped(lab):
     lab.await_state("long", "running")
     following = lab.terminal("logs", "long", "-f")
     following.await_text("begins")
-    assert "asked to stop" in lab.run("stop", "long").stdout
+    stopped = lab.run("stop", "long", "--apply", "-y")
+    assert "+state: stopped" in stopped.stdout, stopped.stderr
     assert following.end() == 0
-    assert apply.end() == 4
+    # What the tree says of it now is that it does not run.
+    assert apply.end() == 0
     assert lab.rows()["long"]["state"] == "terminated"
-    assert "stopped by" in lab.run("why", "long").stdout
+    assert "its document says `state: stopped`, applied by " in lab.run("why", "long").stdout
 
 
 def test_serve_answers_and_apply_hands_over(lab):

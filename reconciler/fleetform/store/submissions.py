@@ -233,24 +233,33 @@ def _resize(context: Context, uid: str, attempt: int, nodes: int) -> None:
 # -- stop, archive, restore ---------------------------------------------------------------
 
 
+# As people are told by `why`, behind "is terminated".
+_ENDED_BECAUSE = {
+    "state": "its document says `state: stopped`",
+    "removed": "its document was removed",
+    "replaced": "another execution takes its place",
+}
+
+
 def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     """Ask for the end; the manager of runs brings it about."""
     for step in steps:
         if step.arguments.get("waiting") and _is_at_work(context.transaction, step.resource.name):
             _refuse(context, step, "so it was not ended: nobody has agreed to lose its work")
             continue
-        cause = step.arguments.get("cause") or "stopped"
+        cause = step.arguments.get("cause") or ""
+        why = f"{_ENDED_BECAUSE.get(cause, 'stopped')}, applied by {context.who or 'somebody'}"
         asked = context.transaction.execute(
             "UPDATE runs SET stop_requested = ?, generation = generation + 1"
             " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)"
             " AND final = 0 AND stop_requested = ''",
-            (cause, step.resource.name),
+            (why, step.resource.name),
         )
         if asked.rowcount:
             context.transaction.log(
                 "run.stop-requested",
                 context.now_ms,
-                f"run {step.resource.name} is to end ({cause})",
+                f"run {step.resource.name} is to end: {why}",
                 step.resource,
             )
 

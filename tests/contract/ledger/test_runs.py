@@ -152,7 +152,10 @@ def test_what_was_to_go_before_it_began_keeps_its_work(desk: Desk) -> None:
     refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
     assert list(refused) == [steps[0].key]
     assert "nobody has agreed to lose its work" in refused[steps[0].key]
-    assert [desk.run(name).stop_requested for name in ("a", "b")] == ["", "removed"]
+    assert [desk.run(name).stop_requested for name in ("a", "b")] == [
+        "",
+        "its document was removed, applied by anna",
+    ]
 
 
 def test_a_run_between_two_attempts_has_not_started(desk: Desk) -> None:
@@ -213,5 +216,5 @@ def test_stop_is_asked_once(desk: Desk) -> None:
     desk.submit(submit_step("a"))
     desk.submit(step("run.stop", "a", cause="removed"))
     desk.submit(step("run.stop", "a", cause="state"))
-    assert desk.run("a").stop_requested == "removed"
+    assert desk.run("a").stop_requested.startswith("its document was removed, applied by ")
     assert not desk.place("a")

@@ -128,7 +128,7 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
     ("field", "code", "is_held"),
     [
         ("placement: cluster", "no-effect", False),
-        ("update: {strategy: surge}", "no-effect", False),
+        ("update: {strategy: surge}", "", False),
         ("run_as: owner", "not-carried-out", True),
         ("env: {A: b}", "not-carried-out", True),
         ("blocks: auto", "not-carried-out", True),

@@ -45,7 +45,8 @@ _CHOICE = _words(
 KINDS_WORDS: Mapping[str, Mapping[str, str]] = {
     "fleet": {
         **_EVERY,
-        **_CHOICE,
+        # A fleet has a price of its own, for hosts that one pays for anyway.
+        **{word: field for word, field in _CHOICE.items() if word != "price"},
         **_words(
             nodes="count size replicas min_nodes max_nodes num_nodes min max capacity scaling",
             ssh_config="ssh hosts on_prem onprem servers machines nodelist",
