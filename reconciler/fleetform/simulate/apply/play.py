@@ -243,12 +243,17 @@ class _Play:
             " (SELECT count(*) FROM runs r JOIN attempts a ON a.run_uid = r.uid"
             " AND a.number = r.attempt WHERE r.final = 0 AND a.state = 'waiting'"
             " AND r.stop_requested = '' AND r.document ->> 'state' = 'stopped'),"
-            # Hosts of an earlier template wait for what runs on them, and then for a round.
+            # Hosts of an earlier template wait for what runs on them, and then for a round; so
+            # does a place that one of them has left.
             " (SELECT count(*) FROM instances i JOIN resources s ON s.kind = 'fleet'"
             " AND s.name = i.fleet WHERE i.state <> 'terminated' AND i.template_digest <> ''"
             " AND s.outputs <> '' AND (s.outputs ->> 'template' <> i.template_digest"
-            " OR i.number >= ?))",
+            " OR i.number >= ?)),"
+            " (SELECT count(*) FROM resources s, json_each(s.outputs, '$.places') p"
+            " WHERE s.kind = 'fleet' AND s.state = 'present' AND s.outputs <> ''"
+            " AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.fleet = s.name"
+            " AND i.number = p.value AND i.state = 'ready'))",
             (SURGE,),
         )
-        ((runs, instances, stopped, outdated),) = rows
-        return bool(runs - stopped or instances or outdated)
+        ((runs, instances, stopped, outdated, empty),) = rows
+        return bool(runs - stopped or instances or outdated or empty)
