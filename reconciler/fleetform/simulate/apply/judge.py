@@ -227,10 +227,7 @@ class Judge(Witness):
         if step.verb == "fleet.forget":
             # Its hosts stay up, and are nobody's; its name is free.
             prefix = f"{step.resource.name}-"
-            self.let_go |= {uid for place, uid in self._places.items() if place.startswith(prefix)}
-            self._places = {
-                place: uid for place, uid in self._places.items() if not place.startswith(prefix)
-            }
+            self.let_go |= {uid for uid, place in self._places.items() if place.startswith(prefix)}
 
     def _check_step(self, apply_uid: str, step: Step) -> None:
         """Look once more where time has passed since the plan was entered."""
@@ -263,18 +260,29 @@ class Judge(Witness):
 
     # -- the world ------------------------------------------------------------------------
 
-    def made_instance(self, uid: str, place: str, *, written: bool) -> None:
+    def made_instance(
+        self, uid: str, place: str, *, written: bool, others: Mapping[str, str]
+    ) -> None:
+        """
+        A host exists.
+
+        `others` are the names of those that exist beside it, by uid: the ledger's where it knows
+        one, for a host that stands in for another gets its name when that one has gone.
+        """
         self.note(self.now, f"made instance {uid[:8]} at {place}")
         self._effect("made", uid, f"{place} was made")
         self.require(Rule.INTENDED, written, f"{place} was made as {uid[:8]}")
-        other = self._places.setdefault(place, uid)
-        self.require(Rule.ALONE, other == uid, f"{place} is {other[:8]} and {uid[:8]}")
+        twins = [
+            one[:8] for one, name in others.items() if name == place and one not in self.let_go
+        ]
+        self.require(Rule.ALONE, not twins, f"{place} is {uid[:8]} and {twins}")
+        self._places[uid] = place
 
     def released(self, uid: str, place: str, *, leaving: bool) -> None:
         self.note(self.now, f"released {place}")
         self._effect("released", uid, f"{place} was released")
         self.require(Rule.INTENDED, leaving, f"{place} was released")
-        self._places.pop(place, None)
+        self._places.pop(uid, None)
 
     def made_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         self.note(self.now, f"made volume {volume_uid[:8]} at {path}")

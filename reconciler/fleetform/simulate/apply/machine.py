@@ -75,8 +75,12 @@ class Machine:
         if request.uid in self.hosts:
             return
         row = self.disk.ask("SELECT state FROM instances WHERE uid = ?", (request.uid,))
+        names = dict(self.disk.ask("SELECT uid, name FROM instances"))
         self.judge.made_instance(
-            request.uid, request.name, written=bool(row) and row[0][0] != "terminated"
+            request.uid,
+            request.name,
+            written=bool(row) and row[0][0] != "terminated",
+            others={uid: names.get(uid, host.name) for uid, host in self.hosts.items()},
         )
         self._made += 1
         self.hosts[request.uid] = SimulatedHost(
