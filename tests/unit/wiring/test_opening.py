@@ -1,0 +1,43 @@
+"""A ledger that knows less than the world is told by what bears its environment's uid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.live import Live
+from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.wiring.opening import outgrown_by
+from unit.plan.trees import UID, ledger
+
+HOST = "1" * 32
+LIVE: Live = replace(
+    ledger(), fence=4, instances=(Instance(HOST, "pool-0", "pool", 0, InstanceState.READY),)
+)
+SEEN = InstanceSeen(HOST, "pool-0", "pool", UID, LIVE.ledger_id, LIVE.epoch, alive=True, fence=4)
+
+
+def test_a_host_that_knows_no_more_is_no_proof() -> None:
+    """Its ledger, its epoch and its fence are ours."""
+    assert outgrown_by([SEEN], LIVE) == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        (replace(SEEN, ledger_id="other", epoch=9), "another ledger"),
+        (replace(SEEN, fence=5), "a newer state of this ledger"),
+        (replace(SEEN, uid="2" * 32, ledger_id="", epoch=0, fence=0), "does not know it"),
+    ],
+)
+def test_a_host_that_knows_more_is_proof(seen: InstanceSeen, sentence: str) -> None:
+    """Also one that was made and that nobody has greeted: its uid is in no row."""
+    assert sentence in outgrown_by([SEEN, seen], LIVE)
+
+
+def test_a_host_that_was_let_go_is_no_proof() -> None:
+    """It is up and belongs to no fleet, by somebody's decision."""
+    stray = replace(SEEN, uid="2" * 32)
+    assert outgrown_by([stray], replace(LIVE, let_go=frozenset({stray.uid}))) == ""
