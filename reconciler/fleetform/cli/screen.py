@@ -7,6 +7,7 @@ whether somebody looks at a terminal. Escape sequences are written here and nowh
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -126,4 +127,8 @@ def screen() -> Screen:
 
 def error_screen() -> Screen:
     """Standard error: what went wrong, and prompts."""
+    # Where both go into one pipe or file, what was said first stands first. A reader that is gone
+    # is met by the command's own next word.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
     return Screen(sys.stderr)
