@@ -36,7 +36,8 @@ async def bench(jobs: int, slots: int) -> tuple[float, list[float]]:
         host = await provider.connect(REQUEST, Identity(ENVIRONMENT, "ledger", 1, 1), None)
         try:
             begun = time.perf_counter()
-            latencies = await asyncio.wait_for(run_jobs(host, jobs, slots), 120)
+            async with asyncio.timeout(120):
+                latencies = await run_jobs(host, jobs, slots)
             return time.perf_counter() - begun, latencies
         finally:
             await host.close()

@@ -95,7 +95,8 @@ class Listener:
     async def until(self, claim: Callable[[], object]) -> None:
         """Wait for news that make the claim true."""
         async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(claim), WAIT_SECONDS)
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._changed.wait_for(claim)
 
     async def ending(self, job: StartJob) -> JobRecord:
         """Wait for the record of a job's end."""

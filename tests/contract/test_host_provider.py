@@ -37,7 +37,8 @@ def tell(request, tmp_path) -> Iterator[Callable[[Story], None]]:
 
     async def run(story: Story) -> None:
         try:
-            await asyncio.wait_for(story(site), 60)
+            async with asyncio.timeout(60):
+                await story(site)
         finally:
             await site.close()
 

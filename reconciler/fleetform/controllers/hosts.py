@@ -168,7 +168,8 @@ class HostSessions:
             REACH_TOLD_SECONDS, self._tell_waiting, session
         )
         try:
-            return await asyncio.wait_for(waiter, REACH_TIMEOUT_SECONDS)
+            async with asyncio.timeout(REACH_TIMEOUT_SECONDS):
+                return await waiter
         except TimeoutError:
             detail = f": {session.problem}" if session.problem else ""
             raise TemporaryError(f"host {instance.name} does not answer{detail}") from None

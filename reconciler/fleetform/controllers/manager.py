@@ -177,7 +177,8 @@ class Manager:
                     return
                 timeout = min(timeout, until)
             try:
-                await asyncio.wait_for(self._awake.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._awake.wait()
             except TimeoutError:
                 serial = await self._gate(self._ledger.serial)
                 if serial != self._serial:

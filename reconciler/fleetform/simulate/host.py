@@ -116,7 +116,8 @@ class Host:
         script = self._script(job)
         cause, code = Cause.EXITED, script.exit_code
         try:
-            await asyncio.wait_for(directory.stop.wait(), script.seconds)
+            async with asyncio.timeout(script.seconds):
+                await directory.stop.wait()
             cause, code = directory.cause, -15
         except TimeoutError:
             pass

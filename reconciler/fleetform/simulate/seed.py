@@ -118,7 +118,8 @@ class _Play:
         trouble = asyncio.create_task(self._trouble(world))
         editing = asyncio.create_task(self._edit(lives))
         try:
-            await asyncio.wait_for(lives.live(lambda _: self._is_over(editing)), END_SECONDS)
+            async with asyncio.timeout(END_SECONDS):
+                await lives.live(lambda _: self._is_over(editing))
         except TimeoutError:
             self._judge.require(self._now(), False, f"not over after an hour: {self._unfinished()}")
         finally:

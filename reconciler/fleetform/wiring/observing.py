@@ -174,7 +174,8 @@ def _asking(hosts: HostProvider, instance: Instance) -> Callable[[], Awaitable[H
 
     async def ask() -> HostSeen | None:
         try:
-            return await asyncio.wait_for(hosts.observe(request), HOST_SECONDS)
+            async with asyncio.timeout(HOST_SECONDS):
+                return await hosts.observe(request)
         except TimeoutError:
             return None
 

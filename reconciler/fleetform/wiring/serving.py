@@ -202,7 +202,8 @@ class _Serving:
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), REST_SECONDS)
+            async with asyncio.timeout(REST_SECONDS):
+                await self._stopped.wait()
 
 
 class _Keeping:

@@ -171,12 +171,14 @@ def test_who_may_speak(agent: Agent) -> None:
     async def go() -> None:
         reader, writer = await asyncio.open_unix_connection(str(agent.root / "agent.sock"))
         writer.write(encode(Prepare(1, job("a", "echo ran"))))
-        answer = await asyncio.wait_for(reader.read(), 5)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
         assert b"say hello first" in answer
         writer.close()
         reader, writer = await asyncio.open_unix_connection(str(agent.root / "agent.sock"))
         writer.write(b"\xff\xff\xff\xffnoise")
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
         writer.close()
         async with managing(agent) as manager:
             assert manager.session.welcome.records == ()
@@ -272,7 +274,8 @@ def test_relay(agent: Agent, tmp_path: Path) -> None:
         )
         assert session.welcome.owner == "environment"
         await session.close()
-        assert await asyncio.wait_for(relay.wait(), 5) == 0
+        async with asyncio.timeout(5):
+            assert await relay.wait() == 0
 
     asyncio.run(go())
 

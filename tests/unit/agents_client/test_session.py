@@ -58,11 +58,12 @@ def with_agent(story: Callable[[AgentEnd, Session], Awaitable[None]]) -> None:
         agent = AgentEnd()
         session = await agent.greeted_by()
         try:
-            await story(agent, session)
+            async with asyncio.timeout(10):
+                await story(agent, session)
         finally:
             await session.close()
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(run())
 
 
 class TestHello:
@@ -305,7 +306,8 @@ class TestContents:
             call = asyncio.create_task(session.put_blob(digest, str(path)))
             pieces = [await agent.hear() for _ in range(4)]
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(agent.hear(), 0.02)
+                async with asyncio.timeout(0.02):
+                    await agent.hear()
             agent.say(Reply(pieces[0].id, ok=True))
             assert (await agent.hear()).offset == 16
             agent.say(Reply(pieces[1].id, ok=False, code="no_space", message="disk is full"))

@@ -77,7 +77,8 @@ class Rig:
             def is_over(manager: Manager) -> bool:
                 return told.done()
 
-            await asyncio.wait_for(self.lives.live(is_over), 3600)
+            async with asyncio.timeout(3600):
+                await self.lives.live(is_over)
             await told
 
         run(main(), VirtualLoop())

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
@@ -51,6 +53,30 @@ def test_an_answer_that_cannot_be_written_is_written_later() -> None:
     rig.play(story())
     assert refused
     assert not rig.judge.violations
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_news_that_meets_a_cancel_does_not_undo_it(turns: int) -> None:
+    """Whoever ends a manager that has just been woken ends it: Ctrl-C arrives at any moment."""
+    rig = Rig({})
+
+    async def story() -> None:
+        await rig.until(lambda: rig.lives.manager is not None)
+        manager = rig.lives.manager
+        assert manager is not None
+        assert manager.runs is not None
+        manager._awake.clear()
+        resting = asyncio.create_task(manager._rest(manager.runs))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        manager.wake()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        is_asked = resting.cancel()
+        await asyncio.wait((resting,))
+        assert resting.cancelled() is is_asked
+
+    rig.play(story())
 
 
 def test_a_plan_that_cannot_be_read_is_looked_for_again() -> None:

@@ -48,7 +48,8 @@ def test_a_time_limit_ends_a_wait() -> None:
     """`asyncio.wait_for` works as on a real loop."""
 
     async def main() -> None:
-        await asyncio.wait_for(asyncio.Event().wait(), 5)
+        async with asyncio.timeout(5):
+            await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
         run(main(), VirtualLoop())

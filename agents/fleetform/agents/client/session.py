@@ -206,7 +206,8 @@ class Session:
         # Gathered, so that only the reading is cancelled and never whoever closes.
         await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(OSError, TimeoutError):
-            await asyncio.wait_for(self._writer.wait_closed(), _CLOSING_SECONDS)
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                await self._writer.wait_closed()
 
     # -- the beginning ----------------------------------------------------------------------
 
