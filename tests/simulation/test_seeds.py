@@ -20,6 +20,7 @@ SEEDS = int(os.environ.get("FLEETFORM_SIMULATION_SEEDS", "300"))
 CHUNK = 50
 
 
+@pytest.mark.usefixtures("quiet_memory")
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_no_seed_breaks_a_promise(first: int, count: Callable[[str, dict[str, int]], None]) -> None:
     """Every seed ends with each run over, nothing started twice, and an empty second plan."""
