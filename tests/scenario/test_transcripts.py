@@ -12,7 +12,8 @@ from leftovers import end_agents, end_manager
 from scenario import transcript
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "tests" / "scenario").glob("*.md"))]
+SCENARIOS = sorted((ROOT / "tests" / "scenario").glob("*.md"))
+DOCUMENTS = [ROOT / "docs" / "tutorial.md", *SCENARIOS]
 
 
 @pytest.fixture
@@ -34,3 +35,12 @@ def test_a_document_shows_what_happens(document, tmp_path, state, need):
     folder = tmp_path / "work"
     folder.mkdir()
     assert transcript.run(document, folder, state) > 0
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.stem)
+def test_a_scenario_has_its_stop_on_the_tour(scenario):
+    """It is named there by its own heading, and is short enough to be read at once."""
+    lines = scenario.read_text().splitlines()
+    tour = (ROOT / "docs" / "tour.md").read_text()
+    assert f"[{lines[0].removeprefix('# ')}](../tests/scenario/{scenario.name})" in tour
+    assert len(lines) <= 100
