@@ -17,12 +17,12 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import one_run
 from fleetform.cli.progress.plain import PlainProgress
-from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.settings import parse_setting
 from fleetform.cli.tree import open_workspace, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import FINAL, RunState
 
 _POLL_SECONDS = 0.03
 _PATIENCE_SECONDS = 2.0
@@ -30,6 +30,7 @@ _PATIENCE_SECONDS = 2.0
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
+    from fleetform.model.run import Run
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
 
@@ -167,8 +168,8 @@ def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, deta
     name = submission.key.name
     # Elements of a sweep speak over each other; each says whose line it is.
     is_one = submission.elements == 1
-    progress = PlainProgress(error_screen() if is_one else screen(), show_output=not is_one)
     follower = _Follower(workspace, name)
+    progress = _EndLast(error_screen()) if is_one else PlainProgress(screen(), show_output=True)
     try:
         if is_one and not detach:
             follower.start()
@@ -182,6 +183,8 @@ def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, deta
         say.labelled("help", f"`fleetform logs {name} -f` follows it, `fleetform apply` drives it")
         return Exit.INTERRUPTED
     follower.finish()
+    if isinstance(progress, _EndLast):
+        progress.say_end()
     _say_end(name, result.exit_code, detach=detach)
     return result.exit_code
 
@@ -196,6 +199,24 @@ def _say_end(name: str, code: int, *, detach: bool) -> None:
         say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
     else:
         say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
+
+
+class _EndLast(PlainProgress):
+    """Says how the run ended after its last line, which comes another way and may come later."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._end: tuple[Run, str] | None = None
+
+    def run_changed(self, run: Run, message: str) -> None:
+        if run.state in FINAL:
+            self._end = run, message
+        else:
+            super().run_changed(run, message)
+
+    def say_end(self) -> None:
+        if self._end is not None:
+            super().run_changed(*self._end)
 
 
 class _Follower:
