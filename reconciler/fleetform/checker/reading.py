@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fleetform.checker.moved import earlier_names, renamed_rows
+from fleetform.checker.called import earlier_names, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from fleetform.checker.called import MOVE, earlier_names, renamed_rows
 from fleetform.checker.check import check
 from fleetform.checker.invariant import Violation
-from fleetform.checker.moved import MOVE, earlier_names, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Plan, Reason, Step
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
