@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, destroys
+from fleetform.checker.reading import Reading, destroys, is_over
 from fleetform.model.plan import Change
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey
@@ -73,7 +73,7 @@ def check_destruction_permitted(reading: Reading) -> Iterator[Violation]:
 def check_budget_held(reading: Reading) -> Iterator[Violation]:
     if reading.permissions.destroy:
         return
-    doomed = Counter(change.key.kind for change in _destroying(reading))
+    doomed = Counter(key.kind for key in _lost(reading))
     if not doomed:
         return
     totals = Counter(key.kind for key in reading.live.resources)
@@ -90,6 +90,25 @@ def check_budget_held(reading: Reading) -> Iterator[Violation]:
             yield Violation(
                 Invariant.WITHIN_BUDGET, f"{count} of {totals[kind]} {kind}s go, and {limit} may"
             )
+
+
+def _lost(reading: Reading) -> set[ResourceKey]:
+    """All that is not there after the plan, by whatever it ends: each run and resource once."""
+    destroying = _destroying(reading)
+    lost = {ResourceKey(one.key.kind, one.replaces or one.key.name) for one in destroying}
+    fleets = {
+        reading.earlier_names.get(one.key, one.key).name
+        for one in destroying
+        if one.key.kind == "fleet"
+    }
+    called = {before: after for after, before in reading.earlier_names.items()}
+    for work in reading.live.work if fleets else ():
+        run = ResourceKey("run", work.run)
+        row = reading.live.resources.get(run)
+        # What an earlier plan has ended, or what came to its end, is not lost by this one.
+        if work.fleet in fleets and (row is None or not (row.archived or is_over(row))):
+            lost.add(called.get(run, run))
+    return lost
 
 
 def _destroying(reading: Reading) -> list[Change]:

@@ -32,3 +32,15 @@ def test_a_fleet_under_a_protected_run() -> None:
     assert found(plan, tree(run), live, ALLOWED) == set()
     live = replace(live, work=(Work("guarded", "old", 1, 0),))
     assert Invariant.PROTECTED_STAYS in found(plan, tree(run), live, ALLOWED)
+
+
+def test_runs_that_end_with_their_fleet() -> None:
+    """The second reader counts who is at work on hosts that go, by the names of the ledger."""
+    tasks = [task(f"t{number}") for number in range(6)]
+    live = ledger(row(fleet("old")), *(row(one, RunState.RUNNING) for one in tasks))
+    plan = planned(tree(*tasks), live, allow_destroy=True)
+    assert found(plan, tree(*tasks), live, ALLOWED) == set()
+    live = replace(live, work=tuple(Work(one.key.name, "old", 1, 0) for one in tasks))
+    assert Invariant.WITHIN_BUDGET in found(plan, tree(*tasks), live, ALLOWED)
+    enough = replace(ALLOWED, allow_deletes=6)
+    assert Invariant.WITHIN_BUDGET not in found(plan, tree(*tasks), live, enough)

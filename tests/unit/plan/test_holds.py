@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.live import LedgerStatus, Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
@@ -298,6 +298,56 @@ def test_what_is_over_or_never_began_is_not_counted() -> None:
         *(row(task(f"waits{number}"), RunState.PENDING) for number in range(50)),
     ]
     assert len(checked(tree(), ledger(*rows)).changes) == 100
+
+
+def test_runs_that_end_with_their_fleet_are_counted() -> None:
+    """A fleet is one change, and whoever is at work on its hosts ends with it."""
+    tasks = [task(f"t{number}") for number in range(12)]
+    live = ledger(row(LOCAL), *(row(one, RunState.RUNNING) for one in tasks))
+    live = replace(live, work=tuple(Work(one.key.name, "local", 1, 0) for one in tasks))
+    first = checked(tree(*tasks), live, allow_destroy=True)
+    assert held(first) == {"fleet/local": HeldBy.BUDGET}
+    (one,) = first.held
+    assert one.detail == (
+        "the plan would end 12 of 12 runs, 12 of them with their fleet, and 5 at most are allowed"
+    )
+    assert one.cure == "needs --allow-deletes 12"
+    second = checked(tree(*tasks), live, allow_destroy=True, allow_deletes=12)
+    assert changed(second) == {"fleet/local"}
+
+
+def test_a_run_is_counted_once_whatever_ends_it() -> None:
+    """It goes by itself and its fleet goes under it: that is one run, not two."""
+    tasks = [task(f"t{number}") for number in range(5)]
+    live = ledger(row(LOCAL), *(row(one, RunState.RUNNING) for one in tasks))
+    live = replace(live, work=tuple(Work(one.key.name, "local", 1, 0) for one in tasks))
+    assert checked(tree(), live, allow_destroy=True).held == ()
+
+
+def test_what_was_ended_before_is_not_counted_with_its_fleet() -> None:
+    """A removal that is still under way was counted by the plan that it is of."""
+    tasks = [task(f"t{number}") for number in range(12)]
+    going = (row(one, RunState.RUNNING, archived=True) for one in tasks)
+    live = ledger(row(LOCAL), *going)
+    live = replace(live, work=tuple(Work(one.key.name, "local", 1, 0) for one in tasks))
+    assert changed(checked(tree(), live, allow_destroy=True)) == {"fleet/local"}
+
+
+def test_a_fleet_leaves_the_budget_to_runs_that_go_first() -> None:
+    """Else the fleet would wait for a run that the fleet keeps from going."""
+    old, busy, gone = fleet("old"), task("busy"), task("gone", fleets=["old"])
+    live = ledger(row(old), row(busy, RunState.RUNNING), row(gone, RunState.RUNNING))
+    live = replace(
+        live,
+        work=(Work("busy", "old", 1, 0),),
+        rules=Rules(allow_destroy=True, delete_count=1, delete_percent=0),
+    )
+    rules = {"rules": live.rules}
+    first = checked(tree(busy, **rules), live)
+    assert changed(first) == {"run/gone"}
+    assert held(first) == {"fleet/old": HeldBy.BUDGET}
+    left = replace(live, resources={k: v for k, v in live.resources.items() if k != gone.key})
+    assert changed(checked(tree(busy, **rules), left)) == {"fleet/old"}
 
 
 def test_destroy_has_no_budget() -> None:

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetform.checker import check
-from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Permissions, Plan, Reason
+from fleetform.model.live import Live, LiveResource, Work
+from fleetform.model.plan import HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.file import dump, load
+from fleetform.plan.phase import Phase, phase
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 from unit.plan.trees import carry_out, element, fleet, ledger, planned, row, task, tree, volume
 
@@ -96,7 +97,12 @@ def ledgers(draw: st.DrawFn) -> Live:
                 run=replace(one.run, stale=draw(st.booleans())),
             )
         rows.append(one)
-    return ledger(*rows, rules=draw(st.none() | RULES))
+    live = ledger(*rows, rules=draw(st.none() | RULES))
+    at_work = [one.key.name for one in rows if one.run is not None and phase(one) is Phase.ACTIVE]
+    if ResourceKey("fleet", "f") not in live.resources or not at_work:
+        return live
+    here = draw(st.sets(st.sampled_from(at_work)))
+    return replace(live, work=tuple(Work(name, "f", 1, 0) for name in sorted(here)))
 
 
 @st.composite
@@ -228,6 +234,63 @@ def test_budgets_hold(situation: tuple[Desired, Live, Permissions]) -> None:
         if kind == "volume":
             continue  # Most are forgotten, which loses nothing.
         assert lost <= limit
+
+
+@st.composite
+def fleets_that_go(draw: st.DrawFn) -> tuple[Desired, Live, Permissions]:
+    """Runs at work on two fleets; of both some leave the tree, or are divided in another way."""
+    tasks = [task(name) for name in NAMES] + [element("s", lr=lr) for lr in (1, 2, 3)]
+    hosts = [fleet(name, update={"strategy": "recreate"}) for name in ("f", "g")]
+    divided = [
+        fleet(name, update={"strategy": "recreate"}, sharing="blocks", blocks=2)
+        for name in ("f", "g")
+    ]
+    live = ledger(
+        *map(row, hosts),
+        *(row(one, draw(st.sampled_from([RunState.RUNNING, RunState.PENDING]))) for one in tasks),
+        rules=Rules(allow_destroy=True, delete_percent=0, delete_count=draw(st.integers(0, 4))),
+    )
+    work = tuple(
+        Work(one.key.name, name, 1, 0)
+        for one in tasks
+        if phase(live.resources[one.key]) is Phase.ACTIVE
+        for name in sorted(draw(st.sets(st.sampled_from(["f", "g"]))))
+    )
+    left = [
+        *(one for one in tasks if draw(st.booleans())),
+        *(
+            draw(st.sampled_from([one, other]))
+            for one, other in zip(hosts, divided, strict=True)
+            if draw(st.booleans())
+        ),
+    ]
+    allowed = Permissions(allow_deletes=draw(st.none() | st.integers(0, 9)))
+    return tree(*left, rules=live.rules), replace(live, work=work), allowed
+
+
+@thorough
+@given(fleets_that_go())
+def test_runs_that_end_with_their_fleet_are_within_the_budget(
+    situation: tuple[Desired, Live, Permissions],
+) -> None:
+    """Counted is who ends and not who says so, and the plans that follow get to the rest."""
+    desired, live, permissions = situation
+    plan = make(situation)
+    assert [one.sentence for one in check(plan, *situation)] == []
+    ended = {step.resource.name for step in plan.steps if step.verb == "run.stop"}
+    ended -= {key.name for key, one in live.resources.items() if phase(one) is not Phase.ACTIVE}
+    fleets = {change.key.name for change in plan.changes if change.key.kind == "fleet"}
+    ended |= {one.run for one in live.work if one.fleet in fleets}
+    assert live.rules is not None
+    limit = max(live.rules.delete_count, permissions.allow_deletes or 0)
+    assert len(ended) <= limit
+    assert len(fleets) <= limit
+    # What it asks for is enough.
+    asked = {one.cure for one in plan.held if one.by is HeldBy.BUDGET}
+    assert len(asked) <= 1
+    for cure in asked:
+        enough = Permissions(allow_deletes=int(cure.rpartition(" ")[2]))
+        assert make((desired, live, enough)).held == ()
 
 
 def _was_cut_short(old: LiveResource, after: Live) -> bool:

@@ -184,7 +184,27 @@ def carry_out(plan: Plan, live: Live) -> tuple[Live, list[str]]:
                 _carry_out_step(step, rows, started)
         done.update(step.key for step in ready)
         waiting = [step for step in waiting if step.key not in done]
-    return replace(live, resources=rows, rules=rules, serial=live.serial + 1), started
+    gone = {step.resource.name for step in plan.steps if step.verb == "fleet.remove"}
+    for work in live.work:
+        key = ResourceKey("run", work.run)
+        if work.fleet in gone and key in rows:
+            rows[key] = _ended(rows[key])
+    left = tuple(
+        one
+        for one in live.work
+        if one.fleet not in gone
+        and (there := rows.get(ResourceKey("run", one.run))) is not None
+        and there.run is not None
+        and there.run.state not in FINAL
+    )
+    return replace(live, resources=rows, rules=rules, serial=live.serial + 1, work=left), started
+
+
+def _ended(old: LiveResource) -> LiveResource:
+    """Its host has gone from under it."""
+    assert old.run is not None
+    over = old.run.state in FINAL or old.run.state is RunState.SUBMITTED
+    return old if over else replace(old, run=replace(old.run, state=RunState.TERMINATED))
 
 
 _DROPS = frozenset(

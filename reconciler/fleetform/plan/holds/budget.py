@@ -1,42 +1,100 @@
 """
 How much one plan may destroy.
 
-Counted a kind, over what is destructive: runs that are over and runs that never began go
-without being counted. Up to the limit the first by key go, so that repeated plans get there.
+Counted a kind, over what is really lost: runs that are over and runs that never began go
+without being counted. A run at work counts once, whatever ends it: a change of its own, or
+that of the fleet whose hosts it is on. Up to the limit the first go, in the order in which things
+are removed, so that repeated plans get there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
+from fleetform.model.figures import counted
 from fleetform.model.plan import HeldBy
+from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
+
+__all__ = ["hold_beyond_budget"]
+
+# Runs before the fleets that they are on: a fleet that took the whole budget would leave nothing
+# for a run that has to go first, and neither would ever go.
+_ORDER = {"run": 0, "volume": 1, "fleet": 2}
+
+_VERBS = {"run": "end"}
 
 
 def hold_beyond_budget(sheet: Sheet) -> None:
     # Somebody who asks for the removal of everything has said how much.
     if sheet.permissions.destroy:
         return
-    doomed: dict[str, list[ResourceKey]] = {}
-    for key in sorted(key for key, change in sheet.changes.items() if change.destructive):
-        doomed.setdefault(key.kind, []).append(key)
-    if not doomed:
+    rows = {
+        key: sheet.row_key(change) for key, change in sheet.changes.items() if change.destructive
+    }
+    if not rows:
         return
+    on_fleet = _at_work(sheet)
+    lost = {key: _lost(own, on_fleet) for key, own in rows.items()}
     totals = Counter(key.kind for key in sheet.present)
+    doomed = _by_kind(set().union(*lost.values()))
     limits = {kind: _limit(sheet, totals[kind]) for kind in doomed}
-    beyond = {kind: len(keys) for kind, keys in doomed.items() if len(keys) > limits[kind]}
     # One number releases all: the flag is asked for once, not once a kind.
-    needed = max(beyond.values(), default=0)
-    for kind, keys in doomed.items():
-        for key in keys[limits[kind] :]:
-            sheet.hold(
-                key,
-                HeldBy.BUDGET,
-                f"the plan would destroy {len(keys)} of {totals[kind]} {kind}s,"
-                f" and {limits[kind]} at most are allowed",
-                f"needs --allow-deletes {needed}",
-            )
+    needed = max((n for kind, n in doomed.items() if n > limits[kind]), default=0)
+    if not needed:
+        return
+    # With others: what ends although no change of its own says so.
+    with_others = doomed["run"] - sum(key.kind == "run" for key in lost)
+    sentences = {
+        kind: _sentence(kind, doomed[kind], totals[kind], limits[kind], with_others)
+        for kind in doomed
+    }
+    going: set[ResourceKey] = set()
+    gone: Counter[str] = Counter()
+    for key in sorted(lost, key=lambda one: (_ORDER.get(one.kind, 0), one)):
+        more = lost[key] - going
+        counts = _by_kind(more)
+        over = [kind for kind in sorted(counts) if gone[kind] + counts[kind] > limits[kind]]
+        if not over:
+            going |= more
+            gone += counts
+            continue
+        sheet.hold(
+            key,
+            HeldBy.BUDGET,
+            "the plan would " + "; it would ".join(sentences[kind] for kind in over),
+            f"needs --allow-deletes {needed}",
+        )
+
+
+def _lost(own: ResourceKey, on_fleet: Mapping[str, set[ResourceKey]]) -> set[ResourceKey]:
+    """What is there no more after it: the thing itself, and for a fleet who is at work on it."""
+    return {own, *on_fleet.get(own.name, ())} if own.kind == "fleet" else {own}
+
+
+def _at_work(sheet: Sheet) -> dict[str, set[ResourceKey]]:
+    """By fleet: runs that would end with it, and that no earlier plan has ended already."""
+    found: dict[str, set[ResourceKey]] = {}
+    for work in sheet.live.work:
+        key = ResourceKey("run", work.run)
+        row = sheet.live.resources.get(key)
+        if row is None or not (row.archived or phase(row) is Phase.FINISHED):
+            found.setdefault(work.fleet, set()).add(key)
+    return found
+
+
+def _by_kind(keys: Iterable[ResourceKey]) -> Counter[str]:
+    return Counter(key.kind for key in keys)
+
+
+def _sentence(kind: str, count: int, total: int, limit: int, with_others: int) -> str:
+    among = f", {with_others} of them with their fleet" if kind == "run" and with_others else ""
+    return (
+        f"{_VERBS.get(kind, 'destroy')} {count} of {counted(total, kind)}{among},"
+        f" and {limit} at most {'is' if limit == 1 else 'are'} allowed"
+    )
 
 
 def _limit(sheet: Sheet, total: int) -> int:
