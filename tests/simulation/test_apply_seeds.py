@@ -15,10 +15,13 @@ from collections.abc import Callable
 
 import pytest
 
+from fleetform.simulate.apply.faults import KINDS, POINTS, Point
 from fleetform.wiring.simulation import ApplyVerdict, play_apply_seed
 
 SEEDS = int(os.environ.get("FLEETFORM_APPLY_SEEDS", "10000"))
 CHUNK = 100
+FEW = 200
+"""Enough that each kind of fault and each rare call is among them."""
 
 
 @pytest.mark.usefixtures("quiet_memory")
@@ -42,27 +45,96 @@ def test_no_seed_breaks_a_promise(first: int, count: Callable[[str, dict[str, in
 
 def figures(verdict: ApplyVerdict) -> dict[str, int]:
     """The figures of one seed for the summary line, in its order."""
-    crashes = {kind: n for kind, n in verdict.faults.items() if kind.startswith("crash ")}
-    others = sum(verdict.faults.values()) - sum(crashes.values())
     return {
         "seeds": 1,
         "plans": verdict.plans,
         "executions": verdict.executions,
-        "crashes injected": sum(crashes.values()),
-        **{where: crashes.get(where, 0) for where in CRASHES},
-        "other faults": others,
+        "points at which one may die": len(verdict.points),
+        "crashes injected": len(verdict.died_at),
+        **{kind: verdict.faults.get(kind, 0) for kind in KINDS},
         "invariants checked": sum(verdict.checked.values()),
         "violations": len(verdict.violations),
     }
 
 
-CRASHES = (
-    "crash before a transaction",
-    "crash in a transaction",
-    "crash after a commit",
-    "crash before a call",
-    "crash after a call",
-)
+@pytest.mark.usefixtures("quiet_memory")
+def test_whatever_is_named_happens() -> None:
+    """Each kind of fault befalls some seed of a few hundred, and no kind befalls one unnamed."""
+    met: Counter[str] = Counter()
+    for seed in range(FEW):
+        met.update(play_apply_seed(seed).faults)
+    assert sorted(met) == sorted(KINDS)
+
+
+@pytest.mark.usefixtures("quiet_memory")
+def test_no_write_and_no_call_goes_without_a_crash() -> None:
+    """
+    Every write of the ledger and every call to a host that seeds pass has been died at.
+
+    Before a transaction, in it, after its commit, before a call and after it: where no seed of
+    these has met one, the first that passes it is played again and dies there.
+    """
+    passed: dict[Point, tuple[int, int]] = {}
+    died_at: set[Point] = set()
+    for seed in range(FEW):
+        verdict = play_apply_seed(seed)
+        died_at.update(verdict.died_at)
+        for number, point in enumerate(verdict.points, start=1):
+            passed.setdefault(point, (seed, number))
+    broken: list[str] = []
+    for point, (seed, number) in passed.items():
+        if point not in died_at:
+            verdict = play_apply_seed(seed, dies_at=number)
+            assert verdict.points[number - 1] == point
+            died_at.update(verdict.died_at)
+            broken += [f"seed {seed}, {number}: {sentence}" for sentence in verdict.violations]
+    assert not broken, "\n".join(broken)
+    assert sorted(died_at) == sorted(passed)
+    # A call of the ledger has three points and one of a host has two, or one goes uncounted.
+    assert {what for _, what in passed} >= WRITES | CALLS
+    assert {(where, what) for what in WRITES for where in POINTS[:3]} <= passed.keys()
+    assert {(where, what) for what in CALLS for where in POINTS[3:]} <= passed.keys()
+
+
+WRITES = {
+    "accept",
+    "begin_steps",
+    "finish_steps",
+    "finish_apply",
+    "take_fence",
+    "commit_host",
+    "commit_placements",
+    "commit_records",
+    "commit_verdicts",
+    "commit_exchanges",
+    "retire",
+    "begin_recovery",
+    "raise_epoch",
+    "adopt_world",
+}
+CALLS = {
+    "hello",
+    "instance.make",
+    "instance.release",
+    "job.start",
+    "job.stop",
+    "volume.make",
+    "volume.remove",
+    "volume.snapshot",
+}
+
+
+@pytest.mark.usefixtures("quiet_memory")
+@pytest.mark.parametrize("seed", [2, 6])
+def test_an_apply_dies_at_each_of_its_points_in_turn(seed: int) -> None:
+    """However many points a seed passes, it keeps its promises whichever of them it dies at."""
+    points = play_apply_seed(seed).points
+    broken = [
+        f"at {number}, {points[number - 1]}: {sentence}"
+        for number in range(1, len(points) + 1)
+        for sentence in play_apply_seed(seed, dies_at=number).violations
+    ]
+    assert not broken, "\n".join(broken)
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
@@ -81,6 +153,7 @@ def test_a_seed_replays_exactly_elsewhere(hash_seed: str) -> None:
 
 _REPLAY = """
 import sys
+from fleetform.simulate.apply.faults import KINDS, POINTS, Point
 from fleetform.wiring.simulation import play_apply_seed
 for seed in sys.argv[1:]:
     print(play_apply_seed(int(seed)).trace_digest)

@@ -12,14 +12,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import sqlite3
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleetform.model.instance import Instance
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.ports import Ids
-from fleetform.simulate.apply.ports import Torn
-from fleetform.store.database import Database
+from fleetform.simulate.apply.ports import Torn, Writer
+from fleetform.store.database import Database, Transaction
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.live import read_instances
 from fleetform.store.schema import create_schema
@@ -39,9 +40,18 @@ class SimulatedDisk:
             " VALUES (1, ?, ?, ?, 0)",
             (environment_uid, ids.uid(), LedgerStatus.EMPTY),
         )
-        self._database = Database(self._connection)
+        self._ids = ids
         self._full = False
-        self.ledger = StoredLedger(self._database, ids)
+        self.ledger = StoredLedger(Database(self._connection), ids)
+
+    def open(self, writer: Writer) -> StoredLedger:
+        return StoredLedger(_Written(self, writer), self._ids)
+
+    def connection(self) -> sqlite3.Connection:
+        """What a transaction is carried out on that begins now."""
+        if self._full:
+            return _Full(self._connection)  # type: ignore[return-value]
+        return self._connection
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
@@ -77,30 +87,45 @@ class SimulatedDisk:
             copy.deserialize(image)
             copy.backup(self._connection)
 
-    def tear(self, statements: int) -> None:
-        self._database.connection = _Torn(self._connection, statements)  # type: ignore[assignment]
-
-    def untear(self) -> bool:
-        torn = isinstance(self._database.connection, _Torn)
-        if self._full:
-            self.fill()
-        else:
-            self.drain()
-        return torn
-
     def fill(self) -> None:
-        self._database.connection = _Full(self._connection)  # type: ignore[assignment]
         self._full = True
 
     def drain(self) -> None:
-        self._database.connection = self._connection
         self._full = False
+
+
+class _Written(Database):
+    """One process's ledger: it may die at each of its transactions."""
+
+    def __init__(self, disk: SimulatedDisk, writer: Writer) -> None:
+        super().__init__(disk.connection())
+        self._disk = disk
+        self._writer = writer
+
+    @contextlib.contextmanager
+    def write(
+        self, *, fence: int | None = None, takes_fence: bool = False
+    ) -> Iterator[Transaction]:
+        # The ledger's call, behind `contextlib`: nobody else could say what is written here.
+        call = sys._getframe(2).f_code.co_name  # noqa: SLF001 -- see above
+        statements = self._writer.begins(call)
+        connection = self._disk.connection()
+        if statements:
+            connection = _Torn(connection, statements)  # type: ignore[assignment]
+        self.connection = connection
+        with super().write(fence=fence, takes_fence=takes_fence) as transaction:
+            yield transaction
+        if statements:
+            # It had changed nothing, so there was nothing to commit either.
+            raise Torn
+        self._writer.has_committed(call)
 
 
 class _Watched:
     """A connection that may refuse a statement before it is executed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        # A disk may be full as well when somebody dies.
         self._connection = connection
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
@@ -124,7 +149,11 @@ class _Watched:
 
 
 class _Torn(_Watched):
-    """Its process dies after so many statements of a transaction."""
+    """
+    Its process dies after so many statements of a transaction, or when it would be committed.
+
+    That it is rolled back then, is SQLite's to do; here it is the ledger's own way out.
+    """
 
     def __init__(self, connection: sqlite3.Connection, statements: int) -> None:
         super().__init__(connection)
@@ -133,7 +162,7 @@ class _Torn(_Watched):
     def admit(self, statement: str) -> None:
         if statement != "ROLLBACK":
             self._left -= 1
-            if self._left < 0:
+            if self._left < 0 or statement == "COMMIT":
                 raise Torn
 
 

@@ -27,9 +27,13 @@ def play_seed(seed: int) -> Verdict:
     return play(seed, _ledger)
 
 
-def play_apply_seed(seed: int) -> ApplyVerdict:
-    """Play one seed of apply with the store that production uses."""
-    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild)
+def play_apply_seed(seed: int, *, dies_at: int = 0) -> ApplyVerdict:
+    """
+    Play one seed of apply with the store that production uses.
+
+    With `dies_at`, somebody dies at that point as well, counted from 1 as in `points`.
+    """
+    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, dies_at=dies_at)
 
 
 def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:

@@ -31,7 +31,8 @@ def _ask_plan(room: Room, plan: Plan) -> None:
     stuck = [
         f"{one.change.key} by {one.by}: {one.detail}"
         for one in plan.held
-        if one.by not in _MAY_STAY_HELD and not (unknown and one.by is HeldBy.RUNNING_WORK)
+        if one.by not in _MAY_STAY_HELD
+        and not (unknown and one.by in {HeldBy.RUNNING_WORK, HeldBy.ENDING})
     ]
     room.judge.require(Rule.CONVERGED, not stuck, f"held are {stuck}")
 

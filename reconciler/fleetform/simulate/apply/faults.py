@@ -1,9 +1,10 @@
 """
 What goes wrong in one seed, and where.
 
-Half of the seeds die at one chosen point, the n-th that anybody passes, so that before long each
-point of an apply has been died at; the other half at any point with some probability. Both come
-from the seed, as do the moods of the network.
+Every write of the ledger and every call to a host is a point at which whoever makes it may die.
+Half of the seeds die at one of them, the n-th that anybody passes; the other half at any with some
+probability. Both come from the seed, as do the moods of the network. A seed can be told to die at
+one more, so that a test may go through all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["POINTS", "Faults", "draw_faults"]
+__all__ = ["KINDS", "POINTS", "Faults", "Point", "draw_faults"]
 
 POINTS = (
     "before a transaction",
@@ -23,8 +24,25 @@ POINTS = (
 )
 """Where a process may die; the judge counts them by these names."""
 
-_NTH_MAX = 120
-"""Points that an ordinary seed passes while there are faults: 60 to 200."""
+Point = tuple[str, str]
+"""One of `POINTS`, and the write or the call that it belongs to."""
+
+KINDS = (
+    *(f"crash {where}" for where in POINTS),
+    "request lost",
+    "reply lost",
+    "request late",
+    "doubled",
+    "refused",
+    "pause",
+    "power cut",
+    "full disk",
+    "restore",
+)
+"""Everything that goes wrong, as the judge counts it."""
+
+_NTH_MAX = 100
+"""Points that an ordinary seed passes while there are faults: 30 to 140."""
 
 
 @dataclass(slots=True)
@@ -34,17 +52,20 @@ class Faults:
 
     Attributes:
         nth: The point at which a process dies, counted over the whole seed; 0 for none.
+        also: Another one.
         lost_requests: The call does nothing, and nobody hears of it.
         lost_replies: It does what it is asked, and the caller hears of a failure.
         late: It is believed lost, and done a while later, also when its caller is dead by then.
-        doubled: The network delivers it twice.
-        paused: A process stands still for a minute at a point.
+        doubled: The network delivers it twice, and it is answered twice.
+        paused: A process stands still for up to a minute at a point.
+        points: Those that were passed, in their order; `died_at` are some of them.
     """
 
     source: random.Random
     tell: Callable[[str, str], None]
     crash: float = 0.0
     nth: int = 0
+    also: int = 0
     lost_requests: float = 0.0
     lost_replies: float = 0.0
     late: float = 0.0
@@ -52,16 +73,21 @@ class Faults:
     refused: float = 0.0
     paused: float = 0.0
     over: bool = False
-    passed: int = field(default=0, init=False)
+    points: list[Point] = field(default_factory=list, init=False)
+    died_at: list[Point] = field(default_factory=list, init=False)
 
-    def dies(self, where: str, who: str) -> bool:
-        """Tell whether `who` dies here; counts the point."""
+    def dies(self, where: str, what: str, who: str) -> bool:
+        """Tell whether `who` dies here, at the write or call `what`; counts the point."""
         if self.over:
             return False
-        self.passed += 1
-        if self.passed != self.nth and not (self.crash and self.source.random() < self.crash):
+        self.points.append((where, what))
+        passed = len(self.points)
+        if passed not in {self.nth, self.also} and not (
+            self.crash and self.source.random() < self.crash
+        ):
             return False
-        self.tell(f"crash {where}", who)
+        self.died_at.append((where, what))
+        self.tell(f"crash {where}", f"{who} at {what}")
         return True
 
     def happens(self, share: float) -> bool:
@@ -77,7 +103,7 @@ def draw_faults(source: random.Random, tell: Callable[[str, str], None]) -> Faul
     if kind < 0.55:
         faults.nth = source.randint(1, _NTH_MAX)
     else:
-        faults.crash = source.choice([0.01, 0.03, 0.08])
+        faults.crash = source.choice([0.02, 0.05, 0.12])
     faults.lost_requests = source.choice([0, 0, 0.05, 0.2])
     faults.lost_replies = source.choice([0, 0, 0.05, 0.2])
     faults.late = source.choice([0, 0, 0.05, 0.1])

@@ -42,7 +42,8 @@ class _Apply:
     """
     An entered plan: who allowed what, and what was known when it was entered.
 
-    By the rules of that moment it is judged; `alive` are the uids of what ran then.
+    By the rules of that moment it is judged; `alive` are the uids of what ran then, or had ended
+    and nobody had said so yet.
     """
 
     digest: str
@@ -101,8 +102,10 @@ class Judge(Witness):
             {key: version.get(key, 0) for key in _touched(plan.changes)}
         )
 
-    def entered(self, plan: Plan, accepted: Accepted, permissions: Permissions) -> None:
-        """The ledger took a plan in."""
+    def entered(
+        self, plan: Plan, accepted: Accepted, permissions: Permissions, unjudged: Iterable[str] = ()
+    ) -> None:
+        """The ledger took a plan in; of the runs `unjudged` it knew no end."""
         self.note(self.now, f"{accepted.state} {accepted.apply_uid[:8]} {plan.digest[:8]}")
         if accepted.state != "new":
             return
@@ -119,7 +122,7 @@ class Judge(Witness):
             permissions,
             {step.key: one for one in plan.changes for step in one.steps},
             self.record.rules,
-            frozenset(self.executions.alive()),
+            frozenset({*self.executions.alive(), *unjudged}),
         )
         self._check_made_for(plan)
         self._check_destruction(plan, permissions)

@@ -33,6 +33,7 @@ from fleetform.plan.planner import plan as make_plan
 from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
+from fleetform.simulate.apply.ports import Torn
 from fleetform.simulate.apply.process import Crashed, Process, Room
 from fleetform.simulate.apply.reach import Reach
 from fleetform.simulate.apply.runs import RunDriver
@@ -121,7 +122,7 @@ class Person:
         judge = self._room.judge
         try:
             ending = await what(process)  # type: ignore[misc]
-        except Crashed:
+        except (Crashed, Torn):
             ending = "crashed"
         except FenceLost:
             ending = "taken over"
@@ -164,7 +165,7 @@ class Person:
     ) -> str:
         if self._room.lock.holder is None and await self._refuse(process):
             return "recovering"
-        ledger = Witnessed(self._room.disk, self._room.judge, process.name)
+        ledger = self._witnessed(process)
         try:
             accepted = await process(
                 lambda: ledger.accept(
@@ -184,10 +185,10 @@ class Person:
 
     async def _settle(self, process: Process) -> bool:
         """See everything through that was entered; False when the ledger is not the newest."""
-        while await process(self._room.disk.ledger.unfinished_apply) is not None:
+        while await process(process.ledger.unfinished_apply) is not None:
             if not self._room.lock.take(process):
                 await self._room.lock.wait()
-                process.pass_point("before a transaction")
+                process.check_alive()
                 continue
             if await self._refuse(process):
                 return False
@@ -197,7 +198,7 @@ class Person:
 
     async def _refuse(self, process: Process) -> bool:
         """Compare the ledger with what the world remembers; True when it knows less."""
-        ledger = self._room.disk.ledger
+        ledger = process.ledger
         live = await process(self._room.disk.outline)
         inventory = self._room.machine.inventory(live.environment_uid)
         proof = self._room.outgrown_by(inventory, live)
@@ -217,8 +218,8 @@ class Person:
         reach, runs = await self._take_over(process)
         rounds = asyncio.get_running_loop().create_task(self._rounds(process, runs))
         try:
-            ledger = Witnessed(self._room.disk, self._room.judge, process.name)
-            while found := await process(self._room.disk.ledger.unfinished_apply):
+            ledger = self._witnessed(process)
+            while found := await process(process.ledger.unfinished_apply):
                 accepted, body = found
                 try:
                     outcome = await execute(
@@ -241,6 +242,9 @@ class Person:
         finally:
             rounds.cancel()
 
+    def _witnessed(self, process: Process) -> Witnessed:
+        return Witnessed(process.ledger, self._room.disk, self._room.judge, process.name)
+
     def _ending(
         self, ledger: Witnessed, accepted: Accepted, outcome: Outcome, fence: int
     ) -> Callable[[], None]:
@@ -253,7 +257,7 @@ class Person:
         )
 
     async def _take_over(self, process: Process) -> tuple[Reach, RunDriver]:
-        ledger, machine = self._room.disk.ledger, self._room.machine
+        ledger = process.ledger
         fence = await process(
             lambda: ledger.take_fence(who=process.name, now_ms=self._clock.now_ms())
         )
@@ -262,7 +266,7 @@ class Person:
         )
         identity = Identity(uid, ledger_id, epoch, fence)
         reach = Reach(process, ledger, self._clock, identity)
-        runs = RunDriver(self._room.disk, machine, self._room.judge, self._clock, identity)
+        runs = RunDriver(process, self._clock, identity)
         reach.before_departure = lambda: runs.round(start=False)
         return reach, runs
 
@@ -279,7 +283,7 @@ class Person:
                 runs.round()
             except (LedgerUnavailable, FenceLost):
                 continue
-            except LedgerOutgrown:
+            except (LedgerOutgrown, Crashed, Torn):
                 # Whoever carries out the plan meets the same.
                 return
 
@@ -310,10 +314,10 @@ class Person:
     async def _rebuild(self, process: Process, tree: Desired) -> str:
         while not self._room.lock.take(process):
             await self._room.lock.wait()
-        process.pass_point("before a transaction")
-        ledger = self._room.disk.ledger
+        ledger = process.ledger
         reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
         if not await self._room.rebuild(ledger, reach, tree):  # type: ignore[arg-type]
             return "recovering"
+        process.check_alive()
         self._room.judge.rebuilt(self._room.disk)
         return "done"

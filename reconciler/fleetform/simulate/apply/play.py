@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.rollout import SURGE
 from fleetform.simulate.apply.end import ask_last
-from fleetform.simulate.apply.faults import draw_faults
+from fleetform.simulate.apply.faults import Point, draw_faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import Lock
 from fleetform.simulate.apply.machine import Machine
@@ -42,11 +42,17 @@ ALL = Permissions(allow_destroy=True, allow_restart=True, allow_deletes=1000)
 
 @dataclass(frozen=True, slots=True)
 class ApplyVerdict:
-    """What one seed came to. `trace_digest` is the same for every run of the seed."""
+    """
+    What one seed came to. `trace_digest` is the same for every run of the seed.
+
+    `points` are the writes and calls that were passed while there were faults, in their order.
+    """
 
     seed: int
     violations: tuple[str, ...]
     faults: Mapping[str, int]
+    points: tuple[Point, ...]
+    died_at: tuple[Point, ...]
     checked: Mapping[str, int]
     plans: int
     executions: int
@@ -56,14 +62,20 @@ class ApplyVerdict:
 
 
 def play_apply(
-    seed: int, make_disk: MakeDisk, outgrown_by: OutgrownBy, rebuild: Rebuild
+    seed: int,
+    make_disk: MakeDisk,
+    outgrown_by: OutgrownBy,
+    rebuild: Rebuild,
+    *,
+    dies_at: int = 0,
 ) -> ApplyVerdict:
-    """Play one seed to its end."""
+    """Play one seed to its end; with `dies_at` somebody dies at that point as well."""
     source = random.Random(seed)  # noqa: S311 -- a seed must give the same run for ever
     loop = VirtualLoop()
     judge = Judge()
     loop.on_advance = lambda now: setattr(judge, "now", now)
     play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild)
+    play.faults.also = dies_at
     try:
         run(play.run(), loop)
     except (Exception, Stuck) as problem:  # noqa: BLE001 -- whatever it is, the seed has found a bug
@@ -75,6 +87,8 @@ def play_apply(
         seed=seed,
         violations=tuple(judge.violations),
         faults=dict(judge.faults),
+        points=tuple(play.faults.points),
+        died_at=tuple(play.faults.died_at),
         checked=dict(judge.checked),
         plans=play.plans,
         executions=judge.executions.total,
@@ -97,7 +111,9 @@ class _Play:
         self.plans = 0
         self._random = source
         self._judge = judge
-        faults = draw_faults(source, lambda kind, who: judge.fault(judge.now, kind, who))
+        self.faults = faults = draw_faults(
+            source, lambda kind, who: judge.fault(judge.now, kind, who)
+        )
         ids = SeededIds(source)
         disk = make_disk(ENVIRONMENT_UID, ids)
         machine = Machine(source, judge, disk, loop.time)

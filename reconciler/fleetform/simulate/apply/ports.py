@@ -16,11 +16,26 @@ from fleetform.providers.contract.hosts import HostProvider
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 
-__all__ = ["Disk", "MakeDisk", "OutgrownBy", "Rebuild", "Torn"]
+__all__ = ["Disk", "MakeDisk", "OutgrownBy", "Rebuild", "Torn", "Writer"]
 
 
 class Torn(BaseException):
-    """The process died inside of a transaction; not an error that anybody may catch."""
+    """The process died before or inside of a transaction; not an error that anybody may catch."""
+
+
+class Writer(Protocol):
+    """Somebody who writes the ledger, and may die of it; `call` names the ledger's call."""
+
+    def begins(self, call: str) -> int:
+        """
+        Return after how many statements of this transaction the writer dies; 0: it does not.
+
+        Raises:
+            Torn: It dies before, or is dead.
+        """
+
+    def has_committed(self, call: str) -> None:
+        """Take note that it is written; who dies now hears of nothing."""
 
 
 class Disk(Protocol):
@@ -31,7 +46,11 @@ class Disk(Protocol):
     """
 
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> Ledger:
+        """For whoever reads, and is not under test."""
+
+    def open(self, writer: Writer) -> Ledger:
+        """Give a process the ledger; each of its transactions asks it whether it dies."""
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Read what is committed, past everything under test."""
@@ -47,12 +66,6 @@ class Disk(Protocol):
 
     def load(self, image: bytes) -> None:
         """Put a copy in the place of what is there, as after a power cut or a restore."""
-
-    def tear(self, statements: int) -> None:
-        """Let the next transaction end with `Torn` after so many statements, if it has as many."""
-
-    def untear(self) -> bool:
-        """Stop waiting for that transaction; tells whether it came."""
 
     def fill(self) -> None:
         """Leave no room for another row until `drain`."""

@@ -2,6 +2,7 @@
 One process: it may die at each point that it passes, and stand still at some.
 
 Whatever a dead process still had under way is cut off; what it had sent may arrive all the same.
+It dies inside of its own writes, whoever of the product's code makes them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
@@ -23,7 +25,10 @@ __all__ = ["Crashed", "Process", "Room"]
 T = TypeVar("T")
 
 STATEMENTS_MAX = 12
-"""Statements after which a torn transaction ends: most of ours have ten to thirty."""
+"""
+Statements after which a torn transaction ends: most of ours have ten to thirty. A shorter one
+ends when it would be committed.
+"""
 
 PAUSE_SECONDS = 60.0
 RENEW_SECONDS = 3.0
@@ -54,11 +59,14 @@ class Room:
 
 
 class Process:
-    """Implements `model.ports.Gate` for whatever runs in it."""
+    """
+    Implements `model.ports.Gate` for whatever runs in it, and `ports.Writer` for its `ledger`.
+    """
 
     def __init__(self, name: str, room: Room) -> None:
         self.name = name
         self.room = room
+        self.ledger: Ledger = room.disk.open(self)
         self.dead = False
         self._renewed = room.judge.now
         self._stands_until = 0.0
@@ -71,43 +79,47 @@ class Process:
         At once, and in the order of the calls, as the writer's thread takes them; what takes time
         is the reply.
         """
-        faults, source = self.room.faults, self.room.faults.source
+        source = self.room.faults.source
         await self.stand_still()
         self.check_alive()
-        if faults.dies("before a transaction", self.name):
-            self.die()
-            raise Crashed
-        result = self._tear(call) if faults.dies("in a transaction", self.name) else call()
-        if faults.dies("after a commit", self.name):
-            self.die()
-            raise Crashed
+        try:
+            result = call()
+        except Torn as torn:
+            raise Crashed from torn
+        self.check_alive()
         # Alone on the machine, nobody would come between.
         if len(self.room.alive) > 1 or source.random() < 0.3:
             await asyncio.sleep(source.random() * 0.01)
             self.check_alive()
         return result
 
-    def _tear(self, call: Callable[[], T]) -> T:
-        """Die inside of the transaction, and find the disk as it was before."""
-        disk = self.room.disk
-        before = disk.image()
-        disk.tear(self.room.faults.source.randint(1, STATEMENTS_MAX))
-        try:
-            call()
-        except Torn:
-            disk.load(before)
-        finally:
-            disk.untear()
-            self.die()
-        raise Crashed
+    # -- dying ------------------------------------------------------------------------------
 
-    def pass_point(self, where: str) -> None:
+    def begins(self, call: str) -> int:
+        faults = self.room.faults
+        if self.dead:
+            raise Torn
+        if faults.dies("before a transaction", call, self.name):
+            self.die()
+            raise Torn
+        if faults.dies("in a transaction", call, self.name):
+            # Dead to all others at once: nobody hears anything of this transaction.
+            self.die()
+            return faults.source.randint(1, STATEMENTS_MAX)
+        return 0
+
+    def has_committed(self, call: str) -> None:
+        # Who watches the ledger is told of what was written before the process hears of its end.
+        if self.room.faults.dies("after a commit", call, self.name):
+            self.die()
+
+    def pass_point(self, where: str, call: str) -> None:
         """
         Raises:
             Crashed: The process dies here, or is dead.
         """
         self.check_alive()
-        if self.room.faults.dies(where, self.name):
+        if self.room.faults.dies(where, call, self.name):
             self.die()
             raise Crashed
 

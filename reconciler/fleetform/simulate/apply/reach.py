@@ -42,7 +42,8 @@ class Session:
     ) -> Reply:
         machine = self.reach.process.room.machine
         return await self._command(
-            lambda: machine.make_volume(operation_uid, volume_uid, name, path, take)
+            "volume.make",
+            lambda: machine.make_volume(operation_uid, volume_uid, name, path, take),
         )
 
     async def remove_volume(
@@ -50,22 +51,25 @@ class Session:
     ) -> Reply:
         assert delete_data, "apply forgets what it does not delete"
         machine = self.reach.process.room.machine
-        return await self._command(lambda: machine.remove_volume(operation_uid, volume_uid, path))
+        return await self._command(
+            "volume.remove", lambda: machine.remove_volume(operation_uid, volume_uid, path)
+        )
 
     async def snapshot_volume(
         self, operation_uid: str, volume_uid: str, _name: str, path: str, into: str
     ) -> Reply:
         machine = self.reach.process.room.machine
         return await self._command(
-            lambda: machine.snapshot_volume(operation_uid, volume_uid, path, into)
+            "volume.snapshot",
+            lambda: machine.snapshot_volume(operation_uid, volume_uid, path, into),
         )
 
     async def close(self) -> None:
         """Nothing is held open."""
 
-    async def _command(self, effect: Callable[[], None]) -> Reply:
+    async def _command(self, name: str, effect: Callable[[], None]) -> Reply:
         try:
-            await self.reach.call(effect, heard=self.is_heard)
+            await self.reach.call(name, effect, heard=self.is_heard)
         except PermanentError as refusal:
             return Reply(0, ok=False, code="conflict", message=str(refusal))
         return Reply(0, ok=True)
@@ -105,7 +109,7 @@ class Reach:
         machine = self.process.room.machine
         request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
         # Who makes instances is proved dead before another does, so nothing comes late.
-        await self.call(lambda: machine.ensure(request), heard=None)
+        await self.call("instance.make", lambda: machine.ensure(request), heard=None)
         seen = await self.hello(instance.uid, self._identity)
         await self.process(
             lambda: self._ledger.commit_host(
@@ -117,7 +121,7 @@ class Reach:
     async def hello(self, uid: str, identity: Identity) -> HostSeen:
         machine = self.process.room.machine
         seen: list[HostSeen] = []
-        await self.call(lambda: seen.append(machine.hello(uid, identity)), heard=None)
+        await self.call("hello", lambda: seen.append(machine.hello(uid, identity)), heard=None)
         host = machine.hosts[uid]
         self.sessions[uid] = Session(seen[-1], self, host, host.session)
         return seen[-1]
@@ -125,7 +129,7 @@ class Reach:
     async def depart(self, instance: Instance) -> None:
         self.before_departure()
         machine = self.process.room.machine
-        await self.call(lambda: machine.release(instance.uid), heard=None)
+        await self.call("instance.release", lambda: machine.release(instance.uid), heard=None)
         self.sessions.pop(instance.uid, None)
         await self.process(
             lambda: self._ledger.retire(
@@ -174,18 +178,21 @@ class Reach:
 
     # -- the network ------------------------------------------------------------------------
 
-    async def call(self, effect: Callable[[], object], *, heard: Callable[[], bool] | None) -> None:
+    async def call(
+        self, name: str, effect: Callable[[], object], *, heard: Callable[[], bool] | None
+    ) -> None:
         """
         Have something done in the world.
 
         Args:
+            name: Of the call, for whoever counts where processes die.
             effect: What the other side does, at one moment; it may raise `ProviderError`.
             heard: Whether the other side still listens to this caller. None: nothing comes late.
         """
         process = self.process
         faults, judge = process.room.faults, process.room.judge
         await process.stand_still()
-        process.pass_point("before a call")
+        process.pass_point("before a call", name)
         process.require()
         await asyncio.sleep(faults.source.random() * DELAY_SECONDS)
         if heard is None:
@@ -200,7 +207,7 @@ class Reach:
             loop.call_later(faults.source.random() * LATE_SECONDS, _deliver_late, effect, heard)
             # The caller may die before it hears of the time it has waited for nothing.
             await asyncio.sleep(faults.source.random() * LATE_SECONDS)
-            process.pass_point("after a call")
+            process.pass_point("after a call", name)
             raise TemporaryError("no answer in time")
         if faults.happens(faults.refused):
             judge.fault(judge.now, "refused", process.name)
@@ -212,7 +219,7 @@ class Reach:
         if faults.happens(faults.doubled):
             judge.fault(judge.now, "doubled", process.name)
             effect()
-        process.pass_point("after a call")
+        process.pass_point("after a call", name)
         if faults.happens(faults.lost_replies):
             judge.fault(judge.now, "reply lost", process.name)
             raise TemporaryError("no answer")

@@ -21,9 +21,7 @@ from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
 from fleetform.simulate.apply.exchanges import exchange_hosts
-from fleetform.simulate.apply.judge import Judge
-from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.ports import Disk
+from fleetform.simulate.apply.process import Process
 
 __all__ = ["RunDriver"]
 
@@ -39,19 +37,24 @@ _ANY_OPEN = (
 class RunDriver:
     """One round at a time, each a few transactions; belongs to the process with the fence."""
 
-    def __init__(
-        self, disk: Disk, machine: Machine, judge: Judge, clock: Clock, identity: Identity
-    ) -> None:
-        self._disk = disk
-        self._ledger = disk.ledger
-        self._machine = machine
-        self._judge = judge
+    def __init__(self, process: Process, clock: Clock, identity: Identity) -> None:
+        self._process = process
+        self._disk = process.room.disk
+        self._ledger = process.ledger
+        self._machine = process.room.machine
+        self._judge = process.room.judge
         self._clock = clock
         self._identity = identity
         self._fence = identity.fence
 
     def round(self, *, start: bool = True) -> bool:
-        """Take in news, judge, exchange, place, send; returns whether something is not over."""
+        """
+        Take in news, judge, exchange, place, send; returns whether something is not over.
+
+        Raises:
+            Crashed: The process died between two of them, or at a call.
+            Torn: It died at a write.
+        """
         if not self._disk.ask(_ANY_OPEN):
             return False
         book = self._ledger.read_book()
@@ -88,7 +91,7 @@ class RunDriver:
         for instance in book.instances:
             host = self._machine.hosts.get(instance.uid)
             if host is not None and host.fence < self._identity.fence:
-                with contextlib.suppress(ProviderError):
+                with contextlib.suppress(ProviderError), self._calling("hello"):
                     seen = self._machine.hello(instance.uid, self._identity)
                     self._ledger.commit_host(
                         seen, fence=self._identity.fence, now_ms=self._clock.now_ms()
@@ -117,9 +120,11 @@ class RunDriver:
                 execution_digest=run.execution_digest if run else "",
             )
             if job.stop_wanted:
-                self._machine.stop(host, record)
+                with self._calling("job.stop"):
+                    self._machine.stop(host, record)
             elif known is None and job.state is JobState.STARTING:
-                self._machine.start(host, record)
+                with self._calling("job.start"):
+                    self._machine.start(host, record)
 
     def _take_in(self, book: Book) -> bool:
         """Write down what hosts know and rows do not."""
@@ -137,6 +142,13 @@ class RunDriver:
                 uid, records, None, snapshot=False, fence=self._fence, now_ms=self._clock.now_ms()
             )
         return bool(news)
+
+    @contextlib.contextmanager
+    def _calling(self, name: str) -> Iterator[None]:
+        """Something is asked of a host: whoever asks may die before, and after."""
+        self._process.pass_point("before a call", name)
+        yield
+        self._process.pass_point("after a call", name)
 
     # -- what happens next ----------------------------------------------------------------------
 
