@@ -7,8 +7,7 @@ may run work for days: their rows say that they leave, and whoever drives the ru
 
 from __future__ import annotations
 
-import asyncio
-
+from fleetform.apply.together import together
 from fleetform.apply.world import World
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
@@ -19,9 +18,7 @@ from fleetform.providers.contract.errors import PermanentError
 async def make(step: Step, begun: Begun, world: World) -> None:
     """Reach every instance whose row the intent has written."""
     instances = await world.instances(step.resource.name)
-    await asyncio.gather(
-        *(world.reach(instance) for instance in instances if not _leaving(instance))
-    )
+    await together(world.reach(instance) for instance in instances if not _leaving(instance))
 
 
 async def adopt(step: Step, begun: Begun, world: World) -> None:
@@ -38,7 +35,7 @@ async def adopt(step: Step, begun: Begun, world: World) -> None:
 async def remove(step: Step, begun: Begun, world: World) -> None:
     """Let every instance go; the intent has marked them terminating."""
     instances = await world.instances(step.resource.name)
-    await asyncio.gather(*(world.depart(instance) for instance in instances if _leaving(instance)))
+    await together(world.depart(instance) for instance in instances if _leaving(instance))
 
 
 def _leaving(instance: Instance) -> bool:

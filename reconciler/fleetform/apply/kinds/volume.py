@@ -6,10 +6,10 @@ Making it twice is the same as once, because the host keeps the volume's uid bes
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from fleetform.agents.protocol.messages import Reply
+from fleetform.apply.together import together
 from fleetform.apply.world import World
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Step
@@ -36,13 +36,11 @@ async def update(step: Step, begun: Begun, world: World) -> None:
 async def _make(step: Step, begun: Begun, world: World, take: str) -> None:
     path = world.volume_path(step.arguments["path"])
     hosts = await _hosts(step, world)
-    replies = await asyncio.gather(
-        *(
-            host.make_volume(
-                begun.operation_uid, begun.resource_uid, step.resource.name, path, take=take
-            )
-            for host in hosts
+    replies = await together(
+        host.make_volume(
+            begun.operation_uid, begun.resource_uid, step.resource.name, path, take=take
         )
+        for host in hosts
     )
     _raise_first(replies)
 
@@ -51,11 +49,9 @@ async def remove(step: Step, begun: Begun, world: World) -> None:
     """Delete the data on every host. Asked for by the document and permitted by the plan."""
     path = world.volume_path(step.arguments["path"])
     hosts = await _hosts(step, world)
-    replies = await asyncio.gather(
-        *(
-            host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
-            for host in hosts
-        )
+    replies = await together(
+        host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
+        for host in hosts
     )
     _raise_first(replies)
 
@@ -65,13 +61,11 @@ async def snapshot(step: Step, begun: Begun, world: World) -> None:
     path = world.volume_path(step.arguments["path"])
     into = world.volume_path(step.arguments["into"])
     hosts = await _hosts(step, world)
-    replies = await asyncio.gather(
-        *(
-            host.snapshot_volume(
-                begun.operation_uid, begun.resource_uid, step.resource.name, path, into
-            )
-            for host in hosts
+    replies = await together(
+        host.snapshot_volume(
+            begun.operation_uid, begun.resource_uid, step.resource.name, path, into
         )
+        for host in hosts
     )
     _raise_first(replies)
 
@@ -85,7 +79,7 @@ async def _hosts(step: Step, world: World) -> list[Host]:
             f"fleet {fleet} has no instance to hold volume {step.resource.name}",
             advice="declare at least one node in the fleet",
         )
-    return list(await asyncio.gather(*(world.reach(instance) for instance in wanted)))
+    return await together(world.reach(instance) for instance in wanted)
 
 
 def _raise_first(replies: Sequence[Reply]) -> None:
