@@ -247,5 +247,13 @@ def test_serve_answers_and_apply_hands_over(lab):
     lab.write(FLEET, SHORT, BAD)
     handed = lab.run("apply", "-y")
     assert handed.returncode == 4, handed.stderr
+    # Who does not wait for runs still hears what came of the plan's own steps.
+    (lab.root / "full").mkdir()
+    (lab.root / "full" / "data").touch()
+    volume = f"type: volume\nname: full\nfleet: local\npath: {lab.root / 'full'}\n"
+    lab.write(FLEET, SHORT, volume)
+    left = lab.run("apply", "-y", "--detach", "--allow-destroy")
+    assert left.returncode == 1, left.stdout
+    assert "volume/full" in left.stderr
     serving.interrupt()
     assert serving.end() in {0, 130}

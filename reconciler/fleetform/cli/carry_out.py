@@ -7,8 +7,10 @@ Carrying out a plan at a terminal: ask, watch, and say how it ended and what to 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,16 +21,24 @@ from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.progress.several import SeveralProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
+from fleetform.model.figures import counted
+from fleetform.model.plan import HeldBy
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Change, Plan
     from fleetform.model.ports import Progress
+    from fleetform.spec.desired import ResourceKey
     from fleetform.wiring.applying import ApplyResult
     from fleetform.wiring.workspace import Workspace
 
 
 _FASTER_MAX = 5
 """How often others may be faster before it is told instead of tried again."""
+
+_CAME_TO_ITS_END = frozenset({Exit.OK, Exit.HELD, Exit.RUN_FAILED})
+"""After anything else nobody goes on: a step failed, or somebody has had enough."""
+
+_FOLLOWS = frozenset({HeldBy.ENDING, HeldBy.DEPENDENCY})
 
 
 class Watching(NamedTuple):
@@ -45,7 +55,22 @@ class Watching(NamedTuple):
     finished: str = "Applied; `fleetform ps` shows the runs."
 
 
-def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
+class _End(NamedTuple):
+    """How one apply ended; no result is that somebody interrupted it."""
+
+    code: int
+    result: ApplyResult | None
+    began_ms: int
+
+
+def ask(
+    question: str,
+    *,
+    expected: str,
+    yes: bool,
+    how: str,
+    look: str = "look at the plan above, then",
+) -> None:
     """
     Ask a person to type `expected`.
 
@@ -54,6 +79,7 @@ def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
         expected: What must be typed; one letter is enough of `yes`.
         yes: Permission was given on the command line: nobody is asked.
         how: What to pass where nobody can be asked.
+        look: What to do before that.
 
     Raises:
         Refused: They typed something else, or there is nobody to ask.
@@ -63,7 +89,7 @@ def ask(question: str, *, expected: str, yes: bool, how: str) -> None:
     if not sys.stdin.isatty():
         raise Refused(
             "nobody can be asked: standard input is not a terminal",
-            advice=f"look at the plan above, then pass {how}",
+            advice=f"{look} pass {how}",
         )
     prompt = error_screen()
     prompt.stream.write(f"{prompt.toned(question, 'bold')} ")
@@ -101,16 +127,72 @@ def carry_out(
     Apply `plan` and follow its runs; returns the exit code.
 
     Where somebody else was faster, it is planned `again`: what is left of what was approved, and
-    nothing beside it, goes on without another question. None: a plan that moved is refused.
+    nothing beside it, goes on without another question. So it is where a change was held by a run
+    that was on its way to its end: who waits has it carried out once the run is over. None: a
+    plan that moved is refused, and what is held stays so.
 
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
     """
+    from fleetform.plan.exit import exit_code
+    from fleetform.wiring.applying import ending
+
+    end = _until_entered(workspace, plan, watching, again)
+    waiting = set() if again is None or watching.detach else set(ending(plan).values())
+    while waiting and again is not None and end.code in _CAME_TO_ITS_END:
+        newer = again()
+        still = waiting & set(ending(newer).values())
+        # Nobody knows whether a run on a silent host is over: it was waited for long enough.
+        if still == waiting:
+            break
+        if not is_within(newer, plan):
+            error_screen().labelled("help", "what was held is another change by now: plan again")
+            break
+        if newer.is_empty and not newer.progressing:
+            # Somebody else has carried it out, and it is over.
+            end = _with_code(end, exit_code(newer, detailed=False))
+            break
+        _say_released(sorted(waiting - still))
+        end = _until_entered(workspace, newer, watching, again)
+        waiting = still
+    _show_end(workspace, end, watching)
+    return end.code
+
+
+def following(plan: Plan) -> int:
+    """How many changes follow by themselves once runs that were asked to end have done so."""
+    return sum(held.by is HeldBy.ENDING for held in plan.held)
+
+
+def question_of(plan: Plan) -> tuple[str, str]:
+    """
+    Choose the question about a plan and the answer that it expects.
+
+    What destroys asks for the environment's name: a `y` is typed faster than a plan is read.
+    """
+    destructive = sum(change.destructive for change in plan.changes)
+    if destructive:
+        question = (
+            f"{counted(destructive, 'change')} will delete something or end running work. "
+            f"Type the environment's name, {plan.environment_name}, to go on:"
+        )
+        return question, plan.environment_name
+    if plan.is_empty:
+        follows = counted(following(plan), "change")
+        return f"Apply {follows} once what is ending has ended? [y/N]", "yes"
+    return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"
+
+
+def _until_entered(
+    workspace: Workspace, plan: Plan, watching: Watching, again: Callable[[], Plan] | None
+) -> _End:
+    """Apply it, planned again as often as somebody else is faster."""
     from fleetform.model.refusals import StalePlan
 
+    newer = plan
     for _ in range(_FASTER_MAX):
         try:
-            return _carry_out(workspace, plan, watching)
+            return _carry_out(workspace, newer, watching)
         except StalePlan:
             if again is None:
                 raise
@@ -118,8 +200,20 @@ def carry_out(
             newer = again()
             if not is_within(newer, plan):
                 raise
-            plan = newer
-    return _carry_out(workspace, plan, watching)
+    return _carry_out(workspace, newer, watching)
+
+
+def _with_code(end: _End, code: int) -> _End:
+    assert end.result is not None, "it came to its end"
+    return end._replace(code=code, result=replace(end.result, exit_code=code))
+
+
+def _say_released(keys: list[ResourceKey]) -> None:
+    out = screen()
+    names = ", ".join(map(str, keys))
+    verb = "has" if len(keys) == 1 else "have"
+    out.line(f"{names} {verb} ended: what waited for that is carried out", "note")
+    out.flush()
 
 
 def record_nothing(path: str | None, plan: Plan, code: int) -> None:
@@ -134,10 +228,18 @@ def record_nothing(path: str | None, plan: Plan, code: int) -> None:
 
 
 def is_within(newer: Plan, approved: Plan) -> bool:
-    """Tell whether all that a plan does was approved with an earlier one, to the last value."""
+    """
+    Tell whether all that a plan does was approved with an earlier one, to the last value.
+
+    What was held until a run has ended, or for what waited for that, was approved with it: the
+    plan has shown it, and said that it follows.
+    """
     known = {(change.key, change.action): change for change in approved.changes}
+    followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
     return all(
-        _does_the_same(change, known.get((change.key, change.action))) for change in newer.changes
+        _does_the_same(change, known.get((change.key, change.action)))
+        or _follows(change, followers.get(change.key))
+        for change in newer.changes
     )
 
 
@@ -148,10 +250,29 @@ def _does_the_same(change: Change, approved: Change | None) -> bool:
     return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
 
 
-def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
+def _follows(change: Change, held: Change | None) -> bool:
+    """
+    Tell whether it brings about what was held, and nothing is lost by it.
+
+    How is another matter: a run that came to its own end meanwhile has its result found again.
+    """
+    if held is None or change.destructive > held.destructive:
+        return False
+    return _wanted(change) == _wanted(held)
+
+
+def _wanted(change: Change) -> set[tuple[ResourceKey, str]]:
+    """What is there after it, by the digests of its documents: values that wait are sealed."""
+    return {
+        (step.resource, step.arguments["digest"])
+        for step in change.steps
+        if "digest" in step.arguments
+    }
+
+
+def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> _End:
     import asyncio
 
-    from fleetform.cli.summary import show_interrupted, show_summary
     from fleetform.wiring.applying import apply_plan
     from fleetform.wiring.clock import SystemClock
 
@@ -163,11 +284,12 @@ def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
             record.began(plan)
             progress = SeveralProgress(progress, record)
         try:
-            result: ApplyResult | None = asyncio.run(
-                apply_plan(
-                    workspace, plan, who=who_asks(), detach=watching.detach, progress=progress
+            with _ended_in_good_order():
+                result: ApplyResult | None = asyncio.run(
+                    apply_plan(
+                        workspace, plan, who=who_asks(), detach=watching.detach, progress=progress
+                    )
                 )
-            )
         except KeyboardInterrupt:
             result = None
         except Exception as problem:
@@ -177,11 +299,31 @@ def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> int:
         code = _code(result)
         if record is not None:
             record.result(result, code)
-    if result is None or result.state == "interrupted":
+    return _End(code, result, began_ms)
+
+
+def _show_end(workspace: Workspace, end: _End, watching: Watching) -> None:
+    from fleetform.cli.summary import show_interrupted, show_summary
+
+    if end.result is None or end.result.state == "interrupted":
         show_interrupted(workspace)
     else:
-        show_summary(workspace, result, began_ms=began_ms, finished=watching.finished)
-    return code
+        show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
+
+
+@contextlib.contextmanager
+def _ended_in_good_order() -> Iterator[None]:
+    """
+    Take SIGTERM, which pipelines and service managers send, for Ctrl-C.
+
+    Else the lease of a ledger on PostgreSQL would outlive the process, and nobody could go on for
+    the rest of its ten seconds.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _code(result: ApplyResult | None) -> int:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.cli.carry_out import Watching, ask, carry_out, settle_earlier
+from fleetform.cli.carry_out import (
+    Watching,
+    ask,
+    carry_out,
+    following,
+    question_of,
+    settle_earlier,
+)
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load
-from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Scope
@@ -32,15 +38,18 @@ def apply_scoped(
     """
     from fleetform.plan.exit import exit_code
 
+    def made() -> Plan:
+        return plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
+
     settle_earlier(workspace)
-    plan = plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
+    plan = made()
     show_plan(screen(), plan)
-    if plan.is_empty:
+    if plan.is_empty and (watching.detach or not following(plan)):
         return exit_code(plan, detailed=False)
     screen().line()
-    question, expected = _question(plan)
+    question, expected = question_of(plan)
     ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, watching)
+    return carry_out(workspace, plan, watching, again=made)
 
 
 def plan_scoped(
@@ -54,14 +63,3 @@ def plan_scoped(
     loaded = load(workspace, keep_going=keep_going)
     permissions = Permissions(allow_destroy=ends_work)
     return make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
-
-
-def _question(plan: Plan) -> tuple[str, str]:
-    destructive = sum(change.destructive for change in plan.changes)
-    if destructive:
-        question = (
-            f"{counted(destructive, 'change')} will delete something or end running work. "
-            f"Type the environment's name, {plan.environment_name}, to go on:"
-        )
-        return question, plan.environment_name
-    return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"

@@ -139,7 +139,10 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
     out.line()
     states = [each.run.state for each in result.runs]
     if result.state == "handed-over":
-        out.line("The plan is accepted and is being carried out; see `fleetform ps`.")
+        out.line(
+            "The plan is accepted, and is being carried out still; `fleetform history` shows what"
+            " comes of it."
+        )
     elif result.failed_steps:
         out.line("Not everything could be done. What is done stays done: apply again.", "bad")
     elif bad:
@@ -154,6 +157,9 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         out.line("What could be done is done; the rest is held, as the plan says.", "warn")
     elif states and set(states) == {RunState.DONE}:
         out.line(f"Done: {counted(len(states), 'run')} succeeded.", "good")
+    elif ending := [each.run.name for each in result.runs if each.run.state is RunState.FINISHING]:
+        who = f"{ending[0]} is" if len(ending) == 1 else f"{len(ending)} runs are"
+        out.line(f"Applied; {who} still coming to an end, as `fleetform ps` shows.", "good")
     else:
         out.line(finished, "good")
 

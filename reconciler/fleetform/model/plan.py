@@ -53,6 +53,7 @@ class Reason(enum.StrEnum):
 
 class HeldBy(enum.StrEnum):
     RUNNING_WORK = "running-work"
+    ENDING = "ending"
     DESTRUCTIVE = "destructive"
     BUDGET = "budget"
     PROTECTION = "protection"

@@ -26,7 +26,7 @@ def add_stakes(sheet: Sheet) -> None:
         if _ends_work(change):
             sheet.changes[key] = _staked(sheet, change)
     for key, held in sheet.held.items():
-        if held.by is HeldBy.RUNNING_WORK or _ends_work(held.change):
+        if held.by in {HeldBy.RUNNING_WORK, HeldBy.ENDING} or _ends_work(held.change):
             sheet.held[key] = replace(held, change=_staked(sheet, held.change))
 
 

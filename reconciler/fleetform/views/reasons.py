@@ -37,6 +37,7 @@ REASONS: Mapping[Reason, str] = {
 
 HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.RUNNING_WORK: "running work",
+    HeldBy.ENDING: "an end that is under way",
     HeldBy.DESTRUCTIVE: "not permitted",
     HeldBy.BUDGET: "budget of deletions",
     HeldBy.PROTECTION: "protection",

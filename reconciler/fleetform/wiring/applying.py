@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.figures import counted
-from fleetform.model.plan import Change, Plan
+from fleetform.model.plan import Change, HeldBy, Plan
 from fleetform.model.ports import (
     Accepted,
     FenceLost,
@@ -25,7 +25,7 @@ from fleetform.model.ports import (
     RunHistory,
     StalePlan,
 )
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.model.selection import Selection
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Ledger, Progress
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.spec.desired import ResourceKey
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
@@ -65,6 +66,14 @@ SETTLED = FINAL | {RunState.UNKNOWN}
 PATIENCE_MS = 60_000
 """How long a ledger's server may be away: a restart or a failover takes seconds."""
 
+HANDED_OVER_MS = 60_000
+"""
+How long who does not wait for runs waits for the steps of a plan that somebody else carries out.
+
+Rows and hosts of this machine take seconds. What takes longer is not waited for by whoever said
+that they would not wait.
+"""
+
 SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""
 
@@ -74,8 +83,8 @@ class ApplyResult:
     """
     What an apply came to.
 
-    state: `done`, `failed` (a step failed), `handed-over` (somebody else carries it out and
-    nobody waits). `failed_steps` are sentences. `runs` are those that were waited for. `messages`
+    state: `done`, `failed` (a step failed), `handed-over` (somebody else carries it out, and is
+    not through with it after `HANDED_OVER_MS`). `failed_steps` are sentences. `runs` are those that were waited for. `messages`
     say for what nobody waited any longer.
     """
 
@@ -164,11 +173,12 @@ class _Apply:
         self._ledger = ledger
         self._hosts = hosts
         self._who = who
-        # Do not wait for runs; and not even for changes that somebody else makes.
+        # Do not wait for runs; and for changes that somebody else makes only so long.
         self._detach = detach
-        self._leave = leave
+        self._leaves_at_ms = SystemClock().boot_ms() + HANDED_OVER_MS if leave else None
         self._progress = progress
         self._names = waited_for(plan)
+        self._ending = {} if detach else ending(plan)
         self._over_since_ms: int | None = None
         self._unknown_since_ms: int | None = None
         self._told: tuple[str, ...] = ()
@@ -176,6 +186,9 @@ class _Apply:
         self._steps_told: set[str] = set()
 
     async def finish(self) -> ApplyResult:
+        if self._ending:
+            names = ", ".join(sorted({one.name for one in self._ending.values()}))
+            self._progress.notice(f"waiting for the end of {names}, which was asked to stop")
         with contextlib.closing(WriterGate()) as gate:
             while True:
                 try:
@@ -264,12 +277,12 @@ class _Apply:
             self._progress.notice(
                 f"{holder.command} (pid {holder.pid}) manages this environment and carries it out"
             )
-            if self._leave:
-                # It is entered, and whoever manages sees it through.
-                return True
         seen: dict[str, RunState] = {}
         serial = -1
         while self._workspace.manager() is not None:
+            if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
+                # It is entered, and whoever manages sees it through.
+                return True
             # Silence writes nothing: that it has become long is seen by the clock alone.
             if (now := await gate(self._ledger.serial)) != serial or self._is_long_unknown():
                 serial = now
@@ -277,6 +290,11 @@ class _Apply:
                 if await self._is_over(gate):
                     return True
             await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
+        if holder is not None:
+            self._progress.notice(
+                f"{holder.command} (pid {holder.pid}) no longer manages this environment; it is"
+                " gone on with here"
+            )
         return False
 
     async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
@@ -295,7 +313,7 @@ class _Apply:
                 self._progress.run_changed(run, run.message)
 
     async def _is_over(self, gate: Gate) -> bool:
-        if self._accepted.state == "already-applied" and not self._names:
+        if self._accepted.state == "already-applied" and not self._names and not self._ending:
             return True
         if await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid)) == "running":
             return False
@@ -312,6 +330,8 @@ class _Apply:
 
         Nowhere: nobody knows how they are, or they wait for a host that is silent.
         """
+        # What has left the tree has no outcome by its name, and its end is waited for all the same.
+        states = {**states, **_still_ending(self._ending, rows)}
         moving = [
             name for name, state in states.items() if state is not None and state not in SETTLED
         ]
@@ -392,6 +412,18 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*submitted, *progressing)))
 
 
+def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
+    """What is on its way to its end and holds a change until then: the change's key, by run."""
+    return {
+        RunUid(held.change.uid): held.change.key for held in plan.held if held.by is HeldBy.ENDING
+    }
+
+
+def _still_ending(runs: Iterable[RunUid], rows: Rows) -> dict[str, RunState]:
+    found = (rows.runs.get(uid) for uid in runs)
+    return {run.name: run.state for run in found if run is not None}
+
+
 def _stands_still(change: Change) -> bool:
     """Tell whether the run has not begun and is not to: nobody waits for what ends never."""
     return any(
@@ -436,4 +468,4 @@ def exit_code(
     return 4 if (ended_badly and not detached) or settled else 0
 
 
-__all__ = ["ApplyResult", "StalePlan", "apply_plan", "settle", "unfinished"]
+__all__ = ["ApplyResult", "StalePlan", "apply_plan", "ending", "settle", "unfinished"]

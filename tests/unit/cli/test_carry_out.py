@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from fleetform.cli import carry_out as module
 from fleetform.cli.carry_out import Watching, carry_out, is_within
+from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
+from fleetform.model.run import RunState
+from fleetform.wiring.applying import ApplyResult
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 LOCAL, ONE, OTHER = fleet("local"), task("one"), task("other")
@@ -49,9 +53,10 @@ def stale(monkeypatch):
             tried.append(plan)
             if len(tried) <= times:
                 raise StalePlan(["run/one exists by now"])
-            return 0
+            return module._End(0, None, 0)
 
         monkeypatch.setattr(module, "_carry_out", fake)
+        monkeypatch.setattr(module, "_show_end", lambda *_: None)
         monkeypatch.setattr(module, "settle_earlier", lambda _workspace: True)
         return tried
 
@@ -88,3 +93,71 @@ def test_it_is_tried_so_often_and_no_more(stale) -> None:
     with pytest.raises(StalePlan):
         carry_out(SimpleNamespace(), WHOLE, Watching(), again=lambda: WHOLE)
     assert len(tried) == module._FASTER_MAX + 1
+
+
+ENDING = row(ONE, RunState.FINISHING, archived=True)
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """Applies that all end with a code; tells which plans were carried out."""
+    tried = []
+
+    def install(code=3):
+        def fake(_workspace, plan, _watching):
+            tried.append(plan)
+            return module._End(code if plan.held else 0, ApplyResult("done", code), 0)
+
+        monkeypatch.setattr(module, "_carry_out", fake)
+        monkeypatch.setattr(module, "_show_end", lambda *_: None)
+        return tried
+
+    return install
+
+
+def test_what_was_held_by_an_end_follows_it(ended) -> None:
+    """A document that was put back is carried out once the run that it stood for is over."""
+    tried = ended()
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    assert [one.by for one in held.held] == [HeldBy.ENDING]
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), over))
+    assert is_within(free, held)
+    assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: free) == 0
+    assert tried == [held, free]
+
+
+def test_a_result_that_came_meanwhile_is_found_again() -> None:
+    """It did not have to be stopped: how the document comes to stand is another matter."""
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    done = replace(ENDING, run=replace(ENDING.run, state=RunState.DONE))
+    found = planned(tree(LOCAL, ONE), ledger(row(LOCAL), done))
+    assert [step.verb for step in found.steps] == ["run.restore"]
+    assert is_within(found, held)
+
+
+def test_another_document_does_not_follow(ended) -> None:
+    """Whoever edits the tree while it is waited for is asked anew."""
+    tried = ended()
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    other = planned(tree(LOCAL, task("one", commands=["rm"])), ledger(row(LOCAL), over))
+    assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: other) == 3
+    assert tried == [held]
+
+
+def test_an_end_that_never_comes_is_not_waited_for_again(ended) -> None:
+    """On a silent host nobody knows: it stays held, and the code says so."""
+    tried = ended()
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: held) == 3
+    assert tried == [held]
+
+
+def test_who_does_not_wait_is_told_that_it_is_held(ended) -> None:
+    """`--detach` leaves: what is held by an end stays held."""
+    tried = ended()
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    again = pytest.fail
+    assert carry_out(SimpleNamespace(), held, Watching(detach=True), again=again) == 3
+    assert tried == [held]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleetform.cli.summary import quoted, show_summary
@@ -31,6 +33,16 @@ def test_success_is_counted(summary):
     assert out.endswith("Done: 3 runs succeeded.\n")
 
 
+def test_what_is_still_ending_is_not_told_as_over(summary, lab):
+    """Who does not wait for runs hears which of them are on the way to their end."""
+    reader = Workspace.open(str(lab)).reader()
+    one = reader.read_runs()[0]
+    reader.close()
+    ending = replace(one, run=replace(one.run, state=RunState.FINISHING, finished_at_ms=None))
+    out = summary(runs=(ending,)).out
+    assert f"Applied; {one.run.name} is still coming to an end, as `fleetform ps` shows." in out
+
+
 def test_what_was_done_before_is_not_told_again(summary):
     """A change of priority follows a run that is over, and nothing ran."""
     assert summary(RunState.DONE, began_ms=1 << 50).out == "\nApplied; nothing had to run.\n"
@@ -47,7 +59,7 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"state": "handed-over"}, "is being carried out; see `fleetform ps`"),
+        ({"state": "handed-over"}, "is being carried out still; `fleetform history`"),
         ({"exit_code": 3}, "the rest is held, as the plan says"),
         ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "apply again"),
         ({}, "Applied."),

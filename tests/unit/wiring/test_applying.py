@@ -45,6 +45,7 @@ def test_a_run_that_nobody_knows_about_has_not_succeeded() -> None:
 def test_a_moment_of_silence_ends_no_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that is started again is back within a second; only long silence is an end."""
     apply = applying._Apply.__new__(applying._Apply)
+    apply._ending = {}
     apply._unknown_since_ms = None
     apply._told = ()
     nothing = Mirror()
@@ -74,6 +75,7 @@ def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPat
         assert kept_by_silence(book) == {"one": (instance.name,), "next": (instance.name,)}
         told = Told()
         apply = applying._Apply.__new__(applying._Apply)
+        apply._ending = {}
         apply._unknown_since_ms, apply._told, apply._progress = None, (), told
         states = {name: book.outcomes[name].state for name in ("one", "next")}
         assert not apply._are_settled(states, book)

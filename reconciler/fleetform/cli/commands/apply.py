@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +54,9 @@ _EXAMPLES = (
 @permission_options
 @scope_options
 @refresh_options
-@click.option("--detach", is_flag=True, help="Do not wait for the runs.")
+@click.option(
+    "--detach", is_flag=True, help="Do not wait for the runs, only for the plan's own steps."
+)
 @takeover_options
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
 @click.option(
@@ -82,7 +84,11 @@ def command(
 
     Shows the plan and asks. Changes that delete, or that end running work, are held back
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs as they
-    are; a second apply follows them again. Exits with 4 when a run fails.
+    are; a second apply follows them again. What is held until a run that was asked to end has ended
+    follows by itself. Exits with 4 when a run fails, and with 3 when something stays held.
+
+    With --detach this ends once the plan's own steps are done. Where somebody else manages the
+    environment and takes longer than a minute, it ends with what is known by then, and says so.
 
     A plan of a FILE is carried out once, and only while what it touches is as it was: else this
     exits with 5 and says what is otherwise.
@@ -107,7 +113,10 @@ def command(
     while plan.held and settle_earlier(workspace):
         plan = _make_plan(workspace, permissions)
     show_plan(screen(), plan)
-    return _carry_out(workspace, plan, Watching(detach, show_output, json_into), yes=yes)
+    watching = Watching(detach, show_output, json_into)
+    return _carry_out(
+        workspace, plan, watching, yes=yes, again=lambda: _make_plan(workspace, permissions)
+    )
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
@@ -140,17 +149,25 @@ def _apply_file(workspace: Workspace, file: str, watching: Watching, *, yes: boo
     return _carry_out(workspace, plan, watching, yes=yes)
 
 
-def _carry_out(workspace: Workspace, plan: Plan, watching: Watching, *, yes: bool) -> int:
-    from fleetform.cli.carry_out import ask, carry_out
+def _carry_out(
+    workspace: Workspace,
+    plan: Plan,
+    watching: Watching,
+    *,
+    yes: bool,
+    again: Callable[[], Plan] | None = None,
+) -> int:
+    from fleetform.cli.carry_out import ask, carry_out, following, question_of
     from fleetform.plan.exit import exit_code
 
-    if plan.is_empty and (watching.detach or not plan.progressing):
+    follows = 0 if again is None or watching.detach else following(plan)
+    if plan.is_empty and not follows and (watching.detach or not plan.progressing):
         return exit_code(plan, detailed=False)
-    if not plan.is_empty:
+    if not plan.is_empty or follows:
         screen().line()
-        question, expected = _question(plan)
+        question, expected = question_of(plan)
         ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, watching)
+    return carry_out(workspace, plan, watching, again=again)
 
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
@@ -189,19 +206,3 @@ def _take_note(workspace: Workspace, *, yes: bool) -> int:
     accepted = accept_drift(workspace, found, who=who_asks())
     out.line(f"Taken note of {counted(len(accepted), 'field')}.", "good")
     return 0
-
-
-def _question(plan: Plan) -> tuple[str, str]:
-    """
-    Choose the question and the answer that it expects.
-
-    What destroys asks for the environment's name: a `y` is typed faster than a plan is read.
-    """
-    destructive = sum(change.destructive for change in plan.changes)
-    if destructive:
-        question = (
-            f"{counted(destructive, 'change')} will delete something or end running work. "
-            f"Type the environment's name, {plan.environment_name}, to go on:"
-        )
-        return question, plan.environment_name
-    return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"

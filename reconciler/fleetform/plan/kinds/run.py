@@ -26,7 +26,7 @@ from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 
-_STILL_ENDING_CURE = "plan again once it has ended"
+_STILL_ENDING_CURE = "`fleetform apply` waits for its end, and goes on"
 
 
 def propose_create(declared: Declared) -> Proposal:
@@ -368,7 +368,7 @@ def _held(proposal: Proposal, detail: str, cure: str) -> Proposal:
 
 def _held_while_ending(proposal: Proposal) -> Proposal:
     return Proposal(
-        proposal.change, HeldBy.RUNNING_WORK, "it is still being stopped", _STILL_ENDING_CURE
+        proposal.change, HeldBy.ENDING, "it is still being stopped", _STILL_ENDING_CURE
     )
 
 

@@ -255,14 +255,14 @@ def test_taking_the_stop_back_from_a_finished_run_runs_nothing() -> None:
 def test_taking_the_stop_back_waits_for_the_end() -> None:
     """While it is still being stopped, nothing is started beside it."""
     plan = plan_of(task("train"), row(STOPPED, RunState.FINISHING))
-    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+    assert [one.by for one in plan.held] == [HeldBy.ENDING]
 
 
 def test_what_is_being_stopped_keeps_its_document_until_it_has_ended() -> None:
     """Another execution under `state: stopped` is taken over once nothing of the old one runs."""
     after = task("train", state="stopped", commands=["other"])
     plan = plan_of(after, row(STOPPED, RunState.FINISHING))
-    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+    assert [one.by for one in plan.held] == [HeldBy.ENDING]
     assert verbs(only(plan_of(after, row(STOPPED, RunState.TERMINATED)))) == ["run.update"]
 
 
@@ -329,7 +329,7 @@ def test_a_run_that_returns_while_it_is_stopped_waits() -> None:
     """Nothing starts beside what is still ending."""
     plan = plan_of(OLD, row(OLD, RUNNING, archived=True))
     assert plan.is_empty
-    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+    assert [one.by for one in plan.held] == [HeldBy.ENDING]
 
 
 # -- digests of another form -----------------------------------------------------------------
