@@ -16,6 +16,7 @@ from fleetform.providers.contract.hosts import Host, HostProvider, Identity, Ins
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
+    NeighbourSeen,
     PlaceSeen,
     VolumeSeen,
 )
@@ -63,6 +64,9 @@ class GuardedHosts:
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return await self._provider.place_at(environment_uid, path)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return await self._provider.volume_around(environment_uid, path)
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return await self._provider.volumes(environment_uid)

@@ -16,7 +16,7 @@ __all__ = ["Claim"]
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    One thing of this machine that bears another owner's mark.
+    One thing of this machine that bears another owner's mark, or lies too near to one that does.
 
     Attributes:
         what: The thing, as people find it: the absolute path of a directory.
@@ -24,6 +24,8 @@ class Claim:
         owner_name: What people call that environment; empty where the mark does not say.
         holds: What it is over there: `volume data`.
         since_ms: When it was marked, Unix milliseconds, or None where the mark does not say.
+        near: Where the mark lies, if not at `what` itself but around or within it; else empty.
+        is_inside: It lies within `what`, and not around it.
     """
 
     what: str
@@ -31,6 +33,8 @@ class Claim:
     owner_name: str = ""
     holds: str = ""
     since_ms: int | None = None
+    near: str = ""
+    is_inside: bool = False
 
     @property
     def sentence(self) -> str:
@@ -41,4 +45,21 @@ class Claim:
             day = dt.datetime.fromtimestamp(self.since_ms // 1000, dt.UTC)
             since = f" since {day:%Y-%m-%dT%H:%M:%SZ}"
         thing = f"{self.holds} of " if self.holds else ""
-        return f"{self.what} is {thing}environment {owner}{since}"
+        whose = f"is {thing}environment {owner}{since}"
+        if not self.near:
+            return f"{self.what} {whose}"
+        if self.is_inside:
+            return f"{self.near}, which lies in {self.what}, {whose}"
+        return f"{self.what} lies in {self.near}, which {whose}"
+
+    @property
+    def cure(self) -> str:
+        if not self.near:
+            return (
+                "declare another path; when that environment has let it go (`removed:`), a person"
+                " removes the mark that lies there"
+            )
+        return (
+            f"declare a path beside {self.near}: a directory is one volume's, with all that lies"
+            " in it"
+        )

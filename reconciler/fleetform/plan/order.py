@@ -52,7 +52,7 @@ def _linked(
     step: Step,
     made: Mapping[ResourceKey, str],
     ended: _Needs,
-    freed: Mapping[ResourceKey, str],
+    freed: Mapping[ResourceKey, tuple[str, ...]],
 ) -> Step:
     needs: set[str] = set()
     declared = sheet.wanted.get(change.key)
@@ -61,7 +61,7 @@ def _linked(
     if step.verb in _DROPS or step.verb in _LETS_GO:
         needs.update(ended.get(step.resource, ()))
     if step.verb in _TAKES_PLACE and step.resource in freed:
-        needs.add(freed[step.resource])
+        needs.update(freed[step.resource])
     needs -= {*step.needs, step.key}
     if not needs:
         return step

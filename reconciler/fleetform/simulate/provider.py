@@ -16,6 +16,7 @@ from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
+    NeighbourSeen,
     PlaceSeen,
     VolumeSeen,
 )
@@ -117,6 +118,9 @@ class SimulatedHosts:
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return PlaceSeen(path, exists=False)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return None
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return ()

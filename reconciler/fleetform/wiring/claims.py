@@ -1,9 +1,9 @@
 """
 Looks at what new volumes would take of this machine, so that a plan can name its owner.
 
-Only where a path leads out of the environment's own folder, and only for what is about to be made:
-whether a volume that is there is still ours is drift's to say. On other machines the agent finds
-out, and refuses with the same sentence.
+Only where a path leads out of the environment's own folder or is to be taken in as it is found,
+and only for what is about to be made: whether a volume that is there is still ours is drift's to
+say. On other machines the agent finds out, and refuses with the same sentence.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.claim import Claim
 from fleetform.model.rows import quiet_digests
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.table import digests_of
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.spec.desired import Desired, ResourceKey
+    from fleetform.providers.contract.observed import PlaceSeen
+    from fleetform.spec.desired import Desired
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["claimed", "with_claims"]
@@ -44,26 +46,48 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
     for key, path in _new_places(desired, live).items():
         seen = await hosts.place_at(uid, path)
         if seen.environment_uid not in {"", uid}:
-            claims[key] = Claim(
-                what=path,
-                owner_uid=seen.environment_uid,
-                owner_name=seen.environment_name,
-                holds=f"volume {seen.volume_name}" if seen.volume_name else "",
-                since_ms=seen.marked_at_ms,
+            claims[key] = _claim(path, seen)
+            continue
+        around = await hosts.volume_around(uid, path)
+        if around is not None and not _goes(around.mark, uid, key, desired, live):
+            claims[key] = dataclasses.replace(
+                _claim(path, around.mark), near=around.mark.path, is_inside=around.is_inside
             )
     return dataclasses.replace(live, claims=claims) if claims else live
 
 
+def _claim(path: str, mark: PlaceSeen) -> Claim:
+    return Claim(
+        what=path,
+        owner_uid=mark.environment_uid,
+        owner_name=mark.environment_name,
+        holds=f"volume {mark.volume_name}" if mark.volume_name else "",
+        since_ms=mark.marked_at_ms,
+    )
+
+
+def _goes(mark: PlaceSeen, uid: str, key: ResourceKey, desired: Desired, live: Live) -> bool:
+    """
+    Tell whether a volume of ours is this one where it was, or is declared no more.
+
+    It lets its place go first then, which is for the planner to see to, and for the agent.
+    """
+    owner = ResourceKey("volume", mark.volume_name)
+    is_known = mark.environment_uid == uid and owner in live.resources
+    return is_known and (owner == key or owner not in desired.resources)
+
+
 def _new_places(desired: Desired, live: Live) -> Mapping[ResourceKey, str]:
-    """Absolute paths of volumes that are not there as they are declared, by key."""
+    """Paths of volumes that are not there as they are declared, by key, where they are looked at."""
     places: dict[ResourceKey, str] = {}
     quiet = quiet_digests(live.resources)
+    found = frozenset(desired.imports)
     for key, digest in digests_of(desired.resources).items():
         if key.kind != "volume" or quiet.get(key) == digest:
             continue
         declared = desired.resources[key]
         path = declared.document.get("path", "")
-        if not path.startswith("/"):
+        if not path.startswith("/") and not (path and key in found):
             continue
         row = live.resources.get(key)
         if row is None or row.archived or row.digest != declared.digest:

@@ -155,3 +155,52 @@ def test_a_copy_that_was_cut_off_is_gone_on_with(
 
 def _power_cut(_path: str) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("is_mount", [False, True])
+def test_no_other_volume_goes_along(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_mount: bool
+) -> None:
+    """One that was moved in there stays at its path, and so does all of this one."""
+    make(tmp_path / "inner", uid="vol-9", owner="another")
+    inner = data / "logs" / "inner"
+    (tmp_path / "inner").rename(inner)
+    if is_mount:
+
+        def rename(*_: object) -> None:
+            raise OSError(errno.EBUSY, "it is a mount point")
+
+        monkeypatch.setattr(snapshots.os, "rename", rename)
+    with pytest.raises(VolumeError, match="inner is volume data of environment lab") as caught:
+        put_aside(order(data), "env", 77)
+    assert "is not put aside: remove that one first" in str(caught.value)
+    assert sorted(one.name for one in data.iterdir()) == [volumes.MARK, "link", "logs", "model"]
+    assert (inner / volumes.MARK).exists()
+
+
+def test_a_copied_directory_is_not_emptied_around_another_volume(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy of a mount point takes its time, and somebody may come in meanwhile."""
+    copytree = snapshots.shutil.copytree
+
+    def copy(source: str, target: str, *how: object, **more: object) -> None:
+        copytree(source, target, *how, **more)
+        # It calls itself by its name for each folder within.
+        if source == str(data):
+            make(tmp_path / "inner", uid="vol-9", owner="another")
+            rename(tmp_path / "inner", data / "inner")
+
+    rename = os.rename
+
+    def busy(source: str | Path, target: str | Path) -> None:
+        if source == str(data):
+            raise OSError(errno.EBUSY, "it is a mount point")
+        rename(source, target)
+
+    monkeypatch.setattr(snapshots.shutil, "copytree", copy)
+    monkeypatch.setattr(snapshots.os, "rename", busy)
+    with pytest.raises(VolumeError, match="inner is volume data of environment lab"):
+        put_aside(order(data), "env", 77)
+    assert (data / "model").read_text() == "weights"
+    assert (data / "inner" / volumes.MARK).exists()

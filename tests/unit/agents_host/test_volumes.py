@@ -130,11 +130,13 @@ def test_a_volume_is_not_made_in_the_directory_of_another(tmp_path):
 
 
 def test_data_does_not_go_with_a_volume_that_lies_in_it(tmp_path):
-    """A directory that was taken in may have another's volume below: then nothing goes."""
+    """Somebody may have moved another's volume in there: then nothing goes."""
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "deep" / "inner"
-    volumes.make(MakeVolume(1, "op-1", "v1", "inner", str(inner)), "another")
+    volumes.make(MakeVolume(1, "op-2", "v2", "outer", str(outer)), "env")
     (outer / "first").write_text("data")
-    volumes.make(MakeVolume(1, "op-2", "v2", "outer", str(outer), "found"), "env")
+    volumes.make(MakeVolume(1, "op-1", "v1", "inner", str(tmp_path / "inner")), "another")
+    inner.parent.mkdir()
+    (tmp_path / "inner").rename(inner)
     removal = RemoveVolume(1, "op-3", "v2", str(outer), delete_data=True)
     with pytest.raises(volumes.VolumeError, match="inner is volume inner of environment another"):
         volumes.remove(removal, "env")
@@ -142,3 +144,18 @@ def test_data_does_not_go_with_a_volume_that_lies_in_it(tmp_path):
     volumes.remove(RemoveVolume(1, "op-4", "v1", str(inner), delete_data=False), "another")
     volumes.remove(removal, "env")
     assert not outer.exists()
+
+
+def test_a_directory_around_another_volume_is_not_taken_in(tmp_path):
+    """By its own path or by a link to it; directories beside that one are nobody's."""
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "deep" / "inner"
+    volumes.make(MakeVolume(1, "op-1", "v1", "inner", str(inner)), "another", owner_name="lab")
+    (tmp_path / "link").symlink_to(outer)
+    for path in (outer, tmp_path / "link", outer / "deep"):
+        with pytest.raises(volumes.VolumeError, match=r"inner is volume inner of environment lab"):
+            volumes.make(MakeVolume(1, "op-2", "v2", "outer", str(path), "found"), "env")
+        assert volumes.MARK not in names(path)
+    (outer / "beside").mkdir()
+    (outer / "beside" / "link").symlink_to(inner)
+    volumes.make(MakeVolume(1, "op-3", "v2", "more", str(outer / "beside"), "found"), "env")
+    assert volumes.MARK in names(outer / "beside")

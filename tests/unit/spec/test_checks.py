@@ -120,6 +120,29 @@ def test_volumes_at_one_path(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        ("/data", "/data/sets/a", True),
+        ("/data/sets", "/data", True),
+        ("/", "/data", True),
+        ("sets", "sets/a", True),
+        (".", "sets", True),
+        ("/data", "/data2", False),
+        ("data", "/data/sets", False),
+    ],
+)
+def test_a_volume_in_another(tmp_path, one, two, told):
+    """Whichever is written first, the inner one is told, with the name of the outer one."""
+    volume = "---\ntype: volume\nname: {}\nfleet: local\npath: {}\n"
+    loaded = load(tmp_path, FLEET + volume.format("one", one) + volume.format("two", two))
+    assert codes(loaded) == ["path-inside-another"] * told
+    if told:
+        (finding,) = loaded.findings
+        outer = "one" if len(one) < len(two) else "two"
+        assert f"directory of the volume `{outer}`" in finding.detail
+
+
+@pytest.mark.parametrize(
     ("rest", "detail"),
     [
         ("nodes: 3", "`local` has at most 2 nodes of the 3 asked for."),

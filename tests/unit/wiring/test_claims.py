@@ -67,3 +67,67 @@ def test_what_is_there_as_declared_is_not_looked_at(workspace: Workspace, tmp_pa
     changed = replace(live.resources[DATA], digest="other")
     moved = replace(live, resources={**live.resources, DATA: changed})
     assert DATA in with_claims(workspace, desired, moved).claims
+
+
+def volume_at(path: Path, name: str = "v", uid: str = "u-2") -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    said = {"environment_uid": uid, "environment": "theirs", "name": name, "volume_uid": "w"}
+    (path / ".fleetform-volume").write_text(json.dumps(said))
+
+
+def test_a_volume_around_or_within_is_named(workspace: Workspace, tmp_path: Path) -> None:
+    """Where the place lies in another's directory, or another's in it; links lead there too."""
+    shared = tmp_path / "shared"
+    volume_at(shared / "deep" / "inner")
+    inner = f"{shared}/deep/inner, which lies in {shared}, is volume v of environment theirs (u-2)"
+    assert claims(workspace) == {DATA: inner}
+    shared.rename(tmp_path / "real")
+    shared.symlink_to(tmp_path / "real")
+    assert "real/deep/inner, which lies in" in claims(workspace)[DATA]
+    volume_at(tmp_path)
+    assert claims(workspace)[DATA].startswith(f"{shared} lies in {tmp_path}, which is volume v")
+
+
+def test_what_lies_beside_is_no_claim(workspace: Workspace, tmp_path: Path) -> None:
+    """A volume next to it, and a link in it: what that leads to goes nowhere."""
+    volume_at(tmp_path / "shared2")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "link").symlink_to(tmp_path / "shared2")
+    assert claims(workspace) == {}
+
+
+def test_what_is_imported_is_looked_at_in_our_own_folder_too(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A relative path may be a link to another's, or be put around it; a new one needs no look."""
+    ours = tmp_path / "state" / "volumes" / applied.UID / "sets"
+    volume_at(ours / "inner")
+    tree = workspace.root / "volume.yaml"
+    tree.write_text("type: volume\nname: data\nfleet: local\npath: sets\n")
+    for file in workspace.root.glob("*.yaml"):
+        if f"path: {tmp_path}/shared" in (text := file.read_text()):
+            file.write_text(text.replace(f"path: {tmp_path}/shared", "path: sets"))
+            tree.unlink()
+    assert claims(workspace) == {}
+    environment = workspace.root / "environment.yaml"
+    environment.write_text(f"{environment.read_text()}import: [volume/data]\n")
+    assert "which lies in sets, is volume v" in claims(workspace)[DATA]
+
+
+def test_what_goes_with_this_plan_is_no_claim(workspace: Workspace, tmp_path: Path) -> None:
+    """A volume of ours in or around it that is declared no more, or that is this one."""
+    applied.enter(workspace.root)
+    volume_at(tmp_path / "shared" / "inner", name="inner", uid=applied.UID)
+    desired = workspace.load().desired
+    assert desired is not None
+    live = nothing_yet(desired)
+    assert DATA in with_claims(workspace, desired, live).claims
+    reader = workspace.reader()
+    assert reader is not None
+    live = reader.read_live()
+    row = replace(live.resources[DATA], digest="other")
+    for name in ("inner", "data"):
+        key = ResourceKey("volume", name)
+        volume_at(tmp_path / "shared" / "inner", name=name, uid=applied.UID)
+        known = replace(live, resources={**live.resources, DATA: row, key: replace(row, key=key)})
+        assert with_claims(workspace, desired, known) is known

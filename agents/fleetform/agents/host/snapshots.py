@@ -30,7 +30,8 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
     Put the volume's directory aside; nothing when that was done, or when there is no directory.
 
     Raises:
-        VolumeError: It is not ours, or the new name is taken or is not beside it.
+        VolumeError: It is not ours, another volume lies in it, which would go along, or the new
+            name is taken or is not beside it.
         OSError: It cannot be done; trying again goes on where this ended.
     """
     path, into = volumes.checked(command.path), volumes.checked(command.into)
@@ -41,6 +42,7 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
             _require_same(into, command, owner)
         elif os.path.lexists(path):
             volumes.require_owner(path, owner, command.volume_uid)
+            volumes.require_alone(path, f"is not put aside: {volumes.KEEP_IT}")
             volumes.write_mark(f"{path}/{MARK}", _mark(command, owner, now_ms))
             _move(path, into)
         else:
@@ -87,6 +89,8 @@ def _let_go(path: str, owner: str, volume_uid: str) -> None:
         return
     mark = volumes.read_mark(f"{path}/{volumes.MARK}")
     if (mark.get("environment_uid"), mark.get("volume_uid")) == (owner, volume_uid):
+        # The copy may have taken long, and another volume been made here meanwhile.
+        volumes.require_alone(path, f"is not emptied after its copy: {volumes.KEEP_IT}")
         volumes.empty(path)
         os.unlink(f"{path}/{volumes.MARK}")
         with contextlib.suppress(OSError):

@@ -18,6 +18,10 @@ from fleetform.agents.protocol.messages import MakeVolume, RemoveVolume
 
 MARK = ".fleetform-volume"
 
+KEEP_IT = (
+    "remove that one first, or keep this one's data where it is with `deletion_policy: retain`"
+)
+
 
 class VolumeError(Exception):
     """`code` is one of `Reply`'s."""
@@ -65,7 +69,8 @@ def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int =
 
 def _check_taken(command: MakeVolume, path: str) -> None:
     """What is there must be what the command means to take."""
-    if not os.path.exists(f"{path}/{MARK}"):
+    is_ours = read_mark(f"{path}/{MARK}").get("volume_uid") == command.volume_uid
+    if not is_ours:
         _require_outside(path)
     if command.take == "found" and not os.path.isdir(path):
         raise VolumeError(
@@ -73,6 +78,8 @@ def _check_taken(command: MakeVolume, path: str) -> None:
             f"{path} is no directory of this host, so there is nothing to import: take"
             f" `volume/{command.name}` out of `import:`, and it is made",
         )
+    if command.take == "found" and not is_ours:
+        require_alone(path, "cannot be taken in: import directories beside it")
     if command.take == "new" and os.path.isdir(path) and not os.path.exists(f"{path}/{MARK}"):
         # Half a mark is of an agent beside us, which makes the same volume.
         there = [name for name in os.listdir(path) if not name.startswith(MARK)]
@@ -106,9 +113,13 @@ def _require_outside(path: str) -> None:
         inner = outer
 
 
-def _require_alone(path: str) -> None:
+def require_alone(path: str, so: str) -> None:
     """
-    Return when no other volume lies in a directory whose data is to go.
+    Return when no other volume lies in a directory that is to go, to be moved or to be taken in.
+
+    Args:
+        path: The directory. Links in it are not followed: what they lead to stays where it is.
+        so: What cannot be done to it where one does, and what to do instead.
 
     Raises:
         VolumeError: One does, and whose it is. It may have been made before this was taken in.
@@ -118,9 +129,8 @@ def _require_alone(path: str) -> None:
             mark = read_mark(f"{inner}/{MARK}")
             raise VolumeError(
                 "conflict",
-                f"{inner} is volume {mark.get('name', '?')} of environment {_owner(mark)}, so the"
-                f" data of {path} is left as it is: remove that one first, or keep this one's data"
-                " with `deletion_policy: retain`",
+                f"{inner} is volume {mark.get('name', '?')} of environment {_owner(mark)}, so"
+                f" {path} {so}",
             )
 
 
@@ -141,7 +151,7 @@ def remove(command: RemoveVolume, owner: str) -> None:
         return
     require_owner(path, owner, command.volume_uid)
     if command.delete_data:
-        _require_alone(path)
+        require_alone(path, f"is left as it is: {KEEP_IT}")
         empty(path)
     os.unlink(f"{path}/{MARK}")
     if command.delete_data:

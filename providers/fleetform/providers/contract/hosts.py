@@ -16,6 +16,7 @@ from fleetform.agents.protocol.states import Cause
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
+    NeighbourSeen,
     PlaceSeen,
     VolumeSeen,
 )
@@ -140,6 +141,14 @@ class HostProvider(Protocol):
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         """See what is at a volume's declared path, whoever made it."""
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        """
+        Find a volume, whoever made it, that a declared path lies in, or else one that lies in it.
+
+        Links are followed to the place, and none below it. Below it no more is looked at than a
+        person would wait for; the agent, which looks at all, has the last word.
+        """
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         """List the volumes that bear the environment's mark, as far as they can be found."""

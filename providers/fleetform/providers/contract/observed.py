@@ -62,6 +62,18 @@ class VolumeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class NeighbourSeen:
+    """
+    Another volume's place, around the one that was asked for or (`is_inside`) within it.
+
+    `mark` is what lies there, with the absolute path as links lead to it.
+    """
+
+    mark: PlaceSeen
+    is_inside: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceSeen:
     """
     What is at the place where a volume should be, whoever made it.

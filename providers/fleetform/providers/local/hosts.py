@@ -23,13 +23,14 @@ from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
+    NeighbourSeen,
     PlaceSeen,
     VolumeSeen,
 )
 from fleetform.providers.local import daemon
 from fleetform.providers.local.capacity import instance_report
 from fleetform.providers.local.folder import Folder, Owner, folders_of, read_mark
-from fleetform.providers.local.places import find_volumes, see_place
+from fleetform.providers.local.places import find_volumes, see_around, see_place
 from fleetform.providers.session import SessionHost, translated
 
 IDLE_EXIT_SECONDS = 600
@@ -147,6 +148,9 @@ class LocalHosts:
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return await asyncio.to_thread(see_place, self.volume_path(environment_uid, path))
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return await asyncio.to_thread(see_around, self.volume_path(environment_uid, path))
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         folder = self._state_home / "volumes" / environment_uid

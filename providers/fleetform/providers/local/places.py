@@ -13,10 +13,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from fleetform.providers.contract.observed import PlaceSeen, VolumeSeen
+from fleetform.providers.contract.observed import NeighbourSeen, PlaceSeen, VolumeSeen
 from fleetform.providers.local.folder import VOLUME_MARK, read_mark
 
-__all__ = ["find_volumes", "see_place"]
+__all__ = ["find_volumes", "see_around", "see_place"]
 
 _DEPTH_MAX = 3
 """How deep below the folder of volumes marks are looked for: data may be millions of files."""
@@ -49,6 +49,27 @@ def see_place(path: str) -> PlaceSeen:
         is_empty=_is_empty(path),
         changed_at_ms=found.st_ctime_ns // 1_000_000,
     )
+
+
+def see_around(path: str) -> NeighbourSeen | None:
+    """
+    Find the volume that an absolute path lies in, or else the first within it.
+
+    What cannot be looked into has none, and below it `_FOLDERS_MAX` folders are looked into: data
+    may be millions of files.
+    """
+    # What a link leads to counts: that is where the data is.
+    place = Path(os.path.realpath(path))
+    for outer in place.parents:
+        if (outer / VOLUME_MARK).exists():
+            return NeighbourSeen(see_place(str(outer)), is_inside=False)
+    for count, (inner, folders, files) in enumerate(os.walk(place)):
+        folders.sort()
+        if inner != str(place) and VOLUME_MARK in files:
+            return NeighbourSeen(see_place(inner), is_inside=True)
+        if count >= _FOLDERS_MAX:
+            break
+    return None
 
 
 def find_volumes(folder: Path, environment_uid: str) -> Iterator[VolumeSeen]:

@@ -1,5 +1,6 @@
 """
-What somebody else owns is neither taken nor written over, whatever flag is given.
+What somebody else owns is neither taken nor written over, whatever flag is given, and neither is
+what lies around it or within: that would go with it, or take it along.
 
 A plan sees what the ledger says, and what whoever made it has looked up on this machine.
 """
@@ -18,8 +19,10 @@ def hold_owned_elsewhere(sheet: Sheet) -> None:
         if change is not None and change.action in _MAKES:
             sheet.hold(
                 key,
-                HeldBy.OWNER,
+                # A volume of ours is in the way as well as anybody else's.
+                HeldBy.DEPENDENCY
+                if claim.owner_uid == sheet.live.environment_uid
+                else HeldBy.OWNER,
                 claim.sentence,
-                "declare another path; when that environment has let it go (`removed:`), a person"
-                " removes the mark that lies there",
+                claim.cure,
             )

@@ -1,5 +1,6 @@
 """
-A directory is one volume's: what is to be made or taken in waits until its place is free.
+A directory is one volume's, with all that lies in it: what is to be made or taken in waits until its
+place is free.
 
 A volume that was given another name without `moved:` is one that goes and one that comes, in one
 place. Taken over too early, its data would be the new one's while the old one still stands for it.
@@ -8,16 +9,20 @@ place. Taken over too early, its data would be the new one's while the old one s
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 
 from fleetform.model.plan import Change, HeldBy
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.folders import folders_of
 
 __all__ = ["hold_taken_places", "places_freed"]
 
 _Place = tuple[str, str]
+
+_SAME = "has this directory still"
 
 _TAKES = frozenset({"volume.make", "volume.adopt"})
 _FREES = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
@@ -32,42 +37,70 @@ def hold_taken_places(sheet: Sheet) -> None:
     for row in list(restless_rows(sheet.present).values()):
         if row.key.kind != "volume":
             continue
-        key = taking.get(_place(json.loads(row.document)))
-        if key is None or key == row.key or key not in sheet.changes:
-            continue
-        if not _frees(sheet.changes.get(row.key)):
+        for key, how in taking.near(_place(json.loads(row.document))):
+            if key == row.key or key not in sheet.changes or _frees(sheet.changes.get(row.key)):
+                continue
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"{row.key} has this directory still",
-                f"it follows as soon as {row.key} has gone, or say `moved:` where it is the same",
+                f"{row.key} {how}",
+                f"it follows as soon as {row.key} has gone"
+                + (", or say `moved:` where it is the same" if how == _SAME else ""),
             )
     if len(sheet.held) > before:
         # What needs it waits with it.
         hold_dependants(sheet)
 
 
-def places_freed(sheet: Sheet) -> dict[ResourceKey, str]:
-    """For each volume that comes into the place of another: the step that takes that one away."""
+def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
+    """For each volume that comes into or around the place of others: the steps that end those."""
     taking = _taking(sheet)
-    freed: dict[ResourceKey, str] = {}
+    freed: dict[ResourceKey, tuple[str, ...]] = {}
     for change in sheet.changes.values() if taking else ():
         for step in change.steps:
             if step.verb in _FREES:
-                key = taking.get(_place(step.arguments))
-                if key is not None and key != step.resource:
-                    freed[key] = step.key
+                for key, _ in taking.near(_place(step.arguments)):
+                    if key != step.resource:
+                        freed[key] = (*freed.get(key, ()), step.key)
     return freed
 
 
-def _taking(sheet: Sheet) -> dict[_Place, ResourceKey]:
-    return {
-        _place(step.arguments): step.resource
-        for change in sheet.changes.values()
-        if change.key.kind == "volume"
-        for step in change.steps
-        if step.verb in _TAKES
-    }
+class _Taken:
+    """Which volumes come into which places, found by what lies there, around and within."""
+
+    def __init__(self, places: Mapping[_Place, ResourceKey]) -> None:
+        self._places = places
+        # By each folder around a place: the places in it.
+        self._around: dict[_Place, list[ResourceKey]] = {}
+        for (fleet, path), key in places.items():
+            for folder in folders_of(path):
+                self._around.setdefault((fleet, folder), []).append(key)
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def near(self, place: _Place) -> Iterator[tuple[ResourceKey, str]]:
+        """Yield what comes to a volume's place, or around it or within, and what that one does."""
+        fleet, path = place
+        if (key := self._places.get(place)) is not None:
+            yield key, _SAME
+        for key in self._around.get(place, ()):
+            yield key, "has a directory around this one still"
+        for folder in folders_of(path):
+            if (key := self._places.get((fleet, folder))) is not None:
+                yield key, "has a directory in this one still"
+
+
+def _taking(sheet: Sheet) -> _Taken:
+    return _Taken(
+        {
+            _place(step.arguments): step.resource
+            for change in sheet.changes.values()
+            if change.key.kind == "volume"
+            for step in change.steps
+            if step.verb in _TAKES
+        }
+    )
 
 
 def _frees(change: Change | None) -> bool:

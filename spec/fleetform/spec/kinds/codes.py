@@ -51,6 +51,7 @@ SUMMARIES: Mapping[str, str] = {
     "patch-failed": "A patch does not fit the document",
     "patch-matches-nothing": "A patch matches no document",
     "path-claimed-twice": "Two resources claim the same path",
+    "path-inside-another": "A volume lies in another's directory",
     "queue-refuses": "The queue would never take the run",
     "reservations-overlap": "Two reservations keep the same hosts",
     "said-twice": "Something is said twice",

@@ -18,3 +18,21 @@ def test_what_somebody_else_owns_is_held() -> None:
     plan = make(tree(fleet("local"), volume("data"), task("t", volumes=[{"name": "data"}])), live)
     assert held_by(plan) == {"volume/data": HeldBy.OWNER, "run/t": HeldBy.DEPENDENCY}
     assert plan.held[1].detail == "/data is environment theirs (u)"
+    assert "removes the mark" in plan.held[1].cure
+
+
+def test_what_lies_around_or_within_somebody_elses_is_held() -> None:
+    """The other volume and where it lies are named, and the cure is a place beside it."""
+    key = ResourceKey("volume", "data")
+    for is_inside, said in (
+        (True, "/data/x, which lies in /data, is volume x of environment theirs (u)"),
+        (False, "/data lies in /data/x, which is volume x of environment theirs (u)"),
+    ):
+        claim = Claim("/data", "u", "theirs", "volume x", near="/data/x", is_inside=is_inside)
+        live = replace(ledger(row(fleet("local"))), claims={key: claim})
+        (held,) = make(tree(fleet("local"), volume("data")), live).held
+        assert (held.by, held.detail) == (HeldBy.OWNER, said)
+        assert "declare a path beside /data/x" in held.cure
+        ours = {key: replace(claim, owner_uid=live.environment_uid)}
+        (held,) = make(tree(fleet("local"), volume("data")), replace(live, claims=ours)).held
+        assert held.by is HeldBy.DEPENDENCY

@@ -50,3 +50,28 @@ def test_two_volumes_change_places() -> None:
         "volume.forget:volume/a",
         "volume.forget:volume/b",
     }
+
+
+def test_a_directory_in_or_around_the_place_of_one_that_goes() -> None:
+    """The old volume goes first, and while something keeps it, the new one is neither made."""
+    pairs = {("/data/sets", "/data"): "in this one", ("/data", "/data/sets"): "around this one"}
+    for (old, new), how in pairs.items():
+        live = ledger(row(fleet("f")), row(volume("old", "f", old)))
+        desired = tree(fleet("f"), volume("new", "f", new))
+        steps = {step.key: step for step in planned(desired, live).steps}
+        assert steps["volume.make:volume/new"].needs == ("volume.forget:volume/old",)
+        kept = replace(row(volume("old", "f", old)), protected=True)
+        held = {one.change.key: one for one in planned(desired, ledger(row(fleet("f")), kept)).held}
+        assert held[KEY].by is HeldBy.DEPENDENCY
+        assert held[KEY].detail == f"volume/old has a directory {how} still"
+
+
+def test_one_that_takes_the_places_of_several() -> None:
+    """All of them go before it comes; what lies beside has nothing to do with it."""
+    rows = [row(volume(name, "f", f"/data/{name}")) for name in ("a", "b")]
+    live = ledger(row(fleet("f")), row(volume("c", "f", "/data2")), *rows)
+    steps = {step.key: step for step in planned(tree(fleet("f"), NEW), live).steps}
+    assert steps["volume.make:volume/new"].needs == (
+        "volume.forget:volume/a",
+        "volume.forget:volume/b",
+    )
