@@ -27,6 +27,7 @@ from fleetform.spec.desired import Desired
 CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     scope.check_place_right,
     scope.check_recovering_unchanged,
+    scope.check_recovering_told,
     scope.check_changes_single,
     scope.check_held_not_done,
     scope.check_nothing_forgotten,

@@ -11,6 +11,7 @@ class Invariant(enum.StrEnum):
 
     RIGHT_PLACE = "right-place"
     RECOVERING_CHANGES_NOTHING = "recovering-changes-nothing"
+    RECOVERING_TOLD = "recovering-told"
     ONE_CHANGE_A_RESOURCE = "one-change-a-resource"
     HELD_IS_NOT_DONE = "held-is-not-done"
     LEFT_IS_LEFT = "left-is-left"
@@ -59,6 +60,7 @@ class Invariant(enum.StrEnum):
 _SENTENCES = {
     Invariant.RIGHT_PLACE: "a plan is of one environment and one ledger",
     Invariant.RECOVERING_CHANGES_NOTHING: "a recovering ledger changes nothing",
+    Invariant.RECOVERING_TOLD: "a plan says that its ledger is recovering",
     Invariant.ONE_CHANGE_A_RESOURCE: "each resource has one change, in order of keys",
     Invariant.HELD_IS_NOT_DONE: "what is held is not carried out",
     Invariant.LEFT_IS_LEFT: "what is left for another plan is neither done nor held",

@@ -37,6 +37,15 @@ def check_recovering_unchanged(reading: Reading) -> Iterator[Violation]:
         yield Violation(Invariant.RECOVERING_CHANGES_NOTHING, f"{count} changes are planned")
 
 
+def check_recovering_told(reading: Reading) -> Iterator[Violation]:
+    """Also where nothing differs: who reads the exit code must not take it for an answer."""
+    is_so = reading.live.status is LedgerStatus.RECOVERING
+    # One of a file says how it was when it was made.
+    if reading.plan.kept is None and reading.plan.recovering is not is_so:
+        said = "recovering" if reading.plan.recovering else "in use"
+        yield Violation(Invariant.RECOVERING_TOLD, f"it says that the ledger is {said}")
+
+
 def check_changes_single(reading: Reading) -> Iterator[Violation]:
     keys = [change.key for change in reading.plan.changes]
     for before, after in pairwise(keys):

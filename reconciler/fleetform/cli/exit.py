@@ -21,7 +21,10 @@ class Exit(enum.IntEnum):
     CHANGES = 2
     """`plan --detailed-exitcode` only: applying would change something."""
     HELD = 3
-    """A change is held back: it needs a permission, or waits for something."""
+    """
+    A change is held back: it needs a permission, or waits for something. While the ledger is
+    recovering everything is, also where nothing differs.
+    """
     RUN_FAILED = 4
     """A run has ended badly and stays so."""
     STALE = 5

@@ -303,6 +303,8 @@ class Plan:
     """By key: results that are kept and would come out otherwise by now."""
     kept: Kept | None = None
     """Of a plan in a file; None for one that is carried out at once."""
+    recovering: bool = False
+    """The ledger may be wrong about everything, also about what does not differ."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

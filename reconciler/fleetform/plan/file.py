@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -35,6 +35,7 @@ from fleetform.model.plan import (
     StaleResult,
     Step,
 )
+from fleetform.plan.writing import Writer
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["dump", "is_plan", "load", "sealed"]
@@ -54,7 +55,7 @@ def sealed(plan: Plan) -> Plan:
 def dump(plan: Plan) -> bytes:
     """Write a sealed plan; one line, with a newline at its end."""
     whole = {**_body(plan), "annex": dict(plan.annex), "digest": plan.digest}
-    return _encode(whole) + b"\n"
+    return b"".join([*_pieces(whole), b"\n"])
 
 
 def is_plan(data: bytes) -> bool:
@@ -123,6 +124,7 @@ def _body(plan: Plan) -> dict[str, Any]:
         "overrides": plan.overrides,
         "stale": plan.stale,
         "kept": plan.kept,
+        "recovering": plan.recovering,
     }
 
 
@@ -182,13 +184,19 @@ _ENCODER = json.JSONEncoder(
 )
 
 
-def _encode(value: Mapping[str, Any]) -> bytes:
+def _pieces(body: Mapping[str, Any]) -> Iterator[bytes]:
     # A lone surrogate can come out of a quoted escape in YAML; it must not stop a plan.
-    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
+    return (
+        piece.encode("utf-8", "surrogatepass") for piece in Writer(_ENCODER.encode).pieces(body)
+    )
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_encode(body)).hexdigest()
+    # Piece by piece: the text of a great plan is never in memory as a whole.
+    found = hashlib.sha256()
+    for piece in _pieces(body):
+        found.update(piece)
+    return found.hexdigest()
 
 
 # -- JSON to values ------------------------------------------------------------------------
@@ -223,6 +231,7 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         overrides=_many(_override, whole.get("overrides", [])),
         stale=_many(_stale, whole.get("stale", [])),
         kept=None if whole.get("kept") is None else _kept(whole["kept"]),
+        recovering=bool(whole.get("recovering", False)),
     )
 
 

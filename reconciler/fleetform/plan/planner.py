@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleetform.model.live import Live
+from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import present_rows
@@ -113,6 +113,7 @@ def plan(
             scope=scope,
             overrides=sheet.overrides,
             stale=stale_results(sheet),
+            recovering=live.status is LedgerStatus.RECOVERING,
         )
     )
 

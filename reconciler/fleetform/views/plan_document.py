@@ -233,7 +233,9 @@ class PlanDocument(TypedDict):
     format_version: Annotated[str, "Of this document; see `PLAN_FORMAT`."]
     fleetform_version: Annotated[str, "Of the program that prints it."]
     applyable: Annotated[bool, "Whether there is anything to carry out."]
-    complete: Annotated[bool, "Whether nothing is left once it is: nothing is held or deferred."]
+    complete: Annotated[
+        bool, "Whether nothing is left once it is: nothing is held or deferred, or may be wrong."
+    ]
     errored: Annotated[bool, "Always false: what cannot be planned is an error and no plan."]
     environment: str
     environment_uid: str
@@ -259,6 +261,9 @@ class PlanDocument(TypedDict):
     steps: list[StepBody]
     predicates: list[PredicateBody]
     scope: ScopeBody
+    recovering: Annotated[
+        bool, "Whether the ledger may be wrong about everything: then nothing is changed."
+    ]
     warnings: Annotated[list[str], "Sentences about the plan as a whole."]
     kept: KeptBody | None
     annex: Annotated[Json, "Times, ages, forecasts: for people, and outside the digest."]

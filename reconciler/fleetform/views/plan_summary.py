@@ -51,6 +51,8 @@ def summary(plan: Plan) -> str:
         return f"Plan: {', '.join(parts)}{rest}."
     if plan.held:
         return f"No changes can be made now{rest}."
+    if plan.recovering:
+        return f"No changes can be made now, for the ledger is recovering{rest}."
     if plan.settled or plan.deferred:
         return f"No changes{rest}."
     return "No changes. Your environment is as declared."

@@ -137,7 +137,16 @@ def test_recovering() -> None:
     """Any change at all is too much while the ledger recovers."""
     plan, desired, live, permissions = example()
     live = replace(live, status=LedgerStatus.RECOVERING)
-    assert found(plan, desired, live, permissions) == {Invariant.RECOVERING_CHANGES_NOTHING}
+    told = replace(plan, recovering=True)
+    assert found(told, desired, live, permissions) == {Invariant.RECOVERING_CHANGES_NOTHING}
+
+
+def test_recovering_without_a_word() -> None:
+    """A plan that does not say so would be taken for proof that all is as declared."""
+    plan, desired, live, permissions = example()
+    live = replace(live, status=LedgerStatus.RECOVERING)
+    silent = replace(plan, changes=(), predicates=())
+    assert Invariant.RECOVERING_TOLD in found(silent, desired, live, permissions)
 
 
 def test_two_changes_of_one_resource() -> None:

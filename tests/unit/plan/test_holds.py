@@ -10,6 +10,8 @@ from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
+from fleetform.plan.exit import exit_code
+from fleetform.plan.file import dump, load
 from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
 from fleetform.spec.tree.types import any_kind
 from unit.plan.trees import CONTAINER, element, fleet, ledger, planned, row, task, tree, volume
@@ -42,6 +44,17 @@ def test_a_recovering_ledger_changes_nothing() -> None:
     assert set(held(plan).values()) == {HeldBy.RECOVERING}
     assert len(plan.held) == 3
     assert plan.held[0].detail == "host a knows epoch 3"
+
+
+@pytest.mark.parametrize("detailed", [False, True])
+def test_a_recovering_ledger_holds_also_what_does_not_differ(detailed: bool) -> None:
+    """A pipeline that reads 0 would take an older copy's word for the world's."""
+    live = ledger(row(task("old")), status=LedgerStatus.RECOVERING)
+    plan = checked(tree(task("old")), live)
+    assert plan.is_empty
+    assert plan.held == ()
+    assert exit_code(plan, detailed=detailed) == 3
+    assert load(dump(plan)) == plan
 
 
 # -- broken documents ------------------------------------------------------------------------

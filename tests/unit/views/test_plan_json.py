@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Action, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey, Rules
@@ -182,6 +183,17 @@ def test_an_empty_plan_is_complete_and_there_is_nothing_to_apply() -> None:
     assert document["complete"] is True
     assert document["applyable"] is False
     assert document["resource_changes"] == []
+
+
+def test_an_empty_plan_of_a_recovering_ledger_is_not_complete() -> None:
+    """That nothing differs from a ledger that may be wrong says nothing."""
+    live = ledger(row(task("a")), status=LedgerStatus.RECOVERING)
+    document = shown(planned(tree(task("a")), live))
+    assert document["recovering"] is True
+    assert document["complete"] is False
+    assert document["summary"]["text"] == (
+        "No changes can be made now, for the ledger is recovering."
+    )
 
 
 def summary_of_a_bot(document: dict[str, Any]) -> str:

@@ -161,6 +161,9 @@ def _carry_out(
     from fleetform.plan.exit import exit_code
 
     follows = 0 if again is None or watching.detach else following(plan)
+    if plan.recovering:
+        # Nothing can be entered, and nobody knows whether what it takes for under way is.
+        return exit_code(plan, detailed=False)
     if plan.is_empty and not follows and (watching.detach or not plan.progressing):
         return exit_code(plan, detailed=False)
     if not plan.is_empty or follows:

@@ -63,7 +63,8 @@ def command(
     Show what apply would change in the environment at PATH.
 
     Nothing is changed, and no host is contacted unless --refresh is given: the tree is compared
-    with the ledger. The exit code is 0, 3 when something is held back, 4 when a run has ended badly.
+    with the ledger. The exit code is 0, 3 when something is held back or the ledger is recovering, and 4
+    when a run has ended badly.
     """
     if as_json and markdown:
         raise Refused("--json and --markdown exclude each other")
