@@ -14,14 +14,16 @@ from fleetform.model.ports import Accepted, Begun
 from fleetform.plan import planner
 from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.destruction import hold_destruction
+from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.protection import hold_protected
+from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.kinds import run as runs
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.process import Process
 from fleetform.simulate.apply.rule import Rule
 from fleetform.spec.desired import Rules
-from fleetform.store import fleets, plans, submissions
+from fleetform.store import fleets, overrides, placements, plans, submissions
 from fleetform.store import ledger as ledgers
 from fleetform.store.database import Database
 from fleetform.wiring import simulation
@@ -165,6 +167,32 @@ def test_whoever_was_taken_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Process, "require", lambda _: None)
     monkeypatch.setattr("fleetform.simulate.apply.play.draw_faults", restless)
     assert finds(Rule.FENCED)
+
+
+def test_what_is_kept_from_beginning_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that looks at no override when it reserves places starts what is stopped."""
+    monkeypatch.setattr(placements._Keeper, "of", lambda *_: None)
+    assert finds(Rule.OVERRIDDEN)
+
+
+def test_what_is_stopped_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An emergency stop that asks for nobody's end is found while it holds."""
+    monkeypatch.setattr(overrides, "_end_runs", lambda *_: ())
+    assert finds(Rule.STOPPED)
+
+
+def test_a_freeze_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner and a ledger that overlook a freeze enter plans while it holds."""
+    without_pass(monkeypatch, hold_overridden)
+    monkeypatch.setattr(plans, "require_permitted", lambda *_: None)
+    assert finds(Rule.FROZEN)
+
+
+def test_a_window_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner and a ledger that overlook windows enter plans while one is open."""
+    without_pass(monkeypatch, hold_in_window)
+    monkeypatch.setattr(plans, "require_permitted", lambda *_: None)
+    assert finds(Rule.WINDOW)
 
 
 def test_an_apply_without_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["KINDS", "POINTS", "Faults", "Point", "draw_faults"]
 

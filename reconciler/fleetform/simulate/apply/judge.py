@@ -7,7 +7,6 @@ that. Nothing of it is read by what it judges.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted
+from fleetform.simulate.apply.above import Above, Override
 from fleetform.simulate.apply.executions import Executions
 from fleetform.simulate.apply.ports import Disk
 from fleetform.simulate.apply.record import GONE, Applied, Record
@@ -60,6 +60,8 @@ class Snapshot:
     record: Record
     done_in_world: int
     applies: tuple[str, ...]
+    carried_out: Counter[str]
+    overrides: Mapping[int, Override]
 
 
 @dataclass(slots=True)
@@ -67,16 +69,20 @@ class Judge(Witness):
     """
     Attributes:
         checked: How often each rule was asked about.
+        met: How often that happened which is no fault.
         outgrown: The ledger on the disk is known to be an older copy, until it is rebuilt.
         let_go: Uids of instances that are up and belong to no fleet, by somebody's decision.
     """
 
     now: float = 0.0
     checked: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
     record: Record = field(default_factory=Record)
     executions: Executions = field(default_factory=Executions)
     outgrown: bool = False
     let_go: set[str] = field(default_factory=set)
+    above: Above = field(init=False)
+    _ended: set[str] = field(default_factory=set)
     _applies: dict[str, _Apply] = field(default_factory=dict)
     _carried_out: Counter[str] = field(default_factory=Counter)
     _made_for: dict[str, list[dict[ResourceKey, int]]] = field(default_factory=dict)
@@ -85,6 +91,13 @@ class Judge(Witness):
     _places: dict[str, str] = field(default_factory=dict)
     _effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     _done_in_world: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.above = Above(self.require)
+
+    def happened(self, what: str) -> None:
+        """Count something that is no fault, and that shall happen."""
+        self.met[what] += 1
 
     def require(self, rule: Rule, truth: bool, what: str) -> None:
         """Note that `what` breaks a rule unless it is `truth`."""
@@ -107,9 +120,13 @@ class Judge(Witness):
     ) -> None:
         """The ledger took a plan in; of the runs `unjudged` it knew no end."""
         self.note(self.now, f"{accepted.state} {accepted.apply_uid[:8]} {plan.digest[:8]}")
+        uid = accepted.apply_uid
+        # One that had come to its end and is taken up again, is entered again.
+        if accepted.state == "new" or (accepted.state == "resumed" and uid in self._ended):
+            self.above.check_entry(plan, self.record.rules, self._destroys, self.now)
+        self._ended.discard(uid)
         if accepted.state != "new":
             return
-        uid = accepted.apply_uid
         self.require(
             Rule.APPLIED_ONCE,
             # One that was made anew, of a state that has come back, is another of the same digest.
@@ -126,6 +143,9 @@ class Judge(Witness):
         )
         self._check_made_for(plan)
         self._check_destruction(plan, permissions)
+
+    def finished_apply(self, apply_uid: str) -> None:
+        self._ended.add(apply_uid)
 
     def _check_made_for(self, plan: Plan) -> None:
         """Compare with every time that this very plan came out."""
@@ -322,8 +342,9 @@ class Judge(Witness):
         self.require(Rule.PERMITTED, asked, f"the data of {path} was put aside")
         self._volumes.pop(path, None)
 
-    def began(self, name: str, run_uid: str, attempt: int) -> None:
-        """A process of a run exists."""
+    def began(self, name: str, run_uid: str, attempt: int, fleet: str) -> None:
+        """A process of a run exists on a host of this fleet."""
+        self.above.check_beginning(name, fleet, (run_uid, attempt), self.now)
         self.note(self.now, f"began {name} {run_uid[:8]}/{attempt}")
         self._effect("run", run_uid, f"{name} was started")
         times, others = self.executions.begin(name, run_uid, attempt)
@@ -342,7 +363,14 @@ class Judge(Witness):
 
     def snapshot(self) -> Snapshot:
         """What is believed now, for a copy of the ledger that is made now."""
-        return Snapshot(copy.deepcopy(self.record), len(self._done_in_world), tuple(self._applies))
+        return Snapshot(
+            # Documents are never changed, so that they may be shared.
+            self.record.copy(),
+            len(self._done_in_world),
+            tuple(self._applies),
+            self._carried_out.copy(),
+            dict(self.above.overrides),
+        )
 
     def restored(self, marks: Snapshot, disk: Disk, *, is_known: bool) -> None:
         """
@@ -352,8 +380,12 @@ class Judge(Witness):
         nobody can find out.
         """
         version, made = self.record.version, self.record.left_paths | self._volumes.keys()
-        self.record = copy.deepcopy(marks.record)
-        self.record.version = {key: number + 1 for key, number in version.items()}
+        self.record = marks.record.copy()
+        self.above.overrides = dict(marks.overrides)
+        if is_known:
+            self.record.version = {key: number + 1 for key, number in version.items()}
+        else:
+            self._carried_out = marks.carried_out.copy()
         # Nothing is removed for being unknown: data of which no ledger tells stays where it is.
         self.record.left_paths |= made - self._paths(disk)
         self.outgrown = is_known and any(

@@ -220,7 +220,7 @@ class Machine:
         host.work[record.key] = Work(
             record.run_name, self.time() + source.choice((0.1, 1.0, 5.0, 30.0)), code
         )
-        self.judge.began(record.run_name, record.key.run_uid, record.key.attempt)
+        self.judge.began(record.run_name, record.key.run_uid, record.key.attempt, host.fleet)
 
     def stop(self, host: SimulatedHost, record: JobRecord) -> None:
         """End a job, or see to it that it never starts."""

@@ -26,6 +26,7 @@ from fleetform.model.ports import (
     Ids,
     LedgerOutgrown,
     LedgerUnavailable,
+    PolicyRefused,
     StalePlan,
 )
 from fleetform.plan.file import dump, load, sealed
@@ -83,19 +84,19 @@ class Person:
 
     async def apply(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> str:
         """Returns how it ended: `done`, `empty`, `stale`, `recovering`, `full`, `crashed`."""
-        return await self._live(lambda process: self._apply(process, tree, permissions, scope))
+        return await self.live(lambda process: self._apply(process, tree, permissions, scope))
 
     async def apply_file(self, file: PlanFile) -> str:
         """Carry out a plan from its file, if it is still right for what there is now."""
-        return await self._live(lambda process: self._apply_file(process, file))
+        return await self.live(lambda process: self._apply_file(process, file))
 
     async def rebuild(self, tree: Desired) -> str:
         """Put the ledger together again from what the hosts remember."""
-        return await self._live(lambda process: self._rebuild(process, tree))
+        return await self.live(lambda process: self._rebuild(process, tree))
 
     async def attend(self) -> str:
         """Take the lock for a while and see to what is under way."""
-        return await self._live(self._attend)
+        return await self.live(self._attend)
 
     def plan(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> Plan:
         """Plan what there is at this moment."""
@@ -116,7 +117,8 @@ class Person:
         self._room.judge.planned(made, ())
         return PlanFile(made, dump(made))
 
-    async def _live(self, what: Callable[[Process], object]) -> str:
+    async def live(self, what: Callable[[Process], object]) -> str:
+        """Do something in a process of its own; returns how that ended."""
         self._lives += 1
         process = Process(f"{self.name} {self._lives}", self._room)
         judge = self._room.judge
@@ -130,6 +132,8 @@ class Person:
             ending = "full"
         except LedgerOutgrown:
             ending = "recovering"
+        except PolicyRefused:
+            ending = "refused"
         finally:
             process.end()
         judge.note(judge.now, f"{process.name}: {ending}")
@@ -165,7 +169,7 @@ class Person:
     ) -> str:
         if self._room.lock.holder is None and await self._refuse(process):
             return "recovering"
-        ledger = self._witnessed(process)
+        ledger = self.witnessed(process)
         try:
             accepted = await process(
                 lambda: ledger.accept(
@@ -218,7 +222,7 @@ class Person:
         reach, runs = await self._take_over(process)
         rounds = asyncio.get_running_loop().create_task(self._rounds(process, runs))
         try:
-            ledger = self._witnessed(process)
+            ledger = self.witnessed(process)
             while found := await process(process.ledger.unfinished_apply):
                 accepted, body = found
                 try:
@@ -242,7 +246,7 @@ class Person:
         finally:
             rounds.cancel()
 
-    def _witnessed(self, process: Process) -> Witnessed:
+    def witnessed(self, process: Process) -> Witnessed:
         return Witnessed(process.ledger, self._room.disk, self._room.judge, process.name)
 
     def _ending(
@@ -283,7 +287,7 @@ class Person:
                 runs.round()
             except (LedgerUnavailable, FenceLost):
                 continue
-            except (LedgerOutgrown, Crashed, Torn):
+            except (LedgerOutgrown, Crashed):
                 # Whoever carries out the plan meets the same.
                 return
 

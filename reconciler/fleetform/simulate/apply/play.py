@@ -13,6 +13,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.rollout import SURGE
 from fleetform.simulate.apply.end import ask_last
@@ -24,6 +25,7 @@ from fleetform.simulate.apply.person import Person, PlanFile
 from fleetform.simulate.apply.ports import MakeDisk, OutgrownBy, Rebuild
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
+from fleetform.simulate.apply.warden import Warden
 from fleetform.simulate.controller import SeededIds, VirtualClock
 from fleetform.simulate.loop import Stuck, VirtualLoop, run
 from fleetform.spec.desired import Desired
@@ -54,6 +56,7 @@ class ApplyVerdict:
     points: tuple[Point, ...]
     died_at: tuple[Point, ...]
     checked: Mapping[str, int]
+    met: Mapping[str, int]
     plans: int
     executions: int
     virtual_seconds: float
@@ -90,6 +93,7 @@ def play_apply(
         points=tuple(play.faults.points),
         died_at=tuple(play.faults.died_at),
         checked=dict(judge.checked),
+        met=dict(judge.met),
         plans=play.plans,
         executions=judge.executions.total,
         virtual_seconds=loop.time(),
@@ -124,6 +128,8 @@ class _Play:
         clock = VirtualClock()
         self._first = Person("ada", self._room, clock, ids, self._on_plan)
         self._second = Person("bob", self._room, clock, ids, self._on_plan)
+        third = Person("eve", self._room, clock, ids, self._on_plan)
+        self._warden = Warden(third, self._room, clock)
         self._now_declared: Desired = self._tree.desired()
 
     async def run(self) -> None:
@@ -132,6 +138,8 @@ class _Play:
             others.append(asyncio.create_task(self._meddle()))
         if self._random.random() < 0.3:
             others.append(asyncio.create_task(self._trouble()))
+        if self._random.random() < 0.4:
+            others.append(asyncio.create_task(self._warden.watch()))
         for number in range(self._random.randint(1, COMMITS_MAX)):
             if number:
                 self._tree.edit()
@@ -142,6 +150,7 @@ class _Play:
         self._room.disk.drain()
         for task in others:
             await task
+        await self._obey()
         await self._converge()
 
     # -- people -----------------------------------------------------------------------------
@@ -163,6 +172,8 @@ class _Play:
                 await self._first.rebuild(tree)
             elif ending == "full":
                 await asyncio.sleep(2)
+            elif ending == "refused":
+                await asyncio.sleep(self._random.random() * 10)
             else:
                 await asyncio.sleep(self._random.random())
 
@@ -225,6 +236,18 @@ class _Play:
                 self._judge.restored(marks, room.disk, is_known=known)
 
     # -- the end ------------------------------------------------------------------------------
+
+    async def _obey(self) -> None:
+        """While overrides hold they are kept; then somebody lifts them, and opens the windows."""
+        judge = self._judge
+        if judge.above.in_force("stop", judge.now):
+            heard = [await self._first.attend() for _ in range(2)]
+            if "recovering" not in heard:
+                judge.above.check_ended(judge.executions.alive().values(), judge.now)
+        if judge.above.overrides:
+            await self._warden.lift()
+        if self._tree.rules.freeze or judge.record.rules.freeze:
+            await self._warden.put(OverrideKind.THAW)
 
     async def _converge(self) -> None:
         self._tree.settle(self._room.machine.volumes)

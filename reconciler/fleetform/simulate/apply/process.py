@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from fleetform.model.ports import Ledger
@@ -19,6 +18,7 @@ from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.ports import Disk, OutgrownBy, Rebuild, Torn
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Crashed", "Process", "Room"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.model.instance import Instance, InstanceState
@@ -21,6 +20,7 @@ from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
 from fleetform.simulate.apply.machine import SimulatedHost
 from fleetform.simulate.apply.process import Process
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Reach", "Session"]
 

@@ -63,11 +63,14 @@ class Record:
     left_paths: set[str] = field(default_factory=set)
     version: dict[ResourceKey, int] = field(default_factory=dict)
 
+    def copy(self) -> Record:
+        return Record(self.rules, dict(self.resources), set(self.left_paths), dict(self.version))
+
     def take(self, step: Step, run_uid: str = "") -> None:
         """Take in a step that was written down as done; `run_uid` is of what it submitted."""
         key, said = step.resource, step.arguments
         if step.verb == "rules.set":
-            self.rules = Rules(**said["rules"])
+            self.rules = Rules.of(said["rules"])
             return
         self._changed(key)
         if step.verb in GONE:

@@ -21,7 +21,8 @@ from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
 from fleetform.simulate.apply.exchanges import exchange_hosts
-from fleetform.simulate.apply.process import Process
+from fleetform.simulate.apply.ports import Torn
+from fleetform.simulate.apply.process import Crashed, Process
 
 __all__ = ["RunDriver"]
 
@@ -52,9 +53,14 @@ class RunDriver:
         Take in news, judge, exchange, place, send; returns whether something is not over.
 
         Raises:
-            Crashed: The process died between two of them, or at a call.
-            Torn: It died at a write.
+            Crashed: The process died at one of them.
         """
+        try:
+            return self._round(start=start)
+        except Torn as torn:
+            raise Crashed from torn
+
+    def _round(self, *, start: bool) -> bool:
         if not self._disk.ask(_ANY_OPEN):
             return False
         book = self._ledger.read_book()

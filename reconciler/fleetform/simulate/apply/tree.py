@@ -18,7 +18,15 @@ from fleetform.simulate.apply.documents import (
     declare_run,
     declare_volume,
 )
-from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
+from fleetform.simulate.host import WALL_START_MS
+from fleetform.spec.desired import (
+    Declared,
+    Desired,
+    Environment,
+    FreezeWindow,
+    ResourceKey,
+    Rules,
+)
 
 __all__ = ["ENVIRONMENT_UID", "Tree"]
 
@@ -390,4 +398,14 @@ def _draw_rules(source: random.Random) -> Rules:
         allow_destroy=source.random() < 0.5,
         delete_percent=source.choice((0, 10, 50, 100)),
         delete_count=source.choice((0, 1, 5)),
+        freeze=(_draw_window(source),) if source.random() < 0.3 else (),
     )
+
+
+def _draw_window(source: random.Random) -> FreezeWindow:
+    """A time within the first minute or so of a seed, or the beginning of every minute."""
+    only = source.choice(("all", "destructive"))
+    if source.random() < 0.3:
+        return FreezeWindow("at full minutes", cron="* * * * *", duration=20, only=only)
+    begin = WALL_START_MS // 1000 + source.randint(0, 30)
+    return FreezeWindow("for a while", begin=begin, end=begin + source.randint(3, 30), only=only)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fleetform.model.override import OverrideKind, PutInForce
 from fleetform.model.plan import Permissions, Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ledger, StepOutcome
+from fleetform.simulate.apply.above import Override
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.ports import Disk
 
@@ -62,7 +64,41 @@ class Witnessed:
     ) -> None:
         self.real.finish_apply(apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms)
         self._judge_fence(fence)
+        self._judge.finished_apply(apply_uid)
         self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
+
+    def put_overrides(
+        self,
+        kind: OverrideKind,
+        targets: Sequence[str],
+        *,
+        reason: str,
+        who: str,
+        now_ms: int,
+        until_ms: int | None,
+    ) -> PutInForce:
+        put = self.real.put_overrides(
+            kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms
+        )
+        at_work = self._disk.ask(
+            "SELECT r.uid, r.attempt FROM runs r JOIN attempts a ON a.run_uid = r.uid"
+            " AND a.number = r.attempt WHERE a.state <> 'waiting'"
+        )
+        numbers = [one.number for one in put.overrides]
+        for number, target in zip(numbers, targets or ("",), strict=True):
+            self._judge.above.overrides[number] = Override(
+                kind.value, target, until_ms, frozenset(at_work)
+            )
+        return put
+
+    def lift_overrides(
+        self, numbers: Sequence[int] | None, *, who: str, now_ms: int
+    ) -> tuple[object, ...]:
+        lifted = self.real.lift_overrides(numbers, who=who, now_ms=now_ms)
+        above = self._judge.above.overrides
+        for number in list(above) if numbers is None else numbers:
+            above.pop(number, None)
+        return lifted
 
     def _judge_fence(self, fence: int | None) -> None:
         if fence is not None:
