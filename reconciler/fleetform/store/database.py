@@ -30,6 +30,7 @@ from fleetform.store.errors import (
     MissingLedgerError,
     ReadOnlyLedgerError,
 )
+from fleetform.store.shape import WHY, is_of_another_shape
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -306,6 +307,12 @@ def translated() -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         # An extended code carries the primary one in its lowest byte.
         kind = _KINDS.get(code & 0xFF) if code is not None else None
+        if kind is None and is_of_another_shape(error):
+            kind = (
+                DamagedLedgerError,
+                f"the ledger's tables are not those of this release: {WHY}",
+                "restore a copy of it, or move it away and run `fleetform state rebuild`",
+            )
         if kind is None:
             raise
         error_type, message, advice = kind

@@ -71,7 +71,7 @@ class AddressError(LedgerError):
 
 
 class LoginError(LedgerError):
-    """Wrong password, no such role, or a server that takes no connection from here."""
+    """Wrong password, no such role, one without rights, or no connection taken from here."""
 
 
 class UnreachableLedgerError(LedgerError, LedgerUnavailable):

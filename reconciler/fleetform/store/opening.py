@@ -19,7 +19,7 @@ from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.schema import VERSION, create_schema, upgrade_schema
-from fleetform.store.soundness import require_known, require_owner, require_sound
+from fleetform.store.soundness import require_known, require_owner, require_shape, require_sound
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 
@@ -122,6 +122,7 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
             _keep_copy(connection, path.with_name(f"{path.name}.{version}"))
             with translated():
                 upgrade_schema(connection)
+        require_shape(connection, path)
         make_durable(connection)
     except BaseException:
         connection.close()

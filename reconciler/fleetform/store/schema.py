@@ -11,10 +11,20 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-__all__ = ["APPLICATION_ID", "VERSION", "create_schema", "read_version", "upgrade_schema"]
+__all__ = [
+    "APPLICATION_ID",
+    "VERSION",
+    "VERSIONS",
+    "create_schema",
+    "read_version",
+    "upgrade_schema",
+]
 
 VERSION = "0002"
 """The newest migration's; a test compares it with the folder."""
+
+VERSIONS = frozenset({"0001", "0002"})
+"""All that a release has ever made; the same test."""
 
 APPLICATION_ID = 0x464C5446
 """`FLTF` in the file's header tells our databases from other programs' (sqlite.org/fileformat2)."""

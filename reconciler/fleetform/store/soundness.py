@@ -18,9 +18,10 @@ from fleetform.store.errors import (
     NewerLedgerError,
     OlderLedgerError,
 )
-from fleetform.store.schema import VERSION, read_version
+from fleetform.store.schema import VERSION, VERSIONS, read_version
+from fleetform.store.shape import WHY, columns_of, lacking
 
-__all__ = ["require_current", "require_known", "require_owner", "require_sound"]
+__all__ = ["require_current", "require_known", "require_owner", "require_shape", "require_sound"]
 
 _RESTORE = "restore a copy of it, or move it away and run `fleetform state rebuild`"
 
@@ -38,7 +39,7 @@ def require_known(connection: sqlite3.Connection, path: Path) -> str:
     Return the version of the schema, which may be an older one.
 
     Raises:
-        DamagedLedgerError: The database is none of ours.
+        DamagedLedgerError: The database is none of ours, or of no release.
         NewerLedgerError: A later release has upgraded it.
     """
     with translated():
@@ -50,7 +51,27 @@ def require_known(connection: sqlite3.Connection, path: Path) -> str:
             f"the ledger {path} has version {version}, and this fleetform knows {VERSION}",
             advice="upgrade fleetform",
         )
+    if version not in VERSIONS:
+        raise DamagedLedgerError(
+            f"the ledger {path} says that it has version {version}, which no release has made",
+            advice=_RESTORE,
+        )
     return version
+
+
+def require_shape(connection: sqlite3.Connection, path: Path) -> None:
+    """
+    Refuse a ledger of this release's version without this release's tables.
+
+    Raises:
+        DamagedLedgerError: Says what it lacks.
+    """
+    with translated():
+        lacks = lacking(columns_of(connection))
+    if lacks:
+        raise DamagedLedgerError(
+            f"the ledger {path} has version {VERSION} and lacks {lacks}: {WHY}", advice=_RESTORE
+        )
 
 
 def require_owner(connection: sqlite3.Connection, path: Path, environment_uid: str) -> None:

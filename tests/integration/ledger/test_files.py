@@ -51,6 +51,16 @@ def _foreign(lab: Lab) -> None:
         connection.execute("UPDATE meta SET environment_uid = ?", ("f" * 32,))
 
 
+def _without_a_table(lab: Lab) -> None:
+    with contextlib.closing(sqlite3.connect(lab.ledger, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE overrides")
+
+
+def _of_no_release(lab: Lab) -> None:
+    with contextlib.closing(sqlite3.connect(lab.ledger, isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001b'")
+
+
 @pytest.mark.parametrize(
     ("damage", "word", "moved_away"),
     [
@@ -58,10 +68,21 @@ def _foreign(lab: Lab) -> None:
         (_garbage, "not a database", True),
         (_torn, "damaged", True),
         (_another_database, "not a ledger", True),
+        (_without_a_table, "an earlier build of this version made it", True),
+        (_of_no_release, "0001b, which no release has made", False),
         (_newer, "9999", False),
         (_foreign, "f" * 32, False),
     ],
-    ids=["zero bytes", "garbage", "torn", "another database", "newer", "another environment's"],
+    ids=[
+        "zero bytes",
+        "garbage",
+        "torn",
+        "another database",
+        "without a table",
+        "of no release",
+        "newer",
+        "another environment's",
+    ],
 )
 def test_what_is_no_ledger_is_refused_and_kept(
     lab: Lab, damage: Callable[[Lab], None], word: str, moved_away: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from fleetform.store.migrations.upgrade import statements
 from fleetform.store.postgres import schema as postgres_schema
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.lease import LeaseLook
 from fleetform.store.postgres.opening import (
     environments_in,
     open_postgres,
@@ -99,7 +101,14 @@ def test_no_server(uid: str) -> None:
     """Nobody listens at the address: said with the address, and what to look at."""
     address = Address.parse(f"postgresql://fleetform:{PASSWORD}@127.0.0.1:1/ledger")
     said = refused(UnreachableLedgerError, address, uid)
-    assert "postgresql://fleetform@127.0.0.1:1/ledger does not answer" in said
+    where = "postgresql://fleetform@127.0.0.1:1/ledger"
+    assert f"{where} does not answer (connection refused); see whether" in said
+
+
+def test_a_name_of_several_addresses(uid: str) -> None:
+    """What each of them said is told once, without numbers."""
+    address = Address.parse(f"postgresql://fleetform:{PASSWORD}@localhost:1/ledger")
+    assert "does not answer (connection refused);" in refused(UnreachableLedgerError, address, uid)
 
 
 def test_wrong_password(postgres: PostgresServer, uid: str) -> None:
@@ -167,6 +176,33 @@ def test_a_user_who_may_not_write(postgres: PostgresServer, uid: str) -> None:
     script(administrator, uid, f"CREATE SCHEMA {schema_of(uid)} AUTHORIZATION {name}")
     ledger = open_ledger(Address.parse(url), uid)
     assert ledger.read_live().epoch == 1
+    ledger.close()
+
+
+def test_a_user_who_may_not_read(postgres: PostgresServer, uid: str) -> None:
+    """A ledger that is another's is called that, and not lost; nor is there said to be none."""
+    administrator = Address.parse(postgres.url)
+    open_ledger(administrator, uid).close()
+    name, schema = f"reader_{uid[:8]}", schema_of(uid)
+    script(administrator, uid, f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'")
+    reader = Address.parse(postgres.url.replace(f"//{postgres.user}:", f"//{name}:"))
+    for right in ("SELECT 1", f"GRANT USAGE ON SCHEMA {schema} TO {name}"):
+        script(administrator, uid, right)
+        said = refused(LoginError, reader, uid)
+        assert f"there is a ledger in schema {schema}, and user {name} may not read it" in said
+        assert f"GRANT {postgres.user} TO {name}" in said
+        with pytest.raises(LoginError, match=f"user {name} may not read it"):
+            LeaseLook(reader, uid)
+        with pytest.raises(LoginError, match="may read none of them"):
+            environments_in(reader)
+    script(administrator, uid, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {name}")
+    assert environments_in(reader) == (uid,)
+    with contextlib.closing(open_postgres_snapshot(reader, uid)) as snapshot:
+        assert snapshot.read_live().epoch == 1
+    ledger = open_ledger(reader, uid)
+    with pytest.raises(ReadOnlyLedgerError, match="right to do that") as caught:
+        ledger.take_fence(who="somebody", now_ms=1)
+    assert "name the user who owns it" in caught.value.advice
     ledger.close()
 
 
@@ -246,6 +282,34 @@ def test_an_upgrade_is_whole_or_nothing(
     with pytest.raises(OlderLedgerError):
         open_postgres_snapshot(address, uid)
     open_ledger(address, uid).close()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ALTER TABLE resources DROP COLUMN observed", "lacks resources.observed: an earlier"),
+        ("UPDATE alembic_version SET version_num = '0001'", "has other tables than this release"),
+        ("UPDATE alembic_version SET version_num = '0001b'", "0001b, which no release has made"),
+    ],
+)
+def test_a_ledger_of_another_shape(text: str, said: str, address: Address, uid: str) -> None:
+    """An older form of this version, one that is half migrated, and one of no release."""
+    open_ledger(address, uid).close()
+    script(address, uid, text)
+    with pytest.raises(DamagedLedgerError, match=said) as caught:
+        open_ledger(address, uid)
+    assert "state rebuild" in caught.value.advice
+
+
+def test_who_reads_a_ledger_of_another_shape(address: Address, uid: str) -> None:
+    """They are told at the first column that is not there, with its name."""
+    open_ledger(address, uid).close()
+    script(address, uid, "ALTER TABLE overrides RENAME COLUMN who TO maker")
+    with (
+        contextlib.closing(open_postgres_snapshot(address, uid)) as snapshot,
+        pytest.raises(DamagedLedgerError, match=r"other tables .*who"),
+    ):
+        snapshot.read_overrides()
 
 
 COLUMNS = (

@@ -248,3 +248,79 @@ def test_network_file_system_is_refused(
     assert is_new(path)
     monkeypatch.setenv(filesystem.ALLOW_VARIABLE, "1")
     reopen(path).close()
+
+
+def altered(path: Path, *statements: str) -> bytes:
+    """Make a ledger, change its tables behind its back, and return its bytes."""
+    reopen(path).close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("statement", "lacks"),
+    [
+        ("ALTER TABLE resources DROP COLUMN observed", "lacks resources.observed: an earlier"),
+        ("DROP TABLE overrides", "lacks overrides: an earlier build of this version made it"),
+        ("ALTER TABLE plans RENAME COLUMN who TO maker", "lacks plans.who: an earlier"),
+    ],
+)
+def test_an_older_form_of_this_version_is_refused(path: Path, statement: str, lacks: str) -> None:
+    """Who writes is told what it lacks, before anything is written."""
+    before = altered(path, statement)
+    with pytest.raises(DamagedLedgerError, match=lacks) as caught:
+        reopen(path)
+    assert "state rebuild" in caught.value.advice
+    assert path.read_bytes() == before
+
+
+def test_who_reads_an_older_form_is_told_the_same(path: Path) -> None:
+    """At the first column that is not there, with its name."""
+    altered(path, "ALTER TABLE overrides RENAME COLUMN who TO maker")
+    snapshot = open_snapshot(path, ENVIRONMENT)
+    with pytest.raises(DamagedLedgerError, match=r"earlier build of this .*who") as caught:
+        snapshot.read_overrides()
+    assert "move it away and run `fleetform state rebuild`" in caught.value.advice
+    snapshot.close()
+
+
+def test_what_somebody_added_is_no_reason_to_refuse(path: Path) -> None:
+    """A table or an index of their own is nobody's loss."""
+    altered(path, "CREATE TABLE notes (text)", "ALTER TABLE runs ADD COLUMN note")
+    ledger = reopen(path)
+    assert ledger.read_live().epoch == 1
+    ledger.close()
+
+
+def test_a_half_migrated_ledger_is_refused_and_left(path: Path) -> None:
+    """It says the version before, and has tables of this one: an upgrade by hand that broke off."""
+    before = altered(path, "UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(DamagedLedgerError, match="duplicate column name") as caught:
+        reopen(path)
+    assert "restore a copy" in caught.value.advice
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_cannot_say_its_version_is_refused(path: Path) -> None:
+    """Ours by its header, without the table; with a word that no release has written."""
+    altered(path, "DROP TABLE alembic_version")
+    for open_one in (reopen, lambda path: open_snapshot(path, ENVIRONMENT)):
+        with pytest.raises(DamagedLedgerError, match="no such table: alembic_version"):
+            open_one(path)
+    path.unlink()
+    altered(path, "UPDATE alembic_version SET version_num = '0001b'")
+    for open_one in (reopen, lambda path: open_snapshot(path, ENVIRONMENT)):
+        with pytest.raises(DamagedLedgerError, match="version 0001b, which no release has made"):
+            open_one(path)
+
+
+def test_a_fault_of_ours_stays_one(path: Path) -> None:
+    """A statement that is wrong is no damage to the ledger."""
+    ledger = reopen(path)
+    with pytest.raises(sqlite3.OperationalError, match="syntax"), ledger._database.read() as rows:
+        rows.execute("SELEC 1")
+    ledger.close()

@@ -16,6 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from fleetform.store import schema
 from fleetform.store.migrations.upgrade import SCHEMA, freeze, upgrade
+from fleetform.store.shape import _DIGEST, _digest, columns_of, lacking
 from fleetform.store.tables import metadata
 
 
@@ -68,10 +69,11 @@ def test_frozen_schema_is_current(migrated: sqlite3.Connection) -> None:
 
 
 def test_version_is_the_newest_migration() -> None:
-    """`VERSION` names the last module of the folder."""
+    """`VERSION` names the last module of the folder, and `VERSIONS` each of them."""
     folder = Path(schema.__file__).parent / "migrations" / "versions"
-    newest = max(path.name for path in folder.glob("v[0-9]*.py"))
-    assert newest.startswith(f"v{schema.VERSION}_")
+    versions = {path.name[1:5] for path in folder.glob("v[0-9]*.py")}
+    assert max(versions) == schema.VERSION
+    assert versions == schema.VERSIONS
 
 
 def test_upgrade_is_whole_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +96,13 @@ def test_heavy_libraries_are_not_imported(module: str) -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_the_columns_are_known(migrated: sqlite3.Connection) -> None:
+    """What a ledger is compared with when it is opened is what the migrations make."""
+    columns = columns_of(migrated)
+    assert lacking(columns) == ""
+    assert _digest(columns) == _DIGEST
+    some = [column for column in columns if column[0] != "meta" and column != ("runs", "uid")]
+    assert lacking(some) == "meta, runs.uid"
+    assert lacking([]).endswith(f" and {len({table for table, _ in columns}) - 5} more")

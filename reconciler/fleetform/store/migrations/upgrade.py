@@ -17,6 +17,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Dialect, create_engine
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
@@ -41,6 +42,9 @@ def upgrade(connection: sqlite3.Connection) -> None:
 
     Args:
         connection: In autocommit mode and outside a transaction; stays open.
+
+    Raises:
+        sqlite3.Error: It cannot be done: the tables are not those of the version that it says.
     """
     engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
     with engine.connect() as bound:
@@ -49,7 +53,13 @@ def upgrade(connection: sqlite3.Connection) -> None:
         bound.exec_driver_sql("BEGIN IMMEDIATE")
         config = _config()
         config.attributes["connection"] = bound
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except DBAPIError as error:
+            # In the driver's words, as everywhere; leaving rolls back.
+            if isinstance(error.orig, sqlite3.Error):
+                raise error.orig from error
+            raise
         bound.commit()
 
 

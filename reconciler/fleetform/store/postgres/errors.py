@@ -9,6 +9,8 @@ where one is being read.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +27,7 @@ from fleetform.store.errors import (
     UnreachableLedgerError,
 )
 from fleetform.store.postgres.address import Address
+from fleetform.store.shape import WHY
 
 __all__ = ["LOST", "STARTING", "is_lost", "translated"]
 
@@ -48,7 +51,12 @@ _AGAIN = "see whether the database server runs and can be reached, then run the 
 
 # First match wins; the longer beginning of a SQLSTATE comes first.
 _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
-    ("28", LoginError, "does not let this user in", "check user and password in FLEETFORM_LEDGER"),
+    (
+        "28",
+        LoginError,
+        "does not let this user in",
+        "check user and password in FLEETFORM_LEDGER, or in the file that FLEETFORM_LEDGER_FILE names",
+    ),
     (
         "3D000",
         AddressError,
@@ -68,10 +76,24 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "restore a copy of it, or run `fleetform state rebuild`",
     ),
     (
+        # A column is not there, or is there already.
+        "4270",
+        DamagedLedgerError,
+        f"has other tables than this release makes: {WHY}",
+        "restore a copy of it, or drop its schema and run `fleetform state rebuild`",
+    ),
+    (
+        "42P07",
+        DamagedLedgerError,
+        f"has other tables than this release makes: {WHY}",
+        "restore a copy of it, or drop its schema and run `fleetform state rebuild`",
+    ),
+    (
+        # Making the schema has a sentence of its own, in `schema`.
         "42501",
         ReadOnlyLedgerError,
-        "does not let this user write",
-        "let its owner run `GRANT CREATE ON DATABASE … TO …`; each environment has a schema there",
+        "does not give this user the right to do that",
+        "name the user who owns it in FLEETFORM_LEDGER, or let that one run `GRANT ITS_NAME TO YOURS`",
     ),
     (
         "25006",
@@ -133,7 +155,19 @@ def translated(address: Address) -> Iterator[None]:
     except (asyncpg.InterfaceError, asyncpg.InternalClientError, TimeoutError, OSError) as error:
         if not is_lost(error):
             raise
-        why = str(error) or "no answer in time"
+        why = _why(error)
         raise UnreachableLedgerError(
             f"the ledger at {address.shown} does not answer ({why})", advice=_AGAIN
         ) from error
+
+
+def _why(error: BaseException) -> str:
+    """Say what the machine said: `connection refused`, without numbers and addresses told twice."""
+    # Where a name has several addresses, the loop puts what each of them said into one sentence.
+    numbers = {int(one) for one in re.findall(r"\[Errno (\d+)\]", str(error))}
+    if len(numbers) == 1:
+        said = os.strerror(numbers.pop())
+        return said[:1].lower() + said[1:]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return str(error) or "no answer in time"

@@ -26,7 +26,7 @@ from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import LEASE, PostgresDatabase
 from fleetform.store.postgres.errors import translated
-from fleetform.store.postgres.schema import ensure_ledger, require_current
+from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
 
 __all__ = [
     "RENEW_SECONDS",
@@ -216,6 +216,8 @@ class LeaseLook:
                     " AND tablename = 'leases'",
                     (schema,),
                 ).fetchone()
+                if row is not None:
+                    require_readable(connection, schema)
             except BaseException:
                 connection.close()
                 raise

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Transaction
+from fleetform.store.errors import LoginError
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
@@ -75,9 +76,10 @@ def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
 
 def environments_in(address: Address) -> tuple[str, ...]:
     """
-    Return the uids of the environments whose ledgers this user sees in a database, in order.
+    Return the uids of the environments whose ledgers this user may read in a database, in order.
 
     Raises:
+        LoginError: There are ledgers, and this user may read none of them.
         LedgerError: It cannot be reached or used.
     """
     prefix = schema_of("")
@@ -85,16 +87,23 @@ def environments_in(address: Address) -> tuple[str, ...]:
         connection = Connection(address, schema="public", read_only=True)
         try:
             rows = connection.execute(
-                "SELECT CAST(n.nspname AS TEXT) FROM pg_catalog.pg_namespace n"
-                " WHERE starts_with(n.nspname, CAST(? AS TEXT))"
-                " AND has_schema_privilege(n.oid, 'USAGE') AND EXISTS (SELECT 1"
-                " FROM pg_catalog.pg_tables t WHERE t.schemaname = n.nspname"
-                " AND t.tablename = 'leases') ORDER BY 1",
+                "SELECT CAST(n.nspname AS TEXT), has_schema_privilege(n.oid, 'USAGE')"
+                " AND has_table_privilege(c.oid, 'SELECT')"
+                " FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c"
+                " ON c.relnamespace = n.oid AND c.relname = 'leases' AND c.relkind = 'r'"
+                " WHERE starts_with(n.nspname, CAST(? AS TEXT)) ORDER BY 1",
                 (prefix,),
             ).fetchall()
         finally:
             connection.close()
-    return tuple(name.removeprefix(prefix) for (name,) in rows)
+    readable = tuple(name.removeprefix(prefix) for name, may_read in rows if may_read)
+    if rows and not readable:
+        raise LoginError(
+            f"the ledger at {address.shown} is that of {len(rows)} environments, and this user may"
+            " read none of them",
+            advice="name a user who may in FLEETFORM_LEDGER",
+        )
+    return readable
 
 
 @contextmanager

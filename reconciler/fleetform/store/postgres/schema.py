@@ -11,20 +11,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import asyncpg
+
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.errors import (
     DamagedLedgerError,
     ForeignLedgerError,
+    LoginError,
     MissingLedgerError,
     NewerLedgerError,
     OlderLedgerError,
     ReadOnlyLedgerError,
 )
 from fleetform.store.postgres.connection import Connection
-from fleetform.store.schema import VERSION
+from fleetform.store.schema import VERSION, VERSIONS
+from fleetform.store.shape import WHY, lacking
 
-__all__ = ["ensure_ledger", "require_current"]
+__all__ = ["ensure_ledger", "require_current", "require_readable"]
 
 _OLDEST_SERVER = 130_000
 """PostgreSQL 13 is the first that can be asked what became of a transaction."""
@@ -55,6 +59,33 @@ def require_current(connection: Connection, schema: str, environment_uid: str) -
     _require_owner(connection, schema, environment_uid)
 
 
+def require_readable(connection: Connection, schema: str) -> None:
+    """
+    Return when this user may read the ledger that is there; where there is none, all may.
+
+    Without it the server says that there is no such table, which would read as a lost ledger.
+
+    Raises:
+        LoginError: They may not; says who may.
+    """
+    row = connection.execute(
+        "SELECT CAST(current_user AS TEXT), CAST(pg_get_userbyid(n.nspowner) AS TEXT),"
+        " has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')"
+        " FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid"
+        " AND c.relname = 'alembic_version' WHERE n.nspname = ?",
+        (schema,),
+    ).fetchone()
+    if row is None:
+        return
+    user, owner, may_read = row
+    if not may_read:
+        raise LoginError(
+            f"there is a ledger in schema {schema}, and user {user} may not read it",
+            advice=f"name the user who owns it, {owner}, in FLEETFORM_LEDGER, or let that one run"
+            f" `GRANT {owner} TO {user}`",
+        )
+
+
 def ensure_ledger(
     connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
 ) -> None:
@@ -77,6 +108,7 @@ def ensure_ledger(
             _require_owner(connection, schema, environment_uid)
             if version < VERSION:
                 _upgrade(connection, version)
+            _require_shape(connection, schema)
         connection.script("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -91,7 +123,7 @@ def _make(
         "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?", (schema,)
     ).fetchone()
     if there is None:
-        connection.script(f"CREATE SCHEMA {schema}")
+        _make_schema(connection, schema)
     connection.script(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
     connection.execute(
         "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
@@ -99,6 +131,17 @@ def _make(
         (environment_uid, ids.uid(), LedgerStatus.EMPTY, clock.now_ms()),
     )
     connection.execute("INSERT INTO leases (name) VALUES ('manager')")
+
+
+def _make_schema(connection: Connection, schema: str) -> None:
+    try:
+        connection.script(f"CREATE SCHEMA {schema}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise ReadOnlyLedgerError(
+            f"the ledger's database does not let this user make the schema {schema} ({error})",
+            advice="let its owner run `GRANT CREATE ON DATABASE … TO …`; each environment has a"
+            " schema there",
+        ) from error
 
 
 def _upgrade(connection: Connection, version: str) -> None:
@@ -114,6 +157,7 @@ def _version(connection: Connection, schema: str) -> str | None:
 
     Raises:
         DamagedLedgerError: There are tables, and they are no ledger.
+        LoginError: This user may not look into the schema, or not read it.
     """
     tables = {
         name
@@ -128,6 +172,7 @@ def _version(connection: Connection, schema: str) -> str | None:
         raise DamagedLedgerError(
             f"schema {schema} has tables, but is not a ledger", advice=_RESTORE
         )
+    require_readable(connection, schema)
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     if row is None:
         raise DamagedLedgerError(
@@ -142,6 +187,27 @@ def _require_known(version: str, schema: str) -> None:
             f"the ledger in schema {schema} has version {version}, and this fleetform knows"
             f" {VERSION}",
             advice="upgrade fleetform",
+        )
+    if version not in VERSIONS:
+        raise DamagedLedgerError(
+            f"the ledger in schema {schema} says that it has version {version}, which no release"
+            " has made",
+            advice=_RESTORE,
+        )
+
+
+def _require_shape(connection: Connection, schema: str) -> None:
+    lacks = lacking(
+        connection.execute(
+            "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT)"
+            " FROM information_schema.columns WHERE table_schema = ?",
+            (schema,),
+        ).fetchall()
+    )
+    if lacks:
+        raise DamagedLedgerError(
+            f"the ledger in schema {schema} has version {VERSION} and lacks {lacks}: {WHY}",
+            advice=_RESTORE,
         )
 
 
