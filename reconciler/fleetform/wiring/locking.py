@@ -156,17 +156,30 @@ def break_lock(workspace: Workspace, *, who: str, reason: str, force: bool) -> H
     if found is None:
         return None
     if not force:
-        raise Locked(
-            f"{_words(found)} is alive and holds this environment",
-            f"wait for it, have `serve` rest with `fleetform apply --takeover`, or end it with "
-            f"`fleetform lock break --force --reason TEXT` (kill {found.pid})",
-        )
+        raise _held(found)
     if ledger_address() is None:
         _end(workspace, found)
     else:
         found = break_tenure(workspace, who=who) or found
     _log(workspace, found, who, reason)
     return found
+
+
+def _held(found: Holder) -> Locked:
+    """Say who would be pushed aside, and what that would do to them."""
+    wait = "wait for it, have `serve` rest with `fleetform apply --takeover`, or"
+    if found.left_ms is None:
+        return Locked(
+            f"{_words(found)} is alive and holds this environment",
+            f"{wait} end it with `fleetform lock break --force --reason TEXT` (kill {found.pid})",
+        )
+    # Whether it lives is not known: its lease outlives it by up to a term.
+    return Locked(
+        f"{_words(found)} holds the lease of this environment, which ends in"
+        f" {found.left_ms / 1000:.1f} s unless it is renewed",
+        f"{wait} end the lease with `fleetform lock break --force --reason TEXT`; no process is"
+        " ended, and what the former holder still writes is refused",
+    )
 
 
 def _end(workspace: Workspace, found: Holder) -> None:
@@ -218,5 +231,7 @@ def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
 
 
 def _words(found: Holder) -> str:
+    where = f"(pid {found.pid} on {found.host})"
     command = found.command or "somebody"
-    return f"{command} of {found.who} (pid {found.pid} on {found.host})"
+    # `serve` is nobody's in particular.
+    return f"{command} {where}" if found.who == command else f"{command} of {found.who} {where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -44,7 +45,8 @@ class Site:
         self.tree.mkdir()
         self.witness = folder / "witness"
         self.witness.touch()
-        environment = f"type: environment\nname: pair\nuid: a{os.urandom(16).hex()[1:]}\n"
+        self.uid = f"a{os.urandom(16).hex()[1:]}"
+        environment = f"type: environment\nname: pair\nuid: {self.uid}\n"
         (self.tree / "environment.yaml").write_text(environment)
         for name, text in TREE.items():
             (self.tree / name).write_text(text.replace("{witness}", str(self.witness)))
@@ -129,6 +131,35 @@ def test_a_paused_manager_causes_nothing(site: Site) -> None:
     events = site.run("events").stdout
     # Before the pause, at the takeover, and by nobody else.
     assert events.count("manager.changed") == 2, events
+
+
+def test_a_manager_that_is_asked_to_end_gives_its_lease_back(site: Site) -> None:
+    """With SIGTERM as with Ctrl-C: the next one need not wait for the lease's own end."""
+    process = site.start("first", "apply", "-y")
+    until(lambda: "start" in site.witness.read_text(), 60, site)
+    refused = site.run("lock", "break")
+    assert refused.returncode == 6
+    assert f"(pid {process.pid} on " in refused.stderr
+    assert "holds the lease of this environment, which ends in " in refused.stderr
+    assert "no process is ended" in refused.stderr
+    process.terminate()
+    assert process.wait(30) == 130, site.said("first")
+    assert "interrupted: nothing is lost" in site.said("first")
+    held = json.loads(site.run("lock", "list", "--json").stdout)
+    assert [one["held"] for one in held if one["uid"] == site.uid] == [False]
+
+
+def test_who_follows_says_when_it_goes_on_itself(site: Site) -> None:
+    """After `kill -9` of the manager, once its lease has ended."""
+    first = site.start("first", "apply", "-y")
+    until(lambda: "start" in site.witness.read_text(), 60, site)
+    second = site.start("second", "apply", "-y")
+    follows = f"apply (pid {first.pid}) manages this environment and carries it out"
+    until(lambda: follows in site.said("second"), 60, site)
+    first.kill()
+    assert second.wait(120) == 0, site.said("second")
+    gone = f"apply (pid {first.pid}) no longer manages this environment; it is gone on with here"
+    assert gone in site.said("second")
 
 
 def test_no_secret_is_left_behind(site: Site) -> None:

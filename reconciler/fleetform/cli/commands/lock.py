@@ -100,6 +100,7 @@ def break_lock(path: str | None, force: bool, reason: str | None) -> int:
     if found is None:
         out.line("nobody holds this environment", "dim")
         return 0
-    out.line(f"taken from {found.command} of {found.who} (pid {found.pid})", "good")
+    who = f" of {found.who}" if found.who != found.command else ""
+    out.line(f"taken from {found.command}{who} (pid {found.pid})", "good")
     out.line("`fleetform lock show` shows what it has left, `fleetform apply` goes on with it")
     return 0

@@ -84,7 +84,8 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     question = (
         f"The ledger of {name} will be replaced. Type the environment's name, {name}, to go on:"
     )
-    ask(question, expected=name, yes=yes, how="-y to restore it")
+    look = "what is there is kept in a backup first:"
+    ask(question, expected=name, yes=yes, how="-y to restore it", look=look)
     done = put_back(workspace, Path(file), who=who_asks())
     out = screen()
     out.line(
