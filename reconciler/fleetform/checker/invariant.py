@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from fleetform.spec.dataclass import dataclass
 
 
 class Invariant(enum.StrEnum):
@@ -47,6 +48,7 @@ class Invariant(enum.StrEnum):
     STEPS_FIT_ACTION = "steps-fit-action"
     DOCUMENTS_AS_DECLARED = "documents-as-declared"
     ROWS_PINNED = "rows-pinned"
+    WORK_PINNED = "work-pinned"
     RULES_PINNED = "rules-pinned"
     LEDGER_PINNED = "ledger-pinned"
     RULES_APPLIED_LAST = "rules-applied-last"
@@ -96,6 +98,7 @@ _SENTENCES = {
     Invariant.STEPS_FIT_ACTION: "a change has the steps that its action calls for",
     Invariant.DOCUMENTS_AS_DECLARED: "steps carry the documents that are declared",
     Invariant.ROWS_PINNED: "every row that is touched is pinned",
+    Invariant.WORK_PINNED: "a fleet that goes says who is at work on it, and nobody else ends",
     Invariant.RULES_PINNED: "the rules that judged what is destroyed are pinned",
     Invariant.LEDGER_PINNED: "the ledger is pinned",
     Invariant.RULES_APPLIED_LAST: "a plan is judged by the rules applied last",

@@ -47,6 +47,21 @@ def _ends_what_waits(reading: Reading, step: Step) -> bool:
     return not is_over(row) and not at_work(row)
 
 
+def check_work_pinned(reading: Reading) -> Iterator[Violation]:
+    """Of a file it may name who has ended since; nobody may be at work whom it does not name."""
+    destroyed = {change.key for change, step in reading.steps if destroys(reading, step)}
+    destroyed |= {change.key for change in reading.plan.changes if change.destructive}
+    for key in sorted(destroyed):
+        if key.kind != "fleet":
+            continue
+        fleet = reading.earlier_names.get(key, key)
+        here = {one.run for one in reading.live.work if one.fleet == fleet.name}
+        said = reading.claims.get(("at-work", fleet))
+        named = None if said is None else set(json.loads(said))
+        if named is None or (here != named if reading.plan.kept is None else here - named):
+            yield Violation(Invariant.WORK_PINNED, f"at work on {key} are {sorted(here)}")
+
+
 def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
     """Whatever destroys was judged by rules, and whoever sets them replaces some."""
     judged = any(destroys(reading, step) or step.verb == "rules.set" for _, step in reading.steps)

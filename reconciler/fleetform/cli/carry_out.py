@@ -246,8 +246,15 @@ def is_within(newer: Plan, approved: Plan) -> bool:
 def _does_the_same(change: Change, approved: Change | None) -> bool:
     if approved is None or change.destructive > approved.destructive:
         return False
+    if not _ended_by(change) <= _ended_by(approved):
+        return False
     done = [(step.verb, step.resource, step.arguments) for step in change.steps]
     return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
+
+
+def _ended_by(change: Change) -> frozenset[str]:
+    """Runs at work that nobody else may be added to: who agreed to some ends agreed to no other."""
+    return frozenset() if change.stake is None else frozenset(change.stake.runs)
 
 
 def _follows(change: Change, held: Change | None) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetform.model.override import Override
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 FORMAT_VERSION = 2
@@ -208,7 +209,8 @@ class Predicate:
     What must still hold when the plan is applied.
 
     claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch), `rules`
-    (those last applied, as canonical JSON, by which what it destroys was judged).
+    (those last applied, as canonical JSON, by which what it destroys was judged), `at-work` (nobody
+    but these runs, names as canonical JSON, is at work on a fleet that ends what is).
     """
 
     claim: str

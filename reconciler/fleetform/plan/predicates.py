@@ -37,7 +37,15 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             found.append(Predicate("absent", key))
         if row_key in sheet.not_started:
             found.append(Predicate("run-not-started", known_as))
+        if key.kind == "fleet" and change.destructive:
+            found.append(Predicate("at-work", known_as, canonical_json(_at_work(sheet, row_key))))
     return tuple(found)
+
+
+def _at_work(sheet: Sheet, fleet: ResourceKey) -> list[str]:
+    """Who would end with it, by the names that the ledger knows; whoever begins later was not told."""
+    runs = {ResourceKey("run", one.run) for one in sheet.live.work if one.fleet == fleet.name}
+    return sorted(sheet.moves.before.get(run, run).name for run in runs)
 
 
 def _is_judged(key: ResourceKey, change: Change) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step
@@ -18,6 +17,7 @@ from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, phase
 from fleetform.spec.canonical import canonical_json
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Failing", "failing", "undone"]
@@ -60,24 +60,7 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
             one = _failing(predicate, predicate.resource, live, planned, plan.environment_uid)
             if one is not None:
                 found[predicate.resource] = one
-    for one in _begun_since(plan, live):
-        assert one.key is not None
-        found.setdefault(one.key, one)
     return tuple(found.values())
-
-
-def _begun_since(plan: Plan, live: Live) -> Iterator[Failing]:
-    """Fleets that would take with them what nobody was told of: it began there meanwhile."""
-    renamed = {change.moved_from for change in plan.changes if change.key.kind == "run"}
-    for change in plan.changes:
-        if change.key.kind != "fleet" or not change.destructive:
-            continue
-        told = renamed.union(change.stake.runs if change.stake is not None else ())
-        name = change.moved_from or change.key.name
-        begun = sorted({one.run for one in live.work if one.fleet == name} - told)
-        if begun:
-            more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-            yield Failing(change.key, f"has run/{begun[0]}{more} at work on it by now")
 
 
 def _failing(
@@ -90,6 +73,12 @@ def _failing(
     if predicate.claim == "rules":
         same = predicate.value == canonical_json((live.rules or Rules()).document())
         return None if same else Failing(key, "has other rules by now, and they judge the plan")
+    if predicate.claim == "at-work":
+        # Fleets that would take with them what nobody was told of: it began there meanwhile.
+        here = {one.run for one in live.work if one.fleet == key.name}
+        begun = sorted(here.difference(json.loads(predicate.value)))
+        more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
+        return Failing(key, f"has run/{begun[0]}{more} at work on it by now") if begun else None
     row = live.resources.get(key)
     if predicate.claim == "absent":
         return None if row is None or row.archived else Failing(key, "exists by now")

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
@@ -257,8 +258,22 @@ def _read_waiting(
     return waiting
 
 
+def _leaving_fleets(transaction: Transaction) -> frozenset[str]:
+    """
+    Fleets whose removal somebody has agreed to, and that are not gone yet.
+
+    Their hosts look as ever until the step begins. What were placed there in between would end
+    with them, and nobody was told of it.
+    """
+    rows = transaction.execute(
+        "SELECT resource_name FROM operations INDEXED BY operations_open"
+        " WHERE state IN ('planned', 'intended') AND verb = 'fleet.remove'"
+    )
+    return frozenset(name for (name,) in rows)
+
+
 def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:
-    """Read what is left of these instances, in three statements."""
+    """Read what is left of these instances, in four statements."""
     uids = (to_json(sorted(instance_uids)),)
     these = "IN (SELECT value FROM json_each(?))"
     used = {
@@ -276,8 +291,10 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
     ):
         taken.setdefault(uid, set()).add(unit)
     rooms = {}
+    leaving = _leaving_fleets(transaction)
     for (
         uid,
+        fleet,
         generation,
         state,
         boot_id,
@@ -288,14 +305,14 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
         disk,
         gpus,
     ) in transaction.execute(
-        "SELECT uid, generation, state, boot_id, sharing, blocks, cpu_millicores,"
+        "SELECT uid, fleet, generation, state, boot_id, sharing, blocks, cpu_millicores,"
         f" memory_bytes, disk_bytes, gpus FROM instances WHERE uid {these}",
         uids,
     ):
         cpu_used, memory_used, disk_used = used.get(uid, (0, 0, 0))
         rooms[uid] = _Room(
             generation=generation,
-            ready=state == "ready",
+            ready=state == "ready" and fleet not in leaving,
             boot_id=boot_id,
             sharing=sharing,
             blocks=blocks,

@@ -7,6 +7,7 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -208,6 +209,8 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
     if predicate.claim == "rules":
         same = predicate.value == canonical_json(rules_applied(transaction).document())
         return "" if same else "other rules were applied, and a plan is judged by the last ones"
+    if predicate.claim == "at-work":
+        return _begun_since(transaction, key, json.loads(predicate.value))
     row = transaction.one(
         "SELECT s.generation, s.archived, a.state FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
@@ -230,6 +233,19 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
             return ""
         return f"{key} has started"
     return f"{key}: {predicate.claim!r} is no claim that this release knows"
+
+
+def _begun_since(transaction: Transaction, fleet: ResourceKey, told: Iterable[str]) -> str:
+    """Name who would end with the fleet, and is in no plan that somebody has agreed to."""
+    rows = transaction.execute(
+        "SELECT DISTINCT r.name FROM allocations a JOIN instances i ON i.uid = a.instance_uid"
+        " JOIN runs r ON r.uid = a.run_uid WHERE i.fleet = ? ORDER BY r.name",
+        (fleet.name,),
+    )
+    known = frozenset(told)
+    begun = [name for (name,) in rows if name not in known]
+    more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
+    return f"{fleet} has run/{begun[0]}{more} at work on it by now" if begun else ""
 
 
 def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:

@@ -180,3 +180,14 @@ def test_fence_guards_every_effect(desk: Desk) -> None:
         with pytest.raises(FenceLost, match="next holds 2"):
             attempt()
     assert desk.ledger.read_live() == before
+
+
+def test_nothing_more_is_placed_on_a_fleet_that_goes(desk: Desk) -> None:
+    """From the moment a plan is entered its fleets take nothing, though no step has begun."""
+    desk.submit(submit_step("a"), submit_step("b"))
+    assert desk.place("a")
+    removal = plan_of(desk.ledger, [step("fleet.remove", "local")])
+    accepted = enter(desk.ledger, removal)
+    assert not desk.place("b")
+    desk.ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
+    assert desk.place("b")

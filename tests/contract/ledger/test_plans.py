@@ -221,3 +221,21 @@ def test_rules_last_applied(ledger: Ledger) -> None:
     rules = {"allow_destroy": True, "delete_percent": 3, "delete_count": 1}
     carry_out(ledger, [step("rules.set", "test", rules=rules)])
     assert ledger.read_live().rules == Rules(True, 3, 1)
+
+
+def test_new_work_on_a_fleet_that_goes(desk: Desk) -> None:
+    """Who was told of one run's end has agreed to no other's, however late the other began."""
+    fleet = ResourceKey("fleet", "local")
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    assert desk.place("a")
+    told = Predicate("at-work", fleet, canonical_json(["a"]))
+    plan = plan_of(desk.ledger, [step("fleet.remove", "local")], told)
+    assert desk.place("b", desk.share())
+    with pytest.raises(StalePlan, match="fleet/local has run/b at work on it by now"):
+        enter(desk.ledger, plan)
+    assert desk.place("c", desk.share())
+    with pytest.raises(StalePlan, match="run/b and 1 more at work"):
+        enter(desk.ledger, plan)
+    all_told = Predicate("at-work", fleet, canonical_json(["a", "b", "c", "over"]))
+    plan = plan_of(desk.ledger, [step("fleet.remove", "local")], all_told)
+    assert enter(desk.ledger, plan).state == "new"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleetform.checker import Invariant
 from fleetform.model.live import Work
+from fleetform.model.plan import Predicate
 from fleetform.model.run import RunState
 from unit.checker.test_check import ALLOWED, found, key
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
@@ -44,3 +45,17 @@ def test_runs_that_end_with_their_fleet() -> None:
     assert Invariant.WITHIN_BUDGET in found(plan, tree(*tasks), live, ALLOWED)
     enough = replace(ALLOWED, allow_deletes=6)
     assert Invariant.WITHIN_BUDGET not in found(plan, tree(*tasks), live, enough)
+
+
+def test_new_work_on_a_fleet_that_goes() -> None:
+    """Who is at work on it is pinned by name: no fewer, and none that is not there."""
+    run, old = task("busy"), fleet("old")
+    live = ledger(row(run, RunState.RUNNING), row(old))
+    live = replace(live, work=(Work("busy", "old", 1, 0),))
+    plan = planned(tree(run), live, allow_destroy=True)
+    assert found(plan, tree(run), live, ALLOWED) == set()
+    others = tuple(one for one in plan.predicates if one.claim != "at-work")
+    for said in ("", "[]", '["busy","other"]'):
+        claim = Predicate("at-work", key("fleet/old"), said)
+        claimed = replace(plan, predicates=(*others, claim) if said else others)
+        assert found(claimed, tree(run), live, ALLOWED) == {Invariant.WORK_PINNED}

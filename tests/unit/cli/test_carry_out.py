@@ -9,6 +9,7 @@ import pytest
 
 from fleetform.cli import carry_out as module
 from fleetform.cli.carry_out import Watching, carry_out, is_within
+from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
 from fleetform.model.run import RunState
@@ -161,3 +162,13 @@ def test_who_does_not_wait_is_told_that_it_is_held(ended) -> None:
     again = pytest.fail
     assert carry_out(SimpleNamespace(), held, Watching(detach=True), again=again) == 3
     assert tried == [held]
+
+
+def test_another_run_that_would_end_is_another_question() -> None:
+    """It began on the fleet while somebody thought about the plan."""
+    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING), row(OTHER, RunState.RUNNING))
+    one = replace(live, work=(Work("one", "local", 1, 0),))
+    both = replace(live, work=(*one.work, Work("other", "local", 1, 0)))
+    approved, newer = (planned(tree(ONE, OTHER), each, allow_destroy=True) for each in (one, both))
+    assert is_within(approved, newer)
+    assert not is_within(newer, approved)
