@@ -21,6 +21,7 @@ from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.ports import Ids
 from fleetform.simulate.apply.ports import Torn, Writer
 from fleetform.store.database import Database, Transaction
+from fleetform.store.leases import LEASE, RAISE, RELEASE, LeaseStatements, take_lease
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.live import read_instances
 from fleetform.store.schema import create_schema
@@ -40,6 +41,7 @@ class SimulatedDisk:
             " VALUES (1, ?, ?, ?, 0)",
             (environment_uid, ids.uid(), LedgerStatus.EMPTY),
         )
+        self._connection.execute("INSERT INTO leases (name) VALUES (?)", (LEASE,))
         self._ids = ids
         self._full = False
         self.ledger = StoredLedger(Database(self._connection), ids)
@@ -76,6 +78,25 @@ class SimulatedDisk:
 
     def instances(self, fleet: str) -> Sequence[Instance]:
         return [one for one in read_instances(self._connection) if one.fleet == fleet]
+
+    def take_lease(self, writer: Writer, who: str, *, term_ms: int, now_ms: int) -> int | None:
+        _TOLD[0] = now_ms
+        return take_lease(
+            _Written(self, writer), _LEASE, who, who=who, term_ms=term_ms, now_ms=now_ms
+        )
+
+    def renew_lease(self, fence: int, *, term_ms: int, at_ms: int) -> bool:
+        _TOLD[0] = at_ms
+        values = (term_ms, LEASE, fence)
+        return self._connection.execute(_LEASE.renew, values).rowcount == 1
+
+    def release_lease(self, fence: int) -> None:
+        self._connection.execute(RELEASE, (LEASE, fence))
+
+    def lease_left_ms(self, now_ms: int) -> int:
+        _TOLD[0] = now_ms
+        ((holder, _, left_ms),) = self.ask(_LEASE.look, (LEASE,))
+        return left_ms if holder else 0
 
     def image(self) -> bytes:
         return self._connection.serialize()
@@ -119,6 +140,17 @@ class _Written(Database):
             # It had changed nothing, so there was nothing to commit either.
             raise Torn
         self._writer.has_committed(call)
+
+    def raise_fence(self, transaction: Transaction, who: str) -> int:
+        fence = super().raise_fence(transaction, who)
+        transaction.execute(RAISE, (fence, LEASE))
+        return fence
+
+
+_TOLD = [0]
+"""What the database's clock shows, Unix milliseconds."""
+
+_LEASE = LeaseStatements("clock_ms()")
 
 
 class _Watched:
@@ -190,6 +222,7 @@ def _connection() -> sqlite3.Connection:
     connection.execute("PRAGMA page_size = 1024")
     create_schema(connection)
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.create_function("clock_ms", 0, lambda: _TOLD[0])
     return connection
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fleetform.model.ports import Ids, Ledger
 from fleetform.simulate.apply.play import ApplyVerdict, play_apply
+from fleetform.simulate.apply.ports import Manager
 from fleetform.simulate.controller import VirtualClock
 from fleetform.simulate.seed import Verdict, play
 from fleetform.store.ledger import StoredLedger
@@ -16,6 +17,7 @@ from fleetform.wiring.rebuilding import Rebuild
 from fleetform.wiring.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
+    from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Desired
 
@@ -40,10 +42,12 @@ def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:
     return ledger_in_memory(environment_uid, ids, now_ms=0)
 
 
-async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired) -> bool:
+async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired, manager: Manager) -> bool:
     assert isinstance(ledger, StoredLedger)
+    tenure = cast("Tenure", manager)
+    work = Rebuild(ledger, hosts, desired, "a person", (), tenure, clock=VirtualClock())
     try:
-        await Rebuild(ledger, hosts, desired, "a person", (), clock=VirtualClock()).run(trial=False)
+        await work.run(trial=False)
     except RecoveringProblem:
         return False
     return True

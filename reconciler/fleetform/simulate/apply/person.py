@@ -167,7 +167,7 @@ class Person:
     async def _enter(
         self, process: Process, made: Plan, body: bytes, permissions: Permissions
     ) -> str:
-        if self._room.lock.holder is None and await self._refuse(process):
+        if not self._is_managed() and await self._refuse(process):
             return "recovering"
         ledger = self.witnessed(process)
         try:
@@ -210,6 +210,11 @@ class Person:
             await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]
             return True
         return live.status is LedgerStatus.RECOVERING
+
+    def _is_managed(self) -> bool:
+        if not self._room.lock.lease:
+            return self._room.lock.holder is not None
+        return self._room.disk.lease_left_ms(self._clock.now_ms()) > 0
 
     def _is_recovering(self) -> bool:
         rows = self._room.disk.ask("SELECT status FROM meta")
@@ -262,7 +267,8 @@ class Person:
 
     async def _take_over(self, process: Process) -> tuple[Reach, RunDriver]:
         ledger = process.ledger
-        fence = await process(
+        # A lease is taken with its fence.
+        fence = process.fence or await process(
             lambda: ledger.take_fence(who=process.name, now_ms=self._clock.now_ms())
         )
         ((uid, ledger_id, epoch),) = self._room.disk.ask(
@@ -320,7 +326,7 @@ class Person:
             await self._room.lock.wait()
         ledger = process.ledger
         reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
-        if not await self._room.rebuild(ledger, reach, tree):  # type: ignore[arg-type]
+        if not await self._room.rebuild(ledger, reach, tree, process):  # type: ignore[arg-type]
             return "recovering"
         process.check_alive()
         self._room.judge.rebuilt(self._room.disk)

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 from fleetform.model.instance import Instance
 from fleetform.model.live import Live
 from fleetform.model.ports import Ids, Ledger
+from fleetform.model.tenure import Holder
 from fleetform.providers.contract.hosts import HostProvider
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 
-__all__ = ["Disk", "MakeDisk", "OutgrownBy", "Rebuild", "Torn", "Writer"]
+__all__ = ["Disk", "MakeDisk", "Manager", "OutgrownBy", "Rebuild", "Torn", "Writer"]
 
 
 class Torn(BaseException):
@@ -61,6 +62,18 @@ class Disk(Protocol):
     def instances(self, fleet: str) -> Sequence[Instance]:
         """Read a fleet's instances that are not terminated."""
 
+    def take_lease(self, writer: Writer, who: str, *, term_ms: int, now_ms: int) -> int | None:
+        """Take the environment's lease as one of `writer`'s transactions; returns its fence."""
+
+    def renew_lease(self, fence: int, *, term_ms: int, at_ms: int) -> bool:
+        """Prolong it, or have done so at that moment; False where somebody else has taken it."""
+
+    def release_lease(self, fence: int) -> None:
+        """End it, unless somebody else has taken it."""
+
+    def lease_left_ms(self, now_ms: int) -> int:
+        """How long it holds; 0 or less where nobody holds it."""
+
     def image(self) -> bytes:
         """Copy all that is committed."""
 
@@ -79,5 +92,13 @@ MakeDisk = Callable[[str, Ids], Disk]
 OutgrownBy = Callable[[Sequence[InstanceSeen], Live], str]
 """Says which hosts know more than this ledger, or nothing."""
 
-Rebuild = Callable[[Ledger, HostProvider, Desired], Awaitable[bool]]
+
+class Manager(Protocol):
+    """The part of `model.tenure.Tenure` that a rebuild looks at."""
+
+    @property
+    def holder(self) -> Holder: ...
+
+
+Rebuild = Callable[[Ledger, HostProvider, Desired, Manager], Awaitable[bool]]
 """Puts a lost or older ledger together again from its hosts and the tree; False: not this time."""

@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
+from fleetform.model.tenure import Holder
+from fleetform.simulate.apply.above import moment_ms
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
@@ -32,6 +34,7 @@ ends when it would be committed.
 
 PAUSE_SECONDS = 60.0
 RENEW_SECONDS = 3.0
+TERM_MS = int(TERM_SECONDS * 1000)
 
 
 class Crashed(Exception):
@@ -68,6 +71,9 @@ class Process:
         self.room = room
         self.ledger: Ledger = room.disk.open(self)
         self.dead = False
+        self.fence = 0
+        """Of the lease that it holds, or held; 0 for none."""
+        self.has_lost = True
         self._renewed = room.judge.now
         self._stands_until = 0.0
         room.alive[name] = self
@@ -123,6 +129,43 @@ class Process:
             self.die()
             raise Crashed
 
+    @property
+    def holder(self) -> Holder:
+        """Who it is as a manager; a part of `model.tenure.Tenure`, as `require` is."""
+        return Holder(0, self.name, "apply", 0, "simulated", self.fence)
+
+    # -- the lease ----------------------------------------------------------------------------
+
+    def take_lease(self) -> bool:
+        now_ms = moment_ms(self.room.judge.now)
+        try:
+            fence = self.room.disk.take_lease(self, self.name, term_ms=TERM_MS, now_ms=now_ms)
+        except Torn as torn:
+            raise Crashed from torn
+        self.check_alive()
+        if fence is None:
+            return False
+        self.fence, self.has_lost = fence, False
+        self._renewed, self._stands_until = self.room.judge.now, 0.0
+        return True
+
+    def keep_lease(self) -> None:
+        """A process that runs has renewed it; one that is dead or stands still did so before."""
+        if not self.dead and not self.is_still and self.silent_seconds == 0.0:
+            self._renew(self.room.judge.now)
+
+    def give_lease_back(self) -> None:
+        self.room.disk.release_lease(self.fence)
+        self.fence, self.has_lost = 0, True
+
+    def _renew(self, at: float) -> None:
+        """Prolong it as at that moment, or find out that it is lost."""
+        if self.has_lost:
+            return
+        kept = self.room.disk.renew_lease(self.fence, term_ms=TERM_MS, at_ms=moment_ms(at))
+        self.has_lost = not kept
+        self._renewed = at
+
     # -- standing still ---------------------------------------------------------------------
 
     async def stand_still(self) -> None:
@@ -132,13 +175,13 @@ class Process:
         if faults.happens(faults.paused):
             self.room.judge.fault(now, "pause", self.name)
             # Renewed about each third of a term; nobody says when the last time was.
-            self._renewed = now - faults.source.random() * TERM_SECONDS / 3
+            self._renew(now - faults.source.random() * RENEW_SECONDS)
             self._stands_until = now + faults.source.random() * PAUSE_SECONDS
         if now < self._stands_until:
             await asyncio.sleep(self._stands_until - now)
-            if faults.source.random() < 0.5 and self.room.lock.holder is self:
+            if faults.source.random() < 0.5 and not self.dead:
                 # The thread that renews was the first to go on.
-                self._renewed = self.room.judge.now
+                self._renew(self.room.judge.now)
 
     @property
     def is_still(self) -> bool:
@@ -149,10 +192,11 @@ class Process:
         """Since the lease was renewed; a process that runs does so."""
         if not self._stands_until:
             return 0.0
-        if not self.is_still and self.room.lock.holder is self:
-            waited = self.room.judge.now - self._stands_until
-            return 0.0 if waited > RENEW_SECONDS else self.room.judge.now - self._renewed
-        return self.room.judge.now - self._renewed
+        now = self.room.judge.now
+        if not self.is_still and self._renewed < self._stands_until < now - RENEW_SECONDS:
+            # By now the thread has gone on as well.
+            self._renew(now)
+        return 0.0 if self._renewed >= self._stands_until else now - self._renewed
 
     def require(self) -> None:
         """
@@ -167,13 +211,17 @@ class Process:
     # -- the end ----------------------------------------------------------------------------
 
     def die(self) -> None:
+        if self.dead:
+            return
+        self.room.lock.lose(self)
         self.dead = True
         self.room.alive.pop(self.name, None)
-        self.room.lock.release(self)
 
     def end(self) -> None:
-        """Leave in peace."""
-        self.die()
+        """Leave in peace, if it is alive."""
+        if not self.dead:
+            self.room.lock.release(self)
+            self.die()
 
     def check_alive(self) -> None:
         """

@@ -24,6 +24,7 @@ import asyncpg
 from fleetform.model.refusals import FenceLost
 from fleetform.store.database import Database, Transaction
 from fleetform.store.errors import UnreachableLedgerError
+from fleetform.store.leases import LEASE, RAISE
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.errors import is_lost, translated
@@ -31,10 +32,7 @@ from fleetform.store.postgres.errors import is_lost, translated
 if TYPE_CHECKING:
     from fleetform.store.statements import Rows
 
-__all__ = ["LEASE", "PostgresDatabase"]
-
-LEASE = "manager"
-"""The lease's name; others are for what will be driven apart, such as shards of hosts."""
+__all__ = ["PostgresDatabase"]
 
 _NUMBERED = ("events", "applies", "usage", "overrides", "snapshots")
 """Tables whose rows the database numbers."""
@@ -150,7 +148,7 @@ class PostgresDatabase:
         )
         assert row is not None
         fence = int(row[0])
-        transaction.execute("UPDATE leases SET fence = ? WHERE name = ?", (fence, LEASE))
+        transaction.execute(RAISE, (fence, LEASE))
         return fence
 
     def renumber(self, transaction: Transaction) -> None:

@@ -22,9 +22,10 @@ from fleetform.model.ports import Clock, Ids
 from fleetform.model.refusals import FenceLost
 from fleetform.model.tenure import Holder
 from fleetform.store.errors import LedgerError
+from fleetform.store.leases import LEASE, RELEASE, LeaseStatements, take_lease
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
-from fleetform.store.postgres.database import LEASE, PostgresDatabase
+from fleetform.store.postgres.database import PostgresDatabase
 from fleetform.store.postgres.errors import translated
 from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
 
@@ -52,7 +53,7 @@ _HALF_TERM_MS = _TERM_MS // 2
 # `now()` stands still in a transaction.
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
-_LOOK = f"SELECT holder, fence, until_ms - {_NOW} FROM leases WHERE name = ?"  # noqa: S608 -- ours
+_SAID = LeaseStatements(_NOW)
 
 
 class Lease:
@@ -85,10 +86,7 @@ class Lease:
 
     def renew(self) -> None:
         began_ms = self._clock.boot_ms()
-        renewed = self._database.alone(
-            f"UPDATE leases SET until_ms = {_NOW} + ? WHERE name = ? AND fence = ?",  # noqa: S608
-            (_TERM_MS, LEASE, self.holder.fence),
-        )
+        renewed = self._database.alone(_SAID.renew, (_TERM_MS, LEASE, self.holder.fence))
         if not renewed.rowcount:
             self._lost = "somebody else has taken the lease"
             raise FenceLost(self._lost)
@@ -102,10 +100,7 @@ class Lease:
         self._thread.join(RENEW_SECONDS * 2)
         # Not given back, it ends by itself.
         with suppress(LedgerError):
-            self._database.alone(
-                "UPDATE leases SET until_ms = 0, holder = '' WHERE name = ? AND fence = ?",
-                (LEASE, self.holder.fence),
-            )
+            self._database.alone(RELEASE, (LEASE, self.holder.fence))
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -147,28 +142,15 @@ def try_lease(
     holder = Holder(os.getpid(), who, command, now_ms, socket.gethostname())
     database = _open(address, environment_uid, ids, clock)
     try:
-        fence = _take(database, holder, now_ms)
+        fence = take_lease(
+            database, _SAID, _write(holder), who=who, term_ms=_TERM_MS, now_ms=now_ms
+        )
     finally:
         database.close()
     if fence is None:
         return None
     kept = _connect(address, environment_uid, patience_seconds=RENEW_SECONDS)
     return Lease(kept, replace(holder, fence=fence), clock, began_ms=began_ms)
-
-
-def _take(database: PostgresDatabase, holder: Holder, now_ms: int) -> int | None:
-    with database.write(takes_fence=True) as transaction:
-        row = transaction.one(_LOOK, (LEASE,))
-        assert row is not None
-        if row[2] > 0:
-            return None
-        fence = database.raise_fence(transaction, holder.who)
-        transaction.execute(
-            f"UPDATE leases SET holder = ?, until_ms = {_NOW} + ? WHERE name = ?",  # noqa: S608
-            (_write(holder), _TERM_MS, LEASE),
-        )
-        transaction.log("manager.changed", now_ms, f"{holder.who} drives the runs from now on")
-        return fence
 
 
 def break_lease(address: Address, environment_uid: str, clock: Clock, *, who: str) -> Holder | None:
@@ -181,7 +163,7 @@ def break_lease(address: Address, environment_uid: str, clock: Clock, *, who: st
     database = _connect(address, environment_uid)
     try:
         with database.write(takes_fence=True) as transaction:
-            found = _read(transaction.one(_LOOK, (LEASE,)))
+            found = _read(transaction.one(_SAID.look, (LEASE,)))
             if found is None:
                 return None
             database.raise_fence(transaction, who)
@@ -231,7 +213,7 @@ class LeaseLook:
         """
         if not self.exists:
             return None
-        return _read(self._database.alone(_LOOK, (LEASE,)).fetchone())
+        return _read(self._database.alone(_SAID.look, (LEASE,)).fetchone())
 
     def __enter__(self) -> Self:
         return self
