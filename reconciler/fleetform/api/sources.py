@@ -8,13 +8,13 @@ and a connection to SQLite belongs to the thread that opened it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from fleetform.api.problem import ApiProblem
 from fleetform.model.ports import LogStore, Reader
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 
 

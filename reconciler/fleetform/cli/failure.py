@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 
 import click
 
 from fleetform.cli.exit import Exit
+from fleetform.spec.dataclass import dataclass
 
 
 class Refused(Exception):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from fleetform.model.plan import Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, StalePlan
+from fleetform.spec.dataclass import dataclass
 
 LOOK_SECONDS = 0.5
 """How late an edit is seen; a look is one `stat` a file."""

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["FileLogStore"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["HistoryEntry", "OperationRecord", "Touch"]

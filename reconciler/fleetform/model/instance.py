@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetform.agents.protocol.keys import Cursor
+from fleetform.spec.dataclass import dataclass
 
 
 class InstanceState(enum.StrEnum):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift
 from fleetform.model.instance import Instance
 from fleetform.model.override import Override
 from fleetform.model.run_state import RunState
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 

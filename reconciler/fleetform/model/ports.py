@@ -8,7 +8,7 @@ run behind one asynchronous gate: on the writer's thread in production, inline i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fleetform.model.refusals import (
@@ -18,6 +18,7 @@ from fleetform.model.refusals import (
     PolicyRefused,
     StalePlan,
 )
+from fleetform.spec.dataclass import dataclass
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:

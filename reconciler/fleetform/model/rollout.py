@@ -7,7 +7,8 @@ The template of a fleet's hosts, and what may be done to exchange those of anoth
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["ENDED", "EXCHANGED", "RESTING", "SURGE", "Exchange", "Move", "Template"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Snapshot", "snapshot_place"]
 

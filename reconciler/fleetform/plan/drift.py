@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.drift import Drift, Noted, Observed, Remedy
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ of `changes` and put it into `held`; nothing is ever put back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.override import Override
 from fleetform.model.plan import WHOLE, Change, Deferred, Held, HeldBy, Permissions, Scope
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
 

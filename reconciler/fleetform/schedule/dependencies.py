@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.decision import Waiting
 from fleetform.model.ports import Outcome
 from fleetform.model.run import FINAL, Dependency, RunState, Template, When
+from fleetform.spec.dataclass import dataclass
 
 _PHRASES = {
     When.SUCCEEDED: ("to succeed", "have succeeded"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.recovery import Condition, Found
@@ -19,6 +19,7 @@ from fleetform.agents.host.result import Result
 from fleetform.agents.protocol.messages import StartJob
 from fleetform.agents.protocol.states import Cause
 from fleetform.simulate.judge import Judge
+from fleetform.spec.dataclass import dataclass
 
 WALL_START_MS = 1_700_000_000_000
 """Any moment will do; wall time is for display."""

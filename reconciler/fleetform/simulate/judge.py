@@ -8,10 +8,11 @@ never happen is noted the moment it happens; nothing it holds is ever read by wh
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.simulate.witness import Witness
+from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.checker import check
@@ -31,6 +30,7 @@ from fleetform.simulate.judge import Judge
 from fleetform.simulate.loop import VirtualLoop, run
 from fleetform.simulate.provider import SimulatedHosts
 from fleetform.simulate.scenario import ENVIRONMENT_UID, Scenario, make_scenario
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 
 FAULTS_SECONDS = 30.0

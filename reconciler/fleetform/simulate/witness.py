@@ -7,7 +7,9 @@ It stands outside the code under test; nothing it holds is ever read by what it 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Witness"]
 

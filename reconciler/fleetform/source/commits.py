@@ -13,10 +13,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fleetform.source.git import working_tree
+from fleetform.spec.dataclass import dataclass
 
 __all__ = [
     "Committed",

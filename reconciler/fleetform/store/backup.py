@@ -21,11 +21,12 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fleetform.model.live import LedgerStatus
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.copying import BATCH_ROWS, TABLES, columns_of
 from fleetform.store.database import Transaction
 from fleetform.store.schema import VERSION, create_schema

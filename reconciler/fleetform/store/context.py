@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.ports import Ids
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction
 
 __all__ = ["Context"]

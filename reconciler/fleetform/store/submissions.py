@@ -9,12 +9,12 @@ keeps its row, its attempts and its number in the history.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 

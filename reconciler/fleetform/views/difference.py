@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.plan import Action, Change
 from fleetform.model.ports import RunHistory
 from fleetform.model.run_state import FINAL
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan_fields import FieldRow, field_rows
 from fleetform.views.plan_groups import Group, group_changes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from fleetform.model.live import Live
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
 

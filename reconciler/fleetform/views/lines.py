@@ -8,8 +8,9 @@ tones are those of `table`: `plain`, `bold`, `dim`, `good`, `bad`, `warn`, `info
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["BLANK", "Line", "Span", "line", "printable"]
 

@@ -5,9 +5,9 @@ Overrides as people read them: a sentence each, and a row each.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fleetform.model.override import Override, PastOverride, holding
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fleetform.model.plan import FieldChange
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.field_text import change_texts, leaves
 from fleetform.views.lines import printable
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from fleetform.model.plan import Change, FieldChange, Held, HeldBy
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 
 __all__ = ["GROUP_MIN", "Group", "HeldGroup", "group_changes", "group_held", "split_held"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.withheld import withhold_document
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.agents.protocol.states import Cause
@@ -25,6 +24,7 @@ from fleetform.model.run import (
     RunState,
     RunUid,
 )
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.moments import age
 from fleetform.views.stale import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table

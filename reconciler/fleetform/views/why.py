@@ -6,10 +6,9 @@ For `fleetform why`, and the API's answer of the same name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
+from fleetform.spec.dataclass import dataclass
 from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow
 from fleetform.views.stale import stale_text
 

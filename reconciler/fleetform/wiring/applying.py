@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from fleetform.lifecycle.patience import kept_by_silence
@@ -29,6 +29,7 @@ from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.model.selection import Selection
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.errors import UnreachableLedgerError
 from fleetform.store.gate import WriterGate

@@ -14,11 +14,11 @@ changed there; else a patch is added.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from fleetform.model.figures import counted
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import (
     EditRefused,

@@ -9,7 +9,7 @@ forecast: the world may say no, and nothing of it is part of what was decided.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
@@ -18,6 +18,7 @@ from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
 from fleetform.plan.moves import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.guarded import GuardedHosts
@@ -22,6 +21,7 @@ from fleetform.model.recovery import Difference, Evidence, Recovered, difference
 from fleetform.plan.kinds.fleet import propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.driving import fence_of

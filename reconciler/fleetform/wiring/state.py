@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.backup import BackupError, Head, read_head
 from fleetform.store.errors import DamagedLedgerError, LedgerError
 from fleetform.store.reads import Reads

@@ -12,7 +12,6 @@ import base64
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MA
 from fleetform.model.run_state import FINAL
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.spec.convert.naming import derive_name
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import EditRefused, create_file, remove, set_value
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem

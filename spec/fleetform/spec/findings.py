@@ -9,7 +9,9 @@ planned, a `WARNING` is probably not what was meant, a `NOTE` is worth knowing.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from fleetform.spec.dataclass import dataclass
 
 
 class Level(enum.StrEnum):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -108,12 +109,13 @@ def said_of(cls: type, values: list[int], others: list[int]) -> list[object]:
         outcome(lambda: asdict(replace(one))),
         outcome(lambda: asdict(copy.deepcopy(one))),
         outcome(lambda: copy.copy(one) == one),
-        outcome(lambda: setattr(one, "a", 5)),
-        outcome(lambda: asdict(one)),
-        outcome(lambda: setattr(one, "other", 5)),
-        outcome(lambda: delattr(one, "a")),
-        outcome(lambda: asdict(one)),
     ]
+    for name in "a", "other":
+        is_field = name in names
+        for change in partial(setattr, one, name, 5), partial(delattr, one, name):
+            # With slots, the standard library's stumbles over what is no field.
+            found = outcome(change)
+            said += [found if is_field else found is None, outcome(lambda: asdict(one))]
     return said
 
 

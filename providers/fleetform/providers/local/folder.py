@@ -19,11 +19,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
+from fleetform.spec.dataclass import dataclass
 
 VOLUME_MARK = ".fleetform-volume"
 """Written by the agent (`agents.host.volumes`), so that whose the data is goes where it goes."""

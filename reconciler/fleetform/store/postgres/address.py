@@ -7,9 +7,10 @@ owner can read, never from the tree or from arguments, and nothing but the drive
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
+from fleetform.spec.dataclass import dataclass
 from fleetform.store.errors import AddressError
 
 __all__ = ["Address", "schema_of"]

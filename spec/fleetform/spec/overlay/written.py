@@ -4,9 +4,10 @@ Documents on their way through the overlays, and what is told of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 from fleetform.spec.nodes import MappingNode, Node
 from fleetform.spec.overlay.operations import Operation

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from fleetform.spec.dataclass import dataclass
 
 __all__ = [
     "COUNT_MAX",

@@ -9,13 +9,14 @@ filled in before it; documents that come out equal are validated once.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from fleetform.spec import interpolate
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.expand import Element, asked_again, expand
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind

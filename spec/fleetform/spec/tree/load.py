@@ -7,12 +7,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetform.spec import checks
 from fleetform.spec.canonical import digest
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import (
     Desired,
     Environment,

@@ -5,10 +5,11 @@ A job while its directives are read, one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetform.spec.convert.result import Notes
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Job", "UnfitError", "size_text"]
 

@@ -4,7 +4,6 @@ A batch script into the document of a task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,6 +14,7 @@ from fleetform.spec.convert.slurm.commands import set_commands
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.kinds import KINDS
