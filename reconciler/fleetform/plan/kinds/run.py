@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.live import LiveResource
@@ -24,6 +23,7 @@ from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.canonical import digest
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared
 
 _STILL_ENDING_CURE = "`fleetform apply` waits for its end, and goes on"
@@ -367,9 +367,7 @@ def _held(proposal: Proposal, detail: str, cure: str) -> Proposal:
 
 
 def _held_while_ending(proposal: Proposal) -> Proposal:
-    return Proposal(
-        proposal.change, HeldBy.ENDING, "it is still being stopped", _STILL_ENDING_CURE
-    )
+    return Proposal(proposal.change, HeldBy.ENDING, "it is still being stopped", _STILL_ENDING_CURE)
 
 
 def _change(
