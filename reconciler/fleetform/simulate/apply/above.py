@@ -8,11 +8,12 @@ Put together from what was asked for, and reckoned here once more: nothing of `m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.plan import Plan, Step
 from fleetform.simulate.apply.rule import Rule
 from fleetform.simulate.host import WALL_START_MS
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import FreezeWindow, Rules
 
 __all__ = ["Above", "Override", "moment_ms"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted
@@ -20,6 +20,7 @@ from fleetform.simulate.apply.ports import Disk
 from fleetform.simulate.apply.record import GONE, Applied, Record
 from fleetform.simulate.apply.rule import Rule
 from fleetform.simulate.witness import Witness
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Judge", "Snapshot"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
@@ -19,6 +19,7 @@ from fleetform.providers.contract.observed import HostSeen, InstanceSeen, Volume
 from fleetform.simulate.apply.documents import HOST_CPU_MILLICORES, HOST_MEMORY_BYTES
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.ports import Disk
+from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Machine", "SimulatedHost", "Work"]
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fleetform.apply.execute import Outcome, execute
 from fleetform.checker import check
@@ -40,6 +40,7 @@ from fleetform.simulate.apply.reach import Reach
 from fleetform.simulate.apply.runs import RunDriver
 from fleetform.simulate.apply.witnessed import Witnessed
 from fleetform.simulate.controller import Silent
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 from fleetform.spec.table import digests_of
 

@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Permissions, Scope
@@ -28,6 +27,7 @@ from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
 from fleetform.simulate.apply.warden import Warden
 from fleetform.simulate.controller import SeededIds, VirtualClock
 from fleetform.simulate.loop import Stuck, VirtualLoop, run
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 
 __all__ = ["ApplyVerdict", "play_apply"]

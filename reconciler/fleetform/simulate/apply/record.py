@@ -7,10 +7,11 @@ It reads no row of the ledger: a ledger that forgets a protection is to be found
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from fleetform.model.plan import Step
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["GONE", "Applied", "Record"]

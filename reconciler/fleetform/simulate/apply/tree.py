@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetform.simulate.apply.documents import (
@@ -19,6 +19,7 @@ from fleetform.simulate.apply.documents import (
     declare_volume,
 )
 from fleetform.simulate.host import WALL_START_MS
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import (
     Declared,
     Desired,
