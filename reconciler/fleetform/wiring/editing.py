@@ -34,6 +34,7 @@ from fleetform.spec.edit import (
     set_value,
 )
 from fleetform.spec.findings import Level
+from fleetform.wiring.inert import refuse_inert
 from fleetform.wiring.locating import (
     ENVIRONMENT,
     Source,
@@ -248,6 +249,11 @@ class Editor:
                 " end, and nothing was written",
                 f"`fleetform render {unmet[0].source.key}` shows where each value is from",
             )
+        refuse_inert(
+            self._workspace,
+            after.desired,
+            [(wish.source.key, wish.path) for wish in self._wishes],
+        )
         return Edits(files, tuple(self._touched), after)
 
     def _touch(self, key: ResourceKey) -> None:

@@ -256,3 +256,35 @@ def test_taking_back_gives_the_same_bytes(root: Path, path) -> None:
         at_work.set(at_work.find("train"), path[:1] if value is ABSENT else path, value)
         write_edits(root, at_work.finish())
     assert (root / "tree.yaml").read_bytes() == before
+
+
+OVERLOOKED = (
+    "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 8, memory: 8GB}\ninitial: [nodes]\n",
+    "type: task\nname: train\ncommands: [echo hi]\nenv: {HOST: a}\nignore: ['env.*']\n",
+)
+
+
+def test_a_value_that_does_not_count_is_refused(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written, it would look as if it held; before anything is there, it does."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "other"))
+    lab = applied.write_tree(tmp_path / "overlooked", *OVERLOOKED)
+    before = (lab / "tree.yaml").read_bytes()
+
+    def asked(address: str, *wishes: tuple[tuple[str, ...], object]) -> Edits:
+        at_work = editor(lab)
+        for path, value in wishes:
+            at_work.set(at_work.find(address), path, value)
+        return at_work.finish()
+
+    assert asked("fleet/local", (("nodes",), 3)).files
+    applied.enter(lab)
+    with pytest.raises(EditProblem, match="it counts when it is made or run the next time"):
+        asked("fleet/local", (("nodes",), 3))
+    with pytest.raises(EditProblem, match=r"nothing would come of `env\.HOST`"):
+        asked("train", (("env", "HOST"), "b"), (("priority",), 5))
+    assert (lab / "tree.yaml").read_bytes() == before
+    # What is made anew with the same edit begins with it, and what is taken out counts.
+    assert asked("fleet/local", (("nodes",), 3), (("blocks",), 2), (("sharing",), "blocks")).files
+    assert asked("fleet/local", (("nodes",), 3), (("initial",), ABSENT)).files
