@@ -18,14 +18,14 @@ from starlette.types import ASGIApp
 
 from fleetform.api.guard import Guard, allowed_hosts
 from fleetform.api.problem import ApiProblem, ProblemBody
-from fleetform.api.routes import environments, events, logs, plans, resources, runs
+from fleetform.api.routes import environments, events, logs, overrides, plans, resources, runs
 from fleetform.api.sources import Sources
 from fleetform.model.ports import LogStore, Reader
 from fleetform.spec.desired import Environment
 
 PREFIX = "/api/v1"
 _ROUTERS = (environments.router, resources.router, plans.router, logs.router, runs.router,
-            events.router)  # fmt: skip
+            events.router, overrides.router)  # fmt: skip
 
 
 def create_app(

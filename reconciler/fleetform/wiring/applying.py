@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.lifecycle.patience import Rows
     from fleetform.model.ports import Gate, Ledger, Progress
-    from fleetform.model.tenure import Tenure
+    from fleetform.model.tenure import Holder, Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.ledger import StoredLedger
@@ -185,6 +185,7 @@ class _Apply:
         self._told: tuple[str, ...] = ()
         self._kept: dict[str, tuple[str, ...]] = {}
         self._steps_told: set[str] = set()
+        self._followed: Holder | None = None
 
     async def finish(self) -> ApplyResult:
         if self._ending:
@@ -197,6 +198,7 @@ class _Apply:
                         break
                     with self._lock() as tenure:
                         if tenure is not None:
+                            self._tell_succession()
                             await self._drive(gate, tenure)
                             break
                         if await self._follow(gate):
@@ -236,6 +238,13 @@ class _Apply:
         finally:
             if tenure is not None:
                 tenure.release()
+
+    def _tell_succession(self) -> None:
+        """Say that whoever was to carry it out has gone, and that it is done here after all."""
+        if self._followed is not None:
+            gone = f"{self._followed.command} (pid {self._followed.pid})"
+            self._progress.notice(f"{gone} no longer manages this environment; it goes on here")
+            self._followed = None
 
     # -- driving ----------------------------------------------------------------------------------
 
@@ -291,11 +300,7 @@ class _Apply:
                 if await self._is_over(gate):
                     return True
             await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
-        if holder is not None:
-            self._progress.notice(
-                f"{holder.command} (pid {holder.pid}) no longer manages this environment; it is"
-                " gone on with here"
-            )
+        self._followed = holder
         return False
 
     async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:

@@ -158,7 +158,7 @@ def test_who_follows_says_when_it_goes_on_itself(site: Site) -> None:
     until(lambda: follows in site.said("second"), 60, site)
     first.kill()
     assert second.wait(120) == 0, site.said("second")
-    gone = f"apply (pid {first.pid}) no longer manages this environment; it is gone on with here"
+    gone = f"apply (pid {first.pid}) no longer manages this environment; it goes on here"
     assert gone in site.said("second")
 
 

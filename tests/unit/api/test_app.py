@@ -172,7 +172,8 @@ def test_secrets_in_env_are_withheld(lab):
 def test_no_answer_holds_a_secret(lab):
     """Not in lists, events or plans either."""
     digest = get(lab, "/plans").json()[0]["plan"]
-    for path in ("/resources", "/runs", "/events", "/plans", f"/plans/{digest}", "/runs/train"):
+    nouns = ("/resources", "/runs", "/events", "/plans", "/history", "/overrides")
+    for path in (*nouns, f"/plans/{digest}", "/runs/train"):
         answer = get(lab, path)
         assert answer.status_code == 200
         assert "hunter2" not in answer.text, path
@@ -217,3 +218,31 @@ def test_an_environment_needs_no_ledger():
     """The app is made from ports: it asks for nothing until it is asked."""
     environment = Environment("lab", applied.UID)
     assert create_app(lambda: None, lambda: None, environment=environment, now_ms=lambda: 0)
+
+
+def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
+    """The same rows, to the letter; what is over or lifted is told where it is asked for."""
+    assert get(lab, "/overrides").json() == []
+    monkeypatch.setattr(
+        "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
+    )
+    at = ["-C", str(lab), "--reason", "too hot", "--for", "1h"]
+    assert main(["emergency", "pause", *at]) == 0
+    assert main(["emergency", "drain", "local", *at]) == 0
+    assert main(["emergency", "lift", "1", "-C", str(lab)]) == 0
+    (row,) = get(lab, "/overrides").json()
+    assert (row["number"], row["kind"], row["target"]) == (2, "drain", "fleet/local")
+    assert (row["state"], row["reason"]) == ("in force", "too hot")
+    assert row["until_ms"] == applied.NOW_MS + 9000 + 3_600_000
+    for params, option in (({}, []), ({"past": True}, ["--all"])):
+        capsys.readouterr()
+        assert main(["emergency", "list", "-C", str(lab), "--json", *option]) == 0
+        assert get(lab, "/overrides", **params).json() == json.loads(capsys.readouterr().out)
+    past = get(lab, "/overrides", past=True, limit=1).json()
+    assert [one["number"] for one in past] == [2]
+    assert get(lab, "/overrides", limit=0).status_code == 400
+
+
+def test_overrides_before_the_first_apply(root):
+    """Nothing is in force where nothing is."""
+    assert get(root, "/overrides", past=True).json() == []

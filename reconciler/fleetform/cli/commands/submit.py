@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import threading
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.command import json_option, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import one_run
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
     from fleetform.model.run import Run
+    from fleetform.views.runs import RunRow
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
 
@@ -39,6 +41,7 @@ _EXAMPLES = (
     ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
+    ("fleetform submit train.py --json", "Run it, and print how it ended for a script"),
 )
 
 
@@ -59,6 +62,7 @@ _EXAMPLES = (
     help="Set a field, as `set` does.",
 )
 @click.option("--detach", is_flag=True, help="Do not follow the run.")
+@json_option
 def command(
     file: Path,
     arguments: tuple[str, ...],
@@ -67,6 +71,7 @@ def command(
     variables: tuple[str, ...],
     fields: tuple[str, ...],
     detach: bool,
+    as_json: bool,
 ) -> int:
     """
     Run FILE, a document or a script, with the working copy that it lies in.
@@ -74,7 +79,8 @@ def command(
     What git tracks or does not ignore there is frozen and lies where the job starts. The document
     goes into the tree's scratch folder, which git ignores, and is applied without a review: one
     run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
-    Ctrl-C leaves the run as it is. Exits with 4 when it fails.
+    Ctrl-C leaves the run as it is. Exits with 4 when it fails. With --json what the run prints is
+    left to `fleetform logs`, and how it ended is printed for scripts.
     """
     from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
 
@@ -96,7 +102,7 @@ def command(
     except BaseException:
         withdraw(workspace, submission)
         raise
-    return _carry_out(workspace, plan, submission, detach=detach)
+    return _carry_out(workspace, plan, submission, detach=detach, as_json=as_json)
 
 
 def _variable(text: str) -> tuple[tuple[str | int, ...], Any]:
@@ -159,7 +165,9 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     return plan
 
 
-def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, detach: bool) -> int:
+def _carry_out(
+    workspace: Workspace, plan: Plan, submission: Submission, *, detach: bool, as_json: bool
+) -> int:
     """Apply, and meanwhile print what the run prints; returns the exit code."""
     import asyncio
 
@@ -169,9 +177,15 @@ def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, deta
     # Elements of a sweep speak over each other; each says whose line it is.
     is_one = submission.elements == 1
     follower = _Follower(workspace, name)
-    progress = _EndLast(error_screen()) if is_one else PlainProgress(screen(), show_output=True)
+    progress = (
+        PlainProgress(error_screen())
+        if as_json
+        else _EndLast(error_screen())
+        if is_one
+        else PlainProgress(screen(), show_output=True)
+    )
     try:
-        if is_one and not detach:
+        if is_one and not detach and not as_json:
             follower.start()
         result = asyncio.run(
             apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
@@ -181,12 +195,44 @@ def _carry_out(workspace: Workspace, plan: Plan, submission: Submission, *, deta
         say = error_screen()
         say.line(f"\n{name} goes on", "note")
         say.labelled("help", f"`fleetform logs {name} -f` follows it, `fleetform apply` drives it")
+        if as_json:
+            _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
         return Exit.INTERRUPTED
     follower.finish()
     if isinstance(progress, _EndLast):
         progress.say_end()
     _say_end(name, result.exit_code, detach=detach)
+    if as_json:
+        ended = "done" if result.exit_code == Exit.OK else "failed"
+        outcome = "submitted" if detach or result.state == "handed-over" else ended
+        _print_json(workspace, plan, submission, outcome, result.exit_code)
     return result.exit_code
+
+
+def _print_json(
+    workspace: Workspace, plan: Plan, submission: Submission, outcome: str, code: int
+) -> None:
+    """Print the submission with its runs as the ledger has them by now."""
+    from fleetform.views.runs import in_order, run_rows
+    from fleetform.views.submitted import SubmittedRow
+    from fleetform.wiring.clock import SystemClock
+
+    mine = submission.key.name
+    names = [
+        change.key.name
+        for change in plan.changes
+        if change.key.kind == "run" and mine in {change.key.name, change.parent}
+    ]
+    rows: tuple[RunRow, ...] = ()
+    if (reader := workspace.reader()) is not None:
+        with contextlib.closing(reader):
+            instances = reader.read_book(only=()).instances
+            histories = in_order(reader.read_runs(names))
+            rows = run_rows(histories, instances=instances, now_ms=SystemClock().now_ms())
+    bundle = submission.bundle
+    screen().json(
+        SubmittedRow(mine, outcome, int(code), submission.file, bundle.files, bundle.commit, rows)
+    )
 
 
 def _say_end(name: str, code: int, *, detach: bool) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import time
 
@@ -8,6 +9,7 @@ import pytest
 import applied
 from fleetform.cli.commands import submit as module
 from fleetform.cli.exit import Exit
+from fleetform.wiring.applying import ApplyResult
 
 
 @pytest.fixture
@@ -182,3 +184,72 @@ def test_what_is_kept_under_another_name_is_moved(typed, lab, script, plans):
     _code, out, _err = typed("plan")
     assert "it was called first before" in out
     assert "executed once more" not in out
+
+
+@pytest.fixture
+def carried_out(monkeypatch):
+    """What comes of an apply, in the place of one; an exception is raised."""
+
+    def install(result):
+        async def fake(*_arguments, **_options):
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+        monkeypatch.setattr("fleetform.wiring.applying.apply_plan", fake)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("options", "result", "outcome", "exit_code"),
+    [
+        (("--detach",), ApplyResult("done", 0), "submitted", 0),
+        ((), ApplyResult("handed-over", 0), "submitted", 0),
+        ((), ApplyResult("done", 0), "done", 0),
+        ((), ApplyResult("done", Exit.RUN_FAILED), "failed", 4),
+        ((), KeyboardInterrupt(), "interrupted", 130),
+    ],
+)
+def test_scripts_read_one_value(
+    typed, lab, script, carried_out, options, result, outcome, exit_code
+):
+    """Nothing else is on standard output, whatever came of it; the rest is told beside it."""
+    carried_out(result)
+    code, out, err = typed("submit", str(script), "-n", "try", "--json", *options)
+    assert code == exit_code
+    assert json.loads(out) == {
+        "name": "try",
+        "outcome": outcome,
+        "exit_code": exit_code,
+        "document": "scratch/try.yaml",
+        "code_files": 2,
+        "commit": "",
+        "runs": [],
+    }
+    assert "2 files of" in err
+
+
+def test_a_sweep_is_told_with_its_elements(typed, lab, script, carried_out, monkeypatch):
+    """One row each, as `ps --json` has them, and of no other run."""
+
+    async def enter(workspace, *_arguments, **_options):
+        applied.enter(workspace.root)
+        applied.run_all(workspace.root, exit_codes={"try[lr=0.2]": 3})
+        return ApplyResult("done", Exit.RUN_FAILED)
+
+    monkeypatch.setattr("fleetform.wiring.applying.apply_plan", enter)
+    code, out, _err = typed(
+        "submit", str(script), "-n", "try", "-s", "matrix={lr: [0.1, 0.2]}", "--json"
+    )
+    assert code == 4
+    told = json.loads(out)
+    assert [
+        (row["name"], row["attempt"], row["state"], row["exit_code"]) for row in told["runs"]
+    ] == [
+        ("try[lr=0.1]", 1, "done", 0),
+        ("try[lr=0.2]", 1, "failed", 3),
+    ]
+    _code, listed, _err = typed("ps", "--json")
+    same = {row["name"]: row.keys() for row in json.loads(listed)}
+    assert all(row.keys() == same[row["name"]] for row in told["runs"])
