@@ -5,19 +5,12 @@ a digest that is its own.
 
 from __future__ import annotations
 
-import enum
-import functools
 import hashlib
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from operator import attrgetter
-from typing import Any
+from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work
-from fleetform.model.plan import FieldChange
-from fleetform.spec.desired import Rules
+from fleetform.checker.writing import text_of
 
 
 def check_rules_applied_last(reading: Reading) -> Iterator[Violation]:
@@ -49,53 +42,11 @@ def check_stake_told(reading: Reading) -> Iterator[Violation]:
 def check_digest_right(reading: Reading) -> Iterator[Violation]:
     """Whoever approves a digest approves this plan: it is made anew from what the plan says."""
     plan = reading.plan
-    body = {
-        one.name: getattr(plan, one.name)
-        for one in fields(plan)
-        if one.name not in {"annex", "digest"}
-    }
-    text = _ENCODER.encode({"format": "fleetform-plan", **body})
-    found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    read = hashlib.sha256()
+    for part in text_of(plan):
+        read.update(part.encode("utf-8", "surrogatepass"))
+    found = read.hexdigest()
     if found != plan.digest:
         yield Violation(
             Invariant.DIGEST_RIGHT, f"its digest is {plan.digest[:12]}, and comes to {found[:12]}"
         )
-
-
-def _plain(value: Any) -> Any:
-    """JSON values of one value of a plan."""
-    if isinstance(value, Rules):
-        return value.document()
-    if isinstance(value, enum.Enum):
-        return value.value
-    names, read = _reader(type(value))  # type: ignore[arg-type]  # A class is hashable.
-    said = dict(zip(names, read(value), strict=True))
-    if isinstance(value, FieldChange):
-        said["class"] = said.pop("field_class")
-        if not said.pop("before_set"):
-            del said["before"]
-        if not said.pop("after_set"):
-            del said["after"]
-        for name in ("sensitive", "unknown"):
-            if not said[name]:
-                del said[name]
-    return said
-
-
-@functools.cache
-def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The names of a value's fields, and what reads all of them at once."""
-    assert is_dataclass(kind), kind
-    names = tuple(one.name for one in fields(kind))
-    read = attrgetter(*names)
-    return names, (read if len(names) > 1 else lambda value: (read(value),))
-
-
-_ENCODER = json.JSONEncoder(
-    sort_keys=True,
-    separators=(",", ":"),
-    ensure_ascii=False,
-    allow_nan=False,
-    check_circular=False,
-    default=_plain,
-)
