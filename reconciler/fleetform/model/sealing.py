@@ -33,14 +33,17 @@ class Seal:
     """One environment's way of writing versions."""
 
     def __init__(self, environment_uid: str) -> None:
-        self._key = environment_uid.encode()
+        # Copied for each value: of ten thousand tasks each has variables, and one key.
+        self._keyed = hmac.new(environment_uid.encode(), None, hashlib.sha256)
 
     def version(self, value: str) -> str:
         """The version of a value; of a version, that one."""
         if value.startswith(SEALED_MARK) or _REFERENCE.fullmatch(value):
             return value
         message = value.encode("utf-8", "surrogatepass")
-        digits = hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        keyed = self._keyed.copy()
+        keyed.update(message)
+        digits = keyed.hexdigest()
         return f"{SEALED_MARK}{digits[:_DIGITS]}"
 
     def value(self, kind: str, path: str, value: Any) -> Any:

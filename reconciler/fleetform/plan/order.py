@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
+from fleetform.model.altered import altered
 from fleetform.model.plan import Change, Step
 from fleetform.plan.holds.place import places_freed
 from fleetform.plan.proposal import Sheet
@@ -43,7 +43,7 @@ def order_steps(sheet: Sheet) -> None:
     for key, change in sheet.changes.items():
         steps = tuple(_linked(sheet, change, step, made, ended, freed) for step in change.steps)
         if any(new is not old for new, old in zip(steps, change.steps, strict=True)):
-            sheet.changes[key] = replace(change, steps=steps)
+            sheet.changes[key] = altered(change, steps=steps)
 
 
 def _linked(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from fleetform.model.altered import altered
 from fleetform.model.plan import Change, FieldChange, Step
 from fleetform.model.sealing import Seal
 from fleetform.plan.proposal import Sheet
@@ -28,10 +28,10 @@ def seal_changes(sheet: Sheet) -> None:
     for key, change in sheet.changes.items():
         sheet.changes[key] = _sealed(sheet, seal, change)
     for key, held in sheet.held.items():
-        sheet.held[key] = replace(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
+        sheet.held[key] = altered(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
     for key, deferred in sheet.deferred.items():
         change = _shut(seal, _sealed(sheet, seal, deferred.change))
-        sheet.deferred[key] = replace(deferred, change=change)
+        sheet.deferred[key] = altered(deferred, change=change)
 
 
 def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
@@ -41,7 +41,7 @@ def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
     if unchanged and before is None and after is None:
         return change
     kind = change.key.kind
-    return replace(
+    return altered(
         change,
         fields=change.fields if unchanged else fields,
         before=None if before is None else seal.value(kind, "", before),
@@ -54,7 +54,7 @@ def _shut(seal: Seal, change: Change) -> Change:
     steps = tuple([_shut_step(seal, step) for step in change.steps])
     if all(new is old for new, old in zip(steps, change.steps, strict=True)):
         return change
-    return replace(change, steps=steps)
+    return altered(change, steps=steps)
 
 
 def _shut_step(seal: Seal, step: Step) -> Step:
@@ -62,7 +62,7 @@ def _shut_step(seal: Seal, step: Step) -> Step:
     shown = seal.value(step.resource.kind, "", document)
     if shown is document:
         return step
-    return replace(step, arguments={**step.arguments, "document": shown})
+    return altered(step, arguments={**step.arguments, "document": shown})
 
 
 def _sealed_field(seal: Seal, kind: str, one: FieldChange) -> FieldChange:
@@ -70,7 +70,7 @@ def _sealed_field(seal: Seal, kind: str, one: FieldChange) -> FieldChange:
     after = seal.value(kind, one.path, one.after) if one.after_set else None
     if before is one.before and after is one.after:
         return one
-    return replace(one, before=before, after=after, sensitive=True)
+    return altered(one, before=before, after=after, sensitive=True)
 
 
 def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 
+from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.plan import Change, HeldBy, Stake
 from fleetform.model.rows import restless_rows
@@ -27,7 +27,7 @@ def add_stakes(sheet: Sheet) -> None:
             sheet.changes[key] = _staked(sheet, change)
     for key, held in sheet.held.items():
         if held.by in {HeldBy.RUNNING_WORK, HeldBy.ENDING} or _ends_work(held.change):
-            sheet.held[key] = replace(held, change=_staked(sheet, held.change))
+            sheet.held[key] = altered(held, change=_staked(sheet, held.change))
 
 
 def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
@@ -52,7 +52,7 @@ def _ends_work(change: Change) -> bool:
 
 def _staked(sheet: Sheet, change: Change) -> Change:
     work = work_at_stake(sheet, change)
-    return replace(change, stake=_sum(work)) if work else change
+    return altered(change, stake=_sum(work)) if work else change
 
 
 def _sum(work: Iterable[Work]) -> Stake:
