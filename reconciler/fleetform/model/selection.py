@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import Address, nearest, parse_address
 
-__all__ = ["Selection", "address_problem"]
+__all__ = ["Selection", "address_problem", "also_by_new_name"]
 
 _ANY = "*"
 
@@ -95,13 +95,56 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _suggestion(text: str, there: Iterable[tuple[ResourceKey, str]]) -> str:
-    """The address that is most likely meant, or empty."""
-    names: dict[str, None] = {}
+    """
+    The address that is most likely meant, or empty.
+
+    Names are compared with names: what a kind is called makes nothing alike.
+    """
+    head, slash, rest = text.partition("[")[0].partition("/")
+    kind, name = (head, rest) if slash else ("", head)
+    by_name: dict[str, dict[str, None]] = {}
     for key, parent in there:
-        names[str(key)] = None
-        names[f"{key.kind}/{parent or key.name}"] = None
-    bare = text.rpartition("/")[2] if "[" not in text else text.partition("[")[0]
-    same = [name for name in names if name.partition("/")[2] == bare]
-    whole = text if "/" in text else f"run/{text}"
-    # Comparing with all elements of a great sweep would take longer than the plan.
-    return same[0] if same else nearest(whole, sorted(names)[:2000]) or ""
+        by_name.setdefault(parent or key.name, {})[key.kind] = None
+    if name not in by_name:
+        of_kind = [one for one, kinds in by_name.items() if not kind or kind in kinds]
+        # Comparing with all names of a great tree would take longer than the plan.
+        name = nearest(name, sorted(of_kind)[:_COMPARED_MAX]) or ""
+    if not name:
+        return ""
+    kinds = by_name[name]
+    # A bare name means a run, and so does one that is said with the type that a plan shows.
+    return f"{next((one for one in (kind, 'run') if one in kinds), next(iter(kinds)))}/{name}"
+
+
+_COMPARED_MAX = 2000
+
+
+def also_by_new_name(
+    texts: Iterable[str], moved: Iterable[tuple[ResourceKey, ResourceKey]]
+) -> tuple[str, ...]:
+    """
+    The addresses, and for each that means something by an earlier name the one by the new name.
+
+    Whether the renaming is still to be made or was made long ago: who knows a thing by one of its
+    names means the thing. Elements of a sweep that is renamed as a whole keep their brackets.
+    """
+    found = dict.fromkeys(texts)
+    pairs = list(moved)
+    waiting = list(found)
+    while waiting:
+        text = waiting.pop()
+        for before, after in pairs:
+            new = _by_new_name(text, before, after)
+            if new and new not in found:
+                found[new] = None
+                # It may have been renamed once more since.
+                waiting.append(new)
+    return tuple(found)
+
+
+def _by_new_name(text: str, before: ResourceKey, after: ResourceKey) -> str:
+    head, bracket, inside = text.partition("[")
+    kind, slash, name = head.rpartition("/")
+    if bracket and _ANY not in head and (kind if slash else "run", name) == before:
+        return f"{after}{bracket}{inside}"
+    return str(after) if _test(text).selects(before, before.name.partition("[")[0]) else ""

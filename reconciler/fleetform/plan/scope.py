@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
-from fleetform.model.selection import Selection
+from fleetform.model.selection import Selection, also_by_new_name
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.spec.names import split_element
@@ -23,7 +23,9 @@ __all__ = [
     "defer_the_rest",
     "failures_in_scope",
     "idle_addresses",
+    "known_addresses",
     "scope_warnings",
+    "with_new_names",
 ]
 
 
@@ -36,6 +38,12 @@ def idle_addresses(desired: Desired, live: Live, scope: Scope) -> list[tuple[str
     return Selection(texts).idle(_meanable(desired, live)) if texts else []
 
 
+def known_addresses(desired: Desired, live: Live) -> list[str]:
+    """What an address can mean, sweeps as a whole, by kind and name."""
+    found = {f"{key.kind}/{parent or key.name}" for key, parent in _meanable(desired, live)}
+    return sorted(found)
+
+
 def _meanable(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
     """Everything that an address can mean, with its parent."""
     yield ResourceKey("environment", desired.environment.name), ""
@@ -45,8 +53,22 @@ def _meanable(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]
         yield key, beyond.declared.parent
     for key in desired.broken:
         yield key, ""
+    for before, _ in desired.moved:
+        yield before, before.parent
     for key in live.resources:
         yield key, key.parent
+
+
+def with_new_names(desired: Desired, scope: Scope) -> Scope:
+    """The scope, in which what is meant by an earlier name is meant by its new one too."""
+    if not desired.moved:
+        return scope
+    return Scope(
+        *(
+            also_by_new_name(texts, desired.moved)
+            for texts in (scope.targets, scope.excludes, scope.replaces)
+        )
+    )
 
 
 def defer_the_rest(sheet: Sheet) -> None:

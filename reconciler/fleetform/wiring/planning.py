@@ -10,14 +10,20 @@ from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated
 from fleetform.plan.planner import plan
-from fleetform.plan.scope import idle_addresses
+from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
 from fleetform.spec.table import digests_of
 from fleetform.wiring.claims import with_claims
 from fleetform.wiring.problems import PlanProblem, ScopeProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleetform.spec.desired import Desired, Loaded
     from fleetform.wiring.workspace import Workspace
+
+
+_SHOWN_MAX = 6
+"""How many addresses somebody who named none of them is shown."""
 
 
 def make_plan(
@@ -95,6 +101,7 @@ def checked_plan(
     now_ms: int,
 ) -> Plan:
     _refuse_idle(desired, live, scope)
+    scope = with_new_names(desired, scope)
     made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)
     if violations := check(made, desired, live, permissions, scope):
         raise PlanProblem(
@@ -110,8 +117,20 @@ def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
     for text, suggestion in idle_addresses(desired, live, scope):
         raise ScopeProblem(
             f"`{text}` means nothing that is declared or exists",
-            f"did you mean `{suggestion}`?" if suggestion else "`fleetform ps --all` lists runs",
+            f"did you mean `{suggestion}`?"
+            if suggestion
+            else f"there {_there(known_addresses(desired, live))}",
         )
+
+
+def _there(addresses: Sequence[str]) -> str:
+    if not addresses:
+        return "is nothing yet"
+    shown = ", ".join(addresses[:_SHOWN_MAX])
+    more = len(addresses) - _SHOWN_MAX
+    return f"{'is' if len(addresses) == 1 else 'are'} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
 def _without_ledger(workspace: Workspace, desired: Desired) -> Live:

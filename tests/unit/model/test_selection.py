@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.model.selection import Selection, address_problem
+from fleetform.model.selection import Selection, address_problem, also_by_new_name
 from fleetform.spec.desired import ResourceKey
 
 THERE = [
@@ -49,6 +49,12 @@ def test_an_address_means(text, meant):
         ("local", "fleet/local"),
         ("run/sweeep[*]", "run/sweep"),
         ("gpu-cluster", ""),
+        ("run/gpu", ""),
+        ("flet/locl", ""),
+        ("fleet/locl", "fleet/local"),
+        ("flet/local", "fleet/local"),
+        ("task/train", "run/train"),
+        ("volume/trian", "volume/train"),
     ],
 )
 def test_what_means_nothing_is_told_with_a_suggestion(text, suggestion):
@@ -60,3 +66,28 @@ def test_what_means_nothing_is_told_with_a_suggestion(text, suggestion):
 def test_what_is_no_address_is_said_to_be_none(text):
     """Before anything is planned, in a sentence."""
     assert address_problem(text) or text == "run/*/"
+
+
+MOVED = [
+    (ResourceKey("run", "old"), ResourceKey("run", "mid")),
+    (ResourceKey("run", "mid"), ResourceKey("run", "new")),
+    (ResourceKey("run", "s"), ResourceKey("run", "t")),
+    (ResourceKey("fleet", "a"), ResourceKey("fleet", "b")),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "also"),
+    [
+        ("old", ["run/mid", "run/new"]),
+        ("run/mid", ["run/new"]),
+        ("new", []),
+        ("s", ["run/t"]),
+        ("s[lr=0.1]", ["run/t[lr=0.1]"]),
+        ("a", []),
+        ("fleet/*", ["fleet/b"]),
+    ],
+)
+def test_an_earlier_name_means_the_thing(text, also):
+    """However often it was renamed, and whether it is renamed by this plan or was long ago."""
+    assert also_by_new_name([text], MOVED) == (text, *also)

@@ -13,7 +13,9 @@ from fleetform.plan.exit import exit_code
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
 from fleetform.spec.desired import Desired, ResourceKey
-from unit.plan.trees import element, fleet, ledger, row, task, tree, volume
+from fleetform.wiring.planning import checked_plan
+from fleetform.wiring.problems import ScopeProblem
+from unit.plan.trees import NOW_MS, element, fleet, ledger, row, task, tree, volume
 
 TREE = tree(
     fleet("local"),
@@ -259,3 +261,42 @@ def test_what_may_be_imported_is_taken_in():
     assert made.steps[1].needs == (made.steps[0].key,)
     assert made.changes[1].action is Action.ADOPT
     assert scoped(desired, ledger(row(fleet("local")), row(volume("data")))).changes == ()
+
+
+def test_what_is_renamed_is_made_anew_by_either_name() -> None:
+    """By the name that it has, by the one that it gets, and by the old one when that is done."""
+    old, new = task("old"), task("new")
+    desired = replace(tree(new), moved=((old.key, new.key),))
+    for live in (ledger(row(old)), ledger(row(new))):
+        for name in ("old", "run/new"):
+            plan = checked_plan(
+                desired, live, Permissions(), Scope(replaces=(name,)), now_ms=NOW_MS
+            )
+            (change,) = plan.changes
+            assert change.key == new.key
+            assert change.reasons[0] is Reason.REPLACE_ASKED
+            assert change.moved_from == ("old" if old.key in live.resources else "")
+
+
+def test_a_target_by_an_earlier_name() -> None:
+    """Who excludes or targets a thing by the name that it had means the thing."""
+    old, new = task("old"), task("new", priority=3)
+    desired = replace(tree(new, task("other")), moved=((old.key, new.key),))
+    live = ledger(row(task("new")))
+    target = checked_plan(desired, live, Permissions(), Scope(targets=("old",)), now_ms=NOW_MS)
+    assert [change.key.name for change in target.changes] == ["new"]
+    without = checked_plan(desired, live, Permissions(), Scope(excludes=("old",)), now_ms=NOW_MS)
+    assert [change.key.name for change in without.changes] == ["other"]
+
+
+def test_a_name_of_nothing_is_told_with_what_there_is() -> None:
+    """A suggestion that has only the kind in common would be none."""
+    with pytest.raises(ScopeProblem) as refused:
+        checked_plan(
+            tree(task("run9"), fleet("local")),
+            ledger(),
+            Permissions(),
+            Scope(targets=("nonexistent",)),
+            now_ms=NOW_MS,
+        )
+    assert refused.value.advice == "there are environment/lab, fleet/local, run/run9"
