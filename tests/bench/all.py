@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 
 import bench_array
 import bench_commands
 import bench_impossible
 import bench_latency
 import bench_resources
+from measuring import parser_of
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser_of(__doc__).parse_args(arguments)
     print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} CPUs")
-    bench_commands.main()
-    bench_array.main()
-    bench_latency.main()
-    bench_impossible.main()
-    bench_resources.main()
+    bench_commands.main([])
+    bench_array.main([])
+    bench_latency.main([])
+    bench_impossible.main([])
+    bench_resources.main([])
 
 
 if __name__ == "__main__":

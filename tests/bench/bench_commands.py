@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import expect, measure, scratch, seconds, table
+from measuring import expect, measure, parser_of, scratch, seconds, table
 
 RUNS = 11
 TREE = Path(__file__).parents[2] / "environments" / "local"
 RUN = "train"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser_of(__doc__).parse_args(arguments)
     with scratch() as folder:
         state = folder / "state"
         tree = str(shutil.copytree(TREE, folder / "tree"))

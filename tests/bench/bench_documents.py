@@ -10,11 +10,14 @@ the memory shown is theirs. Times are of the processor, so that a busy machine s
 
 from __future__ import annotations
 
+import argparse
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from measuring import parser_of, positive
 
 from fleetform.spec.documents import Limits, read_documents
 
@@ -82,11 +85,16 @@ def worst_file(label: str) -> None:
     print(f"{label:<26}{len(data) / 2**20:>8.1f}{seconds:>10.3f}{grown:>10.0f}  {codes}")
 
 
-def main() -> None:
-    if sys.argv[1:2] == ["--worst"]:
-        worst_file(sys.argv[2])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("documents", nargs="?", type=positive, default=10_000)
+    # How it calls itself.
+    parser.add_argument("--worst", choices=WORST, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.worst is not None:
+        worst_file(options.worst)
         return
-    small_documents(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    small_documents(options.documents)
     print(f"\n{'worst file':<26}{'MiB':>8}{'CPU s':>10}{'MiB more':>10}  findings")
     for label in WORST:
         sys.stdout.flush()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+
+from measuring import parser_of, positive
 
 from fleetform.agents.protocol.frames import Decoder, Message, encode
 from fleetform.agents.protocol.messages import Event, JobKey, JobRecord, Prepare, Reply, StartJob
@@ -19,21 +22,24 @@ MESSAGES: tuple[Message, ...] = (
 )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("messages", nargs="?", type=positive, default=COUNT)
+    count = parser.parse_args(arguments).messages
     print(f"{'message':8} {'bytes':>6} {'out/s':>8} {'in/s':>8} {'asked/s':>8}")
     for message in MESSAGES:
         begun = time.perf_counter()
-        frames = [encode(message) for _ in range(COUNT)]
+        frames = [encode(message) for _ in range(count)]
         out_seconds = time.perf_counter() - begun
         stream, decoder, arrived = b"".join(frames), Decoder(), 0
         begun = time.perf_counter()
         for begin in range(0, len(stream), PIECE_BYTES):
             arrived += len(decoder.feed(stream[begin : begin + PIECE_BYTES]))
         in_seconds = time.perf_counter() - begun
-        assert arrived == COUNT
+        assert arrived == count
         print(
-            f"{type(message).__name__:8} {len(frames[0]):6} {COUNT / out_seconds:8.0f} "
-            f"{COUNT / in_seconds:8.0f} {20_000:8}"
+            f"{type(message).__name__:8} {len(frames[0]):6} {count / out_seconds:8.0f} "
+            f"{count / in_seconds:8.0f} {20_000:8}"
         )
 
 

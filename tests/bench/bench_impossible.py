@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from measuring import expect, measure, scratch, seconds, table, write_tree
+from collections.abc import Sequence
+
+from measuring import expect, measure, parser_of, scratch, seconds, table, write_tree
 
 RUNS = 5
 FLEET = "type: fleet\nname: here\nnodes: 1\nlocal: {cpu: 4, memory: 8GB}\n"
@@ -15,7 +17,8 @@ resources: {cpu: 64, memory: 512GB}
 """
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser_of(__doc__).parse_args(arguments)
     walls = []
     for _ in range(RUNS):
         with scratch() as folder:

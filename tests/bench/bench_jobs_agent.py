@@ -11,11 +11,13 @@ request to the news of its end.
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+
+from measuring import parser_of, positive
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, StartJob
 from fleetform.agents.protocol.states import JobState
@@ -82,8 +84,10 @@ def job_for(host: Host, number: int) -> StartJob:
     return StartJob(uid, key, 1, host.seen.boot_id, f"many-{number}", ("true",), go=True)
 
 
-def main() -> None:
-    jobs = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("jobs", nargs="?", type=positive, default=JOBS)
+    jobs = parser.parse_args(arguments).jobs
     print(f"{'jobs':>6} {'slots':>6} {'wall s':>8} {'jobs/s':>8} {'p50 ms':>8} {'p95 ms':>8}")
     for count, slots in ((jobs // 10, 1), (jobs, 16), (jobs, SLOTS)):
         wall, latencies = asyncio.run(bench(count, slots))

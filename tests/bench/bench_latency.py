@@ -7,8 +7,19 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 
-from measuring import FLEETFORM, expect, measure, percentile, scratch, table, write_tree
+from measuring import (
+    FLEETFORM,
+    expect,
+    measure,
+    parser_of,
+    percentile,
+    positive,
+    scratch,
+    table,
+    write_tree,
+)
 
 SAMPLES = 40
 
@@ -24,7 +35,7 @@ fleets: [here]
 """
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """
     `serve` drives a fleet that is idle; `apply --detach` submits one task at a time.
 
@@ -32,6 +43,9 @@ def main() -> None:
     ledger wrote down in the same transaction. A second column counts to the line's arrival in
     the log that `logs` reads.
     """
+    parser = parser_of(__doc__)
+    parser.add_argument("samples", nargs="?", type=positive, default=SAMPLES)
+    samples = parser.parse_args(arguments).samples
     started, arrived = [], []
     with scratch() as folder:
         state = folder / "state"
@@ -46,7 +60,7 @@ def main() -> None:
         )
         try:
             time.sleep(2)
-            for number in range(SAMPLES):
+            for number in range(samples):
                 (tree / f"say-{number}.yaml").write_text(task(number))
                 log, seen_ns = wait_for_log(state)
                 events = json.loads(
@@ -61,7 +75,7 @@ def main() -> None:
             server.send_signal(signal.SIGTERM)
             server.wait(20)
     table(
-        f"Submission to first line on an idle fleet, {SAMPLES} tasks one after another",
+        f"Submission to first line on an idle fleet, {samples} tasks one after another",
         ["", "p50", "p95", "worst", "asked (p95)"],
         [
             ["line printed by the job", *figures(started), "-"],

@@ -14,13 +14,15 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from measuring import parser_of
 
 from contract.ledgers import (
     ENVIRONMENT,
@@ -250,7 +252,8 @@ def measure(title: str, make: Callable[[], Place]) -> None:
     table.show()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser_of(__doc__).parse_args(arguments)
     measure("SQLite", SqlitePlace)
     reason = reason_missing()
     if reason:

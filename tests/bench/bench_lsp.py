@@ -13,7 +13,7 @@ import asyncio
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import measuring
@@ -131,8 +131,10 @@ async def edit(root: Path, file: str) -> list[tuple[str, ...]]:
     ]
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = measuring.parser_of(__doc__)
+    parser.add_argument("documents", nargs="?", type=measuring.positive, default=10_000)
+    count = parser.parse_args(arguments).documents
     editors.SECONDS_MAX = 120
     with measuring.scratch() as root:
         write_tree(root, count)

@@ -10,17 +10,18 @@ function uses; a factor of about ten from one size to the next is linear.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measuring import parser_of, positive
 
 from fleetform.checker import check
 from fleetform.model.live import Live
@@ -103,11 +104,11 @@ def _ways_out(plan: Plan) -> dict[str, float | int]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--json", type=Path, help="write the figures into this file as well")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    options = parser.parse_args()
+    parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES)
+    options = parser.parse_args(arguments)
     rows: list[dict[str, float | int | str]] = []
     columns = ("plan_ms", "check_ms", "dump_ms", "load_ms", "text_ms", "markdown_ms")
     print(f"{'resources':>9}  {'case':<16}" + "".join(f"{name[:-3]:>10}" for name in columns))

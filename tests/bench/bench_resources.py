@@ -7,9 +7,9 @@ hundred of them.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 
-from measuring import expect, measure, scratch, table, write_tree
+from measuring import expect, measure, parser_of, positive, scratch, table, write_tree
 
 SIZES = (1000, 2000, 5000, 10000)
 FLEET = "type: fleet\nname: here\nnodes: 1\nlocal: {cpu: 4}\n"
@@ -27,8 +27,10 @@ def volumes(count: int) -> dict[str, str]:
     return files
 
 
-def main() -> None:
-    sizes = [int(size) for size in sys.argv[1:]] or SIZES
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("sizes", nargs="*", type=positive, default=SIZES)
+    sizes = parser.parse_args(arguments).sizes
     rows = []
     for count in sizes:
         with scratch() as folder:

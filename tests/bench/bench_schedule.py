@@ -15,11 +15,12 @@ import gc
 import gzip
 import heapq
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from measuring import parser_of
 
 from fleetform.model.decision import Decisions, Placement
 from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
@@ -252,9 +253,12 @@ def print_traces(paths: list[Path]) -> None:
             )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE.swf[.gz]")
+    paths = parser.parse_args(arguments).traces
     print_rounds()
-    if paths := [Path(argument) for argument in sys.argv[1:]]:
+    if paths:
         print_traces(paths)
 
 

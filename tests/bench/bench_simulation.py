@@ -9,16 +9,15 @@ long that takes on two cores is half of what it takes on one.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from measuring import percentile, table
+from measuring import parser_of, percentile, positive, table
 
 from fleetform.wiring.simulation import play_apply_seed, play_seed
 
@@ -26,10 +25,10 @@ APPLY_TESTED = 10_000
 HOSTS_TESTED = 300
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seeds", nargs="?", type=int, default=200)
-    seeds = parser.parse_args().seeds
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("seeds", nargs="?", type=positive, default=200)
+    seeds = parser.parse_args(arguments).seeds
     apply = measure(play_apply_seed, seeds)
     hosts = measure(play_seed, max(seeds // 5, 10))
     both = (apply[0] * APPLY_TESTED + hosts[0] * HOSTS_TESTED) / 2

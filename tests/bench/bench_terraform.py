@@ -20,7 +20,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from measuring import (
     environment_of,
     expect,
     measure_tree,
+    parser_of,
     scratch,
     seconds,
     speed_of_machine,
@@ -272,8 +273,10 @@ def _cells(taken: list[Measured]) -> list[str]:
     return [seconds([one.wall_seconds for one in taken]), f"{peak:.0f} MB"]
 
 
-def main() -> None:
-    is_all = "--all" in sys.argv[1:]
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--all", action="store_true", help="what takes most of an hour as well")
+    is_all = parser.parse_args(arguments).all
     program = terraform.find()
     print(f"Ten million additions take this Python {speed_of_machine():.2f} s.")
     header = ["what", "fleetform", "processor", "memory", "asked", "terraform", "memory"]

@@ -16,10 +16,10 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from measuring import FLEETFORM, scratch, table, write_tree
+from measuring import FLEETFORM, parser_of, positive, scratch, table, write_tree
 
 RUNS = 7
 DOCUMENTS = 10_000
@@ -202,8 +202,10 @@ def file_rows(folder: Path, cache: Path) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else DOCUMENTS
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("documents", nargs="?", type=positive, default=DOCUMENTS)
+    count = parser.parse_args(arguments).documents
     header = ["what", "processor", "wall", "peak memory", "asked"]
     with scratch() as folder:
         root = make_tree(folder / "tree", count)

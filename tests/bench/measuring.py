@@ -1,10 +1,12 @@
-"""What the benches share: trees made on the spot, commands measured whole, and tables."""
+"""What the benches share: arguments, trees made on the spot, commands measured whole, and tables."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -15,8 +17,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import IO
 
 FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
+
+
+def parser_of(said: str | None) -> argparse.ArgumentParser:
+    """
+    Make the parser of a bench, which refuses what it does not know.
+
+    Args:
+        said: The bench's docstring. Its line with the command, if any, gives way to the parser's.
+    """
+    lines = (said or "").strip().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("    python tests/bench/"))
+    return argparse.ArgumentParser(
+        description=text.replace("\n\n\n", "\n\n"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def positive(text: str) -> int:
+    """Read a size or a number of repetitions."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number above 0")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -40,12 +67,10 @@ def measure(arguments: Sequence[str], *, state: Path) -> Measured:
     environment = environment_of(state)
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            [FLEETFORM, *arguments], stdout=out, stderr=subprocess.STDOUT, env=environment
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
+        with _ended_together([FLEETFORM, *arguments], out, environment) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - started
+            process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         output = out.read().decode(errors="replace")
     return Measured(wall, usage.ru_maxrss * 1024, process.returncode, output)
@@ -66,6 +91,49 @@ def environment_of(state: Path) -> dict[str, str]:
     return environment
 
 
+_END_SECONDS = 10.0
+"""How long what was interrupted has to end in good order: Terraform writes its state down."""
+
+
+@contextmanager
+def _ended_together(
+    command: Sequence[str],
+    out: IO[bytes],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """
+    Start a command in a process group of its own, and end the whole group if the bench is ended.
+
+    Terraform's plugins, and Terraform itself below a wrapper of its, would go on for an hour.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+        process_group=0,
+    )
+    try:
+        yield process
+    except BaseException:
+        _end_group(process)
+        raise
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(_END_SECONDS)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
 _SAMPLE_SECONDS = 0.02
 
 
@@ -75,18 +143,18 @@ def measure_tree(
     """Run any command once; its peak memory is that of all its processes together, by samples."""
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=folder
-        )
         peaks = [0]
         ended = threading.Event()
-        sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended))
-        sampler.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        ended.set()
-        sampler.join()
+        with _ended_together(command, out, environment, folder) as process:
+            sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended))
+            sampler.start()
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+                wall = time.perf_counter() - started
+                process.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                ended.set()
+                sampler.join()
         out.seek(0)
         output = out.read().decode(errors="replace")
     # The kernel's own peak of the first process misses nothing between two samples.
@@ -134,13 +202,23 @@ def expect(measured: Measured, exit_code: int = 0) -> Measured:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder that is gone afterwards, with the agents that were started in it."""
+    """
+    A folder that is gone afterwards, with the agents that were started in it.
+
+    Also where the bench is asked to end, as `timeout` does: SIGTERM would leave both.
+    """
     folder = Path(tempfile.mkdtemp(prefix="fleetform-bench-"))
+    before = signal.signal(signal.SIGTERM, _leave)
     try:
         yield folder
     finally:
         end_agents(folder / "state")
         shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def end_agents(state: Path) -> None:
