@@ -8,13 +8,15 @@ the present time by whoever enters it, and not here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change
 from fleetform.model.windows import loosened, spell_at
-from fleetform.spec.desired import Rules
+from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.spec.renaming import Renames
 
 
 def check_overrides_told(reading: Reading) -> Iterator[Violation]:
@@ -22,11 +24,13 @@ def check_overrides_told(reading: Reading) -> Iterator[Violation]:
     if reading.plan.kept is not None:
         return
     listed, here = reading.plan.overrides, tuple(_in_force(reading))
-    for one in here:
-        if one not in listed:
+    # One that is about what is renamed may be told of by either name.
+    called = [_called_now(one, reading) for one in here]
+    for one, now in zip(here, called, strict=True):
+        if one not in listed and now not in listed:
             yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not told of")
     for one in listed:
-        if one not in here:
+        if one not in here and one not in called:
             yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not in force")
 
 
@@ -34,7 +38,8 @@ def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
     """Nothing is changed under a freeze, and nothing begins that a stop keeps from it."""
     if reading.plan.kept is not None:
         return
-    here = tuple(_in_force(reading))
+    # It goes with what it is about: who renames a stopped run does not let it begin.
+    here = tuple(_called_now(one, reading) for one in _in_force(reading))
     frozen = next((one for one in here if one.kind is OverrideKind.FREEZE), None)
     stops = [one for one in here if one.kind is OverrideKind.STOP]
     if frozen is not None:
@@ -53,6 +58,26 @@ def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
 def _in_force(reading: Reading) -> Iterator[Override]:
     at_ms = int(reading.plan.annex["planned_at_ms"])
     return (one for one in reading.live.overrides if one.holds_at(at_ms))
+
+
+def _called_now(override: Override, reading: Reading) -> Override:
+    """The same override, about what is declared under another name by now."""
+    kind, slash, name = override.target.partition("/")
+    if not slash or not reading.desired.moved:
+        return override
+    if kind == "host":
+        return _host_called_now(override, name, reading)
+    after = Renames(dict(reading.desired.moved)).of(ResourceKey(kind, name))
+    return replace(override, target=str(after))
+
+
+def _host_called_now(override: Override, name: str, reading: Reading) -> Override:
+    """Hosts are called by their fleet and number."""
+    for before, after in reading.desired.moved:
+        number = name.removeprefix(f"{before.name}-")
+        if before.kind == "fleet" and number != name and number.isdigit():
+            return replace(override, target=f"host/{after.name}-{number}")
+    return override
 
 
 def check_windows_kept(reading: Reading) -> Iterator[Violation]:

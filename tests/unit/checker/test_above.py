@@ -11,7 +11,7 @@ from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Plan
 from fleetform.spec.desired import Desired, FreezeWindow, Rules
 from unit.checker.test_check import example, found, key
-from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, tree, volume
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
 
 OPEN = FreezeWindow("holidays", begin=0, end=NOW_MS // 1000)
 SHUT = FreezeWindow("long ago", begin=0, end=1)
@@ -43,6 +43,23 @@ def test_an_override_that_is_not_in_force() -> None:
     plan, desired, live, allowed = example()
     over = override(OverrideKind.PAUSE, until_ms=NOW_MS)
     assert found(under(plan, over), desired, beneath(live, over), allowed) == {
+        Invariant.OVERRIDES_TOLD
+    }
+
+
+def test_an_override_of_what_is_renamed() -> None:
+    """A stop, and a drain, go with what they are about: neither keeps a renaming from its plan."""
+    desired = replace(
+        tree(fleet("main"), task("eval", fleets=["main"])),
+        moved=((key("fleet/local"), key("fleet/main")), (key("run/train"), key("run/eval"))),
+    )
+    stop = override(OverrideKind.STOP, "run/train")
+    drain = replace(override(OverrideKind.DRAIN, "host/local-0"), number=5)
+    live = ledger(row(fleet("local")), row(task("train", fleets=["local"])))
+    made = planned(desired, beneath(live, stop, drain))
+    assert [str(step.resource) for step in made.steps] == ["fleet/main", "run/eval"]
+    elsewhere = under(made, replace(stop, target="run/other"), drain)
+    assert found(elsewhere, desired, beneath(live, stop, drain), Permissions()) == {
         Invariant.OVERRIDES_TOLD
     }
 
