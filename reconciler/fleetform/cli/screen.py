@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ _SGR = {
     "note": "1;36",
     "help": "1;36",
 }
+
+_BATCH = 500
+"""Lines of a view that are written at once; more than a screen has, and few enough to wait for."""
 
 
 class Screen:
@@ -68,14 +72,16 @@ class Screen:
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write lines of a view, each span in its tone."""
-        write = self.stream.write
-        if not self.colour:
-            for one in lines:
-                write(f"{one.text.rstrip()}\n")
-            return
-        for one in lines:
-            text = "".join(self.toned(span.text, span.tone) for span in one.spans)
-            write(f"{text.rstrip()}\n")
+        rest = iter(lines)
+        # Hundreds in one go: a plan of a hundred thousand changes has a million of them.
+        while batch := list(islice(rest, _BATCH)):
+            texts = [self._text(one).rstrip() for one in batch] if self.colour else [
+                one.text.rstrip() for one in batch
+            ]  # fmt: skip
+            self.stream.write("\n".join([*texts, ""]))
+
+    def _text(self, one: Line) -> str:
+        return "".join([self.toned(span.text, span.tone) for span in one.spans])
 
     def table(self, table: Table) -> None:
         """Write a table; its last column is cut to the terminal, and in a pipe nothing is."""

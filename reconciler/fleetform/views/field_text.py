@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fleetform.spec import fields
@@ -80,6 +81,9 @@ def leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
 
     Lists of named things are one row of names, and a list of texts has a row for each.
     """
+    # Most that is declared is text; asking whether that is a map takes as long as to write it.
+    if isinstance(value, str):
+        return [(path, value_text(kind, path, value))]
     if isinstance(value, Mapping) and value and not _is_whole(path, value):
         found: list[tuple[str, str]] = []
         for name in sorted(value):
@@ -146,19 +150,20 @@ def _is_whole(path: str, value: Mapping[str, Any]) -> bool:
 
 
 def _text(kind: str, path: str, value: Any) -> str:
-    name = path.rpartition(".")[2]
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return _amount(kind, path, name, value)
     if isinstance(value, str):
         # A command alone on its row is read as it is typed; quotes within quotes are not.
         if path.startswith("commands[") and value.strip() == value and value.isprintable():
             return value or '""'
         # Nobody reads 64 digits; twelve tell two files apart.
-        return value[:12] if name == "sha256" else _quoted(value)
+        is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
+        return value[:12] if is_digest else _quoted(value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    name = path.rpartition(".")[2]
+    if isinstance(value, int):
+        return _amount(kind, path, name, value)
     if isinstance(value, Mapping):
         if path.startswith("rules.freeze"):
             return _window(value)
@@ -168,6 +173,7 @@ def _text(kind: str, path: str, value: Any) -> str:
     return json.dumps(value)
 
 
+@lru_cache(maxsize=1024)  # Of ten thousand tasks, most ask for the same.
 def _amount(kind: str, path: str, name: str, value: int) -> str:
     if name == "mode":
         return f"{value:04o}"  # As chmod and ls have it.

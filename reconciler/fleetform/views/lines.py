@@ -31,7 +31,7 @@ class Line:
     @property
     def text(self) -> str:
         """The line without tones."""
-        return "".join(span.text for span in self.spans)
+        return "".join([span.text for span in self.spans])
 
 
 BLANK = Line()
@@ -39,11 +39,12 @@ BLANK = Line()
 
 def line(*parts: str | Span | tuple[str, str]) -> Line:
     """Build a line of texts, which are plain, and of (text, tone); empty parts are left out."""
-    spans = []
-    for part in parts:
-        span = part if type(part) is Span else Span(part) if isinstance(part, str) else Span(*part)
-        if span.text:
-            spans.append(span)
+    spans = [
+        part if type(part) is Span else Span(part) if isinstance(part, str) else Span(*part)
+        for part in parts
+        # Of a pair: its text.
+        if (part if isinstance(part, str) else part[0])
+    ]
     return Line(tuple(spans))
 
 

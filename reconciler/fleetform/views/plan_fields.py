@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from fleetform.model.plan import FieldChange
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.field_text import change_texts, leaves
 from fleetform.views.lines import printable
 
 __all__ = ["FieldRow", "field_rows"]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRow:
+class FieldRow(NamedTuple):
     """One row; None for a side on which the field is not set."""
 
     path: str
@@ -36,8 +35,8 @@ def field_rows(kind: str, fields: Iterable[FieldChange]) -> tuple[FieldRow, ...]
             rows.append(FieldRow(path, before, after, one.forces))
         elif one.after_set:
             found = leaves(kind, path, one.after)
-            rows.extend(FieldRow(name, None, text, one.forces) for name, text in found)
+            rows.extend([FieldRow(name, None, text, one.forces) for name, text in found])
         else:
             found = leaves(kind, path, one.before)
-            rows.extend(FieldRow(name, text, None, one.forces) for name, text in found)
+            rows.extend([FieldRow(name, text, None, one.forces) for name, text in found])
     return tuple(rows)

@@ -7,12 +7,12 @@ with the same action, reasons and stakes make a group; what they have in common 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from itertools import product
 from math import prod
 
 from fleetform.model.plan import Change, FieldChange, Held, HeldBy
+from fleetform.spec.canonical import plain_json
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 
@@ -172,7 +172,7 @@ def _group(together: list[Change]) -> Group:
     for change in together:
         for one in change.fields:
             paths.add(one.path)
-            key = json.dumps([one.path, one.before, one.after, one.before_set, one.after_set])
+            key = plain_json([one.path, one.before, one.after, one.before_set, one.after_set])
             counts[key] = counts.get(key, 0) + 1
             first.setdefault(key, one)
     shared = [one for key, one in first.items() if counts[key] == len(together)]

@@ -19,11 +19,14 @@ def stake_text(plan: Plan, change: Change) -> str:
 
     Empty for a change that would end nothing. Times come from the annex.
     """
+    since = plan.annex.get("at_stake")
+    if not since and not change.at_stake and change.stake is None:
+        return ""
     parts = [change.at_stake] if change.at_stake else []
     # Of a run, what is at stake is its own work, and said where it is destructive.
     if change.stake is not None and (change.key.kind != "run" or not parts):
         parts.append(f"{_whose(change, change.stake)}{_on(change.stake.gpus)}")
-    return ": ".join(parts) + _so_far(plan.annex.get("at_stake", {}).get(str(change.key)))
+    return ": ".join(parts) + _so_far((since or {}).get(str(change.key)))
 
 
 def _whose(change: Change, stake: Stake) -> str:

@@ -162,17 +162,17 @@ def _more(count: int) -> Iterator[Line]:
 
 
 def _field_lines(rows: Sequence[FieldRow], change: Change) -> Iterator[Line]:
-    width = max((len(row.path) for row in rows if len(row.path) <= PATH_WIDTH), default=0)
-    creates = change.action in {Action.CREATE, Action.ADOPT}
-    for row in rows:
-        pad = " " * max(0, width - len(row.path))
-        parts: list[Span] = [Span(f"      {row.path}: {pad}")]
+    lengths = [len(row.path) for row in rows]
+    width = max([length for length in lengths if length <= PATH_WIDTH], default=0)
+    creates = change.action is Action.CREATE or change.action is Action.ADOPT
+    for row, length in zip(rows, lengths, strict=True):
+        path = f"      {row.path}: {' ' * (width - length)}"
         if creates:
-            parts.append(Span(row.after or ""))
-        else:
-            parts += _sides(row)
-            if row.forces and change.action is Action.REPLACE and not change.replaces:
-                parts.append(Span("  # forces replacement", "dim"))
+            yield Line((Span(f"{path}{row.after or ''}"),))
+            continue
+        parts = [Span(path), *_sides(row)]
+        if row.forces and change.action is Action.REPLACE and not change.replaces:
+            parts.append(Span("  # forces replacement", "dim"))
         yield line(*parts)
 
 
