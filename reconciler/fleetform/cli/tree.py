@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
+_FILE = "environment.yaml"
+
 
 def open_workspace(path: str | None) -> Workspace:
     """Open the environment at `path`, or the nearest one upward from here."""
@@ -51,10 +53,16 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
         _print_what_matters_now(loaded)
     errors = len(loaded.errors)
     if loaded.desired is None:
+        its_own = sum(one.place.file == _FILE for one in loaded.errors)
         raise Refused(
-            "the environment cannot be read",
-            advice="an environment that cannot be read is never taken for an empty one; "
-            "correct environment.yaml first",
+            f"{_FILE} has {counted(its_own, 'error')}, and nothing is planned without it"
+            if its_own
+            else "the environment cannot be read",
+            advice="what it says counts for everything, so that it is never guessed: correct it"
+            " first, as shown above"
+            if its_own
+            else f"an environment that cannot be read is never taken for an empty one; correct {_FILE}"
+            " first",
         )
     if errors and not keep_going:
         raise Refused(

@@ -42,6 +42,7 @@ class Reason(enum.StrEnum):
     RERUN_ASKED = "rerun-asked"
     REMOVED = "removed"
     REMOVED_FINISHED = "removed-finished"
+    DESTROY_ASKED = "destroy-asked"
     RESUMED = "resumed"
     STATE_WANTED = "state-wanted"
     MOVED = "moved"

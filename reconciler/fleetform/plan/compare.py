@@ -8,9 +8,10 @@ costs one comparison a resource.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Change, Permissions
+from fleetform.model.plan import Change, Permissions, Reason
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
 from fleetform.plan.kinds import KINDS
@@ -127,4 +128,9 @@ def _propose_new_and_gone(
         kind = KINDS[declared.key.kind]
         sheet.add(kind.adopt(declared) if declared.key in imports else kind.create(declared))
     for row in pairing.removed:
-        sheet.add(KINDS[row.key.kind].remove(row))
+        proposal = KINDS[row.key.kind].remove(row)
+        if sheet.permissions.destroy:
+            # Most of it is declared still: that is not why it goes.
+            change = replace(proposal.change, reasons=(Reason.DESTROY_ASKED,))
+            proposal = replace(proposal, change=change)
+        sheet.add(proposal)

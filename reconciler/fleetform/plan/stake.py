@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
-from fleetform.model.plan import Change, HeldBy, Stake
+from fleetform.model.plan import Action, Change, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
@@ -26,7 +26,7 @@ def add_stakes(sheet: Sheet) -> None:
         if _ends_work(change):
             sheet.changes[key] = _staked(sheet, change)
     for key, held in sheet.held.items():
-        if held.by in {HeldBy.RUNNING_WORK, HeldBy.ENDING} or _ends_work(held.change):
+        if _would_end_work(held):
             sheet.held[key] = altered(held, change=_staked(sheet, held.change))
 
 
@@ -44,6 +44,12 @@ def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
         return ()
     found = tuple(one for one in sheet.live.work if one.run == row.key.name)
     return found or (_without_place(row),)
+
+
+def _would_end_work(held: Held) -> bool:
+    # A restart that is held has no step that ends anything yet. What is let go ends nothing.
+    is_restart = held.by is HeldBy.RUNNING_WORK and held.change.action is not Action.FORGET
+    return is_restart or _ends_work(held.change)
 
 
 def _ends_work(change: Change) -> bool:

@@ -25,6 +25,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.RERUN_ASKED: "`rerun` asks for another execution",
     Reason.REMOVED: "it is declared no more",
     Reason.REMOVED_FINISHED: "it is over and declared no more; its result is kept",
+    Reason.DESTROY_ASKED: "everything that was made is to go, whatever is declared",
     Reason.RESUMED: "it was stopped before its end and is wanted again",
     Reason.STATE_WANTED: "`state: stopped` asks for its end",
     Reason.MOVED: "`moved` gives it another name; it is the same",
@@ -70,6 +71,8 @@ def reason_sentence(change: Change) -> str:
     sentence = "; ".join(_sentence(reason, change) for reason in reasons)
     if change.action is Action.CREATE and Reason.RETURNED in change.reasons:
         return f"{sentence}: its result is found again and nothing runs"
+    if change.action is Action.ARCHIVE and Reason.DESTROY_ASKED in change.reasons:
+        return f"{sentence}; its result is kept"
     # Environments, fleets and volumes execute nothing.
     if change.key.kind != "run":
         sentence = sentence.replace("what it executes changed", "it cannot be changed in place")

@@ -31,7 +31,13 @@ class Problem(Exception):
 
 
 class WorkspaceProblem(Problem):
-    pass
+    """`findings` are what is wrong with `environment.yaml`, to be shown with their places."""
+
+    def __init__(
+        self, message: str, advice: str = "", *, findings: tuple[Finding, ...] = ()
+    ) -> None:
+        super().__init__(message, advice)
+        self.findings = findings
 
 
 class LedgerProblem(Problem):

@@ -68,15 +68,18 @@ class Workspace:
         environment = known_environment(root)
         if environment is not None:
             return cls(root, environment)
+        from fleetform.model.figures import counted
+        from fleetform.spec.findings import Level
         from fleetform.spec.tree import read_environment
 
         environment, findings = read_environment(root)
         if environment is None:
-            first = findings[0] if findings else None
-            detail = f": {first.detail or first.summary}" if first else ""
+            wrong = tuple(one for one in findings if one.level is Level.ERROR)
             raise WorkspaceProblem(
-                f"{root / ENVIRONMENT_FILE} cannot be used{detail}",
-                "`fleetform validate` shows what is wrong, with the place",
+                f"{root / ENVIRONMENT_FILE} has {counted(len(wrong), 'error')}, and nothing is"
+                " done without it",
+                "correct it first; `fleetform validate` shows whether it is right",
+                findings=wrong,
             )
         return cls(root, environment)
 

@@ -279,6 +279,17 @@ class MovedDocument(Model):
     to: _Resource
     """The name it has now. Example: `run/pretrain`."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_pair(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            return value
+        raise refuse(
+            "wrong-type",
+            f"{shown(value)} does not say two names: which it had, and which it has now.",
+            "Write `{from: run/train, to: run/pretrain}`.",
+        )
+
     @model_validator(mode="after")
     def _check_ends(self) -> Self:
         if self.from_ == self.to:

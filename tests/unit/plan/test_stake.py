@@ -104,3 +104,18 @@ def test_how_long_it_has_gone_is_the_annexs():
     }  # fmt: skip
     earlier = replace(live, work=tuple(replace(one, started_at_ms=1) for one in live.work))
     assert planned(tree(), earlier, allow_destroy=True).digest == plan.digest
+
+
+def test_what_is_let_go_or_ends_already_has_nothing_at_stake():
+    """Nothing would end by what is held: it is not shown as if it would."""
+    live = busy()
+    desired = replace(
+        tree(), removed=(ResourceKey("run", "train"), ResourceKey("fleet", "gpu"), MOUNTED.key)
+    )
+    plan = planned(desired, live)
+    assert {str(one.change.key) for one in plan.held} >= {"run/train", "fleet/gpu", "run/user"}
+    assert not stakes(plan).keys() & {"run/train", "fleet/gpu", "run/user"}
+    ending = ledger(row(task("train"), RunState.FINISHING, archived=True))
+    plan = planned(tree(task("train")), replace(ending, work=(Work("train", "gpu", 1, 0),)))
+    assert len(plan.held) == 1
+    assert stakes(plan) == {}

@@ -34,3 +34,18 @@ def test_what_returns_runs_nothing() -> None:
     """The sentence says what people worry about."""
     (change,) = planned(tree(task("a")), ledger(row(task("a"), archived=True))).changes
     assert reason_sentence(change).endswith("its result is found again and nothing runs")
+
+
+def test_what_is_declared_and_destroyed_is_not_said_to_be_declared_no_more() -> None:
+    """Somebody asks for the removal of everything, whatever the tree says."""
+    train = task("train")
+    plan = planned(
+        tree(fleet("f"), train),
+        ledger(row(fleet("f")), row(train)),
+        destroy=True,
+        allow_destroy=True,
+    )
+    assert [reason_sentence(one) for one in plan.changes] == [
+        "everything that was made is to go, whatever is declared",
+        "everything that was made is to go, whatever is declared; its result is kept",
+    ]
