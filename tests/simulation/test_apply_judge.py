@@ -12,6 +12,7 @@ from fleetform.apply.execute import _Execution
 from fleetform.checker import check
 from fleetform.model.ports import Accepted, Begun
 from fleetform.plan import planner
+from fleetform.plan.corrections import correct_drift
 from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.destruction import hold_destruction
 from fleetform.plan.holds.override import hold_overridden
@@ -193,6 +194,12 @@ def test_a_window_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     without_pass(monkeypatch, hold_in_window)
     monkeypatch.setattr(plans, "require_permitted", lambda *_: None)
     assert finds(Rule.WINDOW)
+
+
+def test_what_is_gone_and_nobody_cares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that is told what has drifted and does nothing about it is found."""
+    without_pass(monkeypatch, correct_drift)
+    assert finds(Rule.DRIFT)
 
 
 def test_an_apply_without_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from fleetform.wiring.opening import host_provider, open_for_writing
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
-    from fleetform.model.ports import Gate, Ledger
+    from fleetform.model.ports import Clock, Gate, Ledger
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, PlaceSeen
     from fleetform.wiring.workspace import Workspace
@@ -47,15 +47,19 @@ class Look(NamedTuple):
     comparison: Comparison
 
 
-async def look(ledger: Ledger, hosts: HostProvider, gate: Gate) -> Look:
+async def look(
+    ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None
+) -> Look:
     """
     Look at the world, compare it with the ledger, and note what is right.
+
+    Times are the system's, or `clock`'s.
 
     Raises:
         LedgerUnavailable: What was right cannot be noted now.
     """
     before = await gate(ledger.read_live)
-    observed = await _observe(before, hosts)
+    observed = await _observe(before, hosts, (clock or SystemClock()).now_ms())
     # After the look, so that what was made meanwhile is not taken for drift.
     return await gate(lambda: _compared(ledger, before, observed))
 
@@ -134,8 +138,7 @@ def _sentence(one: Drift, kind: str) -> str:
 # -- looking ------------------------------------------------------------------------------------
 
 
-async def _observe(live: Live, hosts: HostProvider) -> Observed:
-    at_ms = SystemClock().now_ms()
+async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
     instances = await hosts.inventory(live.environment_uid)
     alive = {one.uid for one in instances if one.alive}
     answers = await _side_by_side(

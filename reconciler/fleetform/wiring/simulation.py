@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from fleetform.model.ports import Ids, Ledger
+from fleetform.model.live import Live
+from fleetform.model.ports import Gate, Ids, Ledger
 from fleetform.simulate.apply.play import ApplyVerdict, play_apply
 from fleetform.simulate.apply.ports import Manager
 from fleetform.simulate.controller import VirtualClock
 from fleetform.simulate.seed import Verdict, play
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory
+from fleetform.wiring.observing import look
 from fleetform.wiring.opening import outgrown_by
 from fleetform.wiring.problems import RecoveringProblem
 from fleetform.wiring.rebuilding import Rebuild
@@ -35,11 +37,15 @@ def play_apply_seed(seed: int, *, dies_at: int = 0) -> ApplyVerdict:
 
     With `dies_at`, somebody dies at that point as well, counted from 1 as in `points`.
     """
-    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, dies_at=dies_at)
+    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, _look, dies_at=dies_at)
 
 
 def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:
     return ledger_in_memory(environment_uid, ids, now_ms=0)
+
+
+async def _look(ledger: Ledger, hosts: HostProvider, gate: Gate) -> Live:
+    return (await look(ledger, hosts, gate, VirtualClock())).live
 
 
 async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired, manager: Manager) -> bool:

@@ -8,7 +8,7 @@ Put together from what was asked for, and reckoned here once more: nothing of `m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import field, replace
 
 from fleetform.model.plan import Plan, Step
 from fleetform.simulate.apply.rule import Rule
@@ -62,6 +62,12 @@ class Above:
         return (
             one for one in self.overrides.values() if one.until_ms is None or now_ms < one.until_ms
         )
+
+    def rename(self, before: str, after: str) -> None:
+        """What it is about has another name: it goes with that."""
+        for number, one in self.overrides.items():
+            if one.target == before:
+                self.overrides[number] = replace(one, target=after)
 
     def check_beginning(
         self, name: str, fleet: str, execution: tuple[str, int], now: float

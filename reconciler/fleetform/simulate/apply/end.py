@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from fleetform.model.plan import HeldBy, Plan
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.rule import Rule
@@ -19,7 +21,7 @@ nobody knows whether it ran, until a person says that it shall.
 def ask_last(room: Room, plan: Plan, tree: Desired) -> None:
     """`plan` is of `tree` and of what there is now."""
     _ask_plan(room, plan)
-    _ask_world(room)
+    _ask_world(room, plan)
     _ask_tree(room, plan, tree)
     _ask_history(room)
 
@@ -37,7 +39,7 @@ def _ask_plan(room: Room, plan: Plan) -> None:
     room.judge.require(Rule.CONVERGED, not stuck, f"held are {stuck}")
 
 
-def _ask_world(room: Room) -> None:
+def _ask_world(room: Room, plan: Plan) -> None:
     judge, disk, machine = room.judge, room.disk, room.machine
     rows = disk.ask("SELECT uid FROM instances WHERE state <> 'terminated'")
     known = {uid for (uid,) in rows}
@@ -50,6 +52,9 @@ def _ask_world(room: Room) -> None:
     volumes = dict(
         disk.ask(
             "SELECT uid, document ->> 'path' FROM resources WHERE kind = 'volume' AND archived = 0"
+            # Whose data is gone and what is held for another reason, is told of and left alone.
+            " AND name NOT IN (SELECT value FROM json_each(?))",
+            (json.dumps([one.partition("/")[2] for one in _told_as_gone(plan)]),),
         )
     )
     for path, mark in machine.volumes.items():
@@ -118,6 +123,12 @@ def _ask_history(room: Room) -> None:
         room.judge.require(Rule.HISTORY, uid in known, f"apply {uid[:8]} is not in the history")
     marks = room.disk.ask("SELECT kind, name FROM resources WHERE operation <> ''")
     room.judge.require(Rule.HISTORY, not marks, f"{marks} are marked as under way")
+
+
+def _told_as_gone(plan: Plan) -> list[str]:
+    held = {str(one.change.key) for one in plan.held}
+    gone = (one["resource"] for one in plan.annex["drift"] if one["path"] == "directory")
+    return [one for one in gone if one in held]
 
 
 def _short(uids: set[str]) -> list[str]:

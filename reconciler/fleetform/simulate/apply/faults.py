@@ -40,6 +40,9 @@ KINDS = (
     "power cut",
     "full disk",
     "restore",
+    "host gone",
+    "directory gone",
+    "mark gone",
 )
 """Everything that goes wrong, as the judge counts it."""
 

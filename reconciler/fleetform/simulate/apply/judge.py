@@ -89,6 +89,8 @@ class Judge(Witness):
     _made_for: dict[str, list[dict[ResourceKey, int]]] = field(default_factory=dict)
     _operations: dict[str, Step] = field(default_factory=dict)
     _volumes: dict[str, str] = field(default_factory=dict)
+    _made_by: dict[str, str] = field(default_factory=dict)
+    _marked_by: dict[str, str] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     _effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     _done_in_world: list[tuple[str, str]] = field(default_factory=list)
@@ -248,6 +250,9 @@ class Judge(Witness):
         """What is said of names outside of the record, and concerns this step."""
         if step.verb == "resource.move" and step.resource.kind == "run":
             self.executions.rename(step.arguments["from"], step.resource.name)
+        if step.verb == "resource.move":
+            kind = step.resource.kind
+            self.above.rename(f"{kind}/{step.arguments['from']}", str(step.resource))
         if step.verb == "fleet.forget":
             # Its hosts stay up, and are nobody's; its name is free.
             prefix = f"{step.resource.name}-"
@@ -278,7 +283,8 @@ class Judge(Witness):
         reasons = (
             other and (before.archived or said["own_digest"] != before.own_digest),
             said["document"].get("rerun", 0) > before.mark,
-            end == "stopped" and (before.archived or stopped),
+            # Lost with its host, it may have been asked to end before anybody knew.
+            end in {"stopped", "lost"} and (before.archived or stopped),
         )
         self.require(Rule.REASON, any(reasons), f"{step.resource} had ended ({end})")
 
@@ -312,8 +318,28 @@ class Judge(Witness):
         self.note(self.now, f"made volume {volume_uid[:8]} at {path}")
         self._effect("volume", operation_uid, f"{path} was made")
         self._check_operation(operation_uid, "made", path)
+        self._made_by[path] = operation_uid
         other = self._volumes.setdefault(path, volume_uid)
         self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
+
+    def marked_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
+        """A directory bears the mark again that it had."""
+        self.note(self.now, f"marked volume {volume_uid[:8]} at {path}")
+        self._effect("volume", operation_uid, f"{path} was marked")
+        self._check_operation(operation_uid, "marked", path)
+        self._marked_by[path] = operation_uid
+        other = self._volumes.get(path, volume_uid)
+        self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
+
+    def lost_mark(self, path: str) -> None:
+        """Its operation may be on its way still, and marks it once more."""
+        self._effects.pop((self._marked_by.pop(path, ""), "marked"), None)
+
+    def lost_volume(self, path: str) -> None:
+        """Its directory is gone, by nobody we know."""
+        self._volumes.pop(path, None)
+        # Its operation may be on its way still, and makes it once more.
+        self._effects.pop((self._made_by.pop(path, ""), "made"), None)
 
     def adopted_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         """A directory that was there is this volume from now on."""

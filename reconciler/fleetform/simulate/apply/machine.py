@@ -15,7 +15,7 @@ from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRe
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.providers.contract.errors import OwnedElsewhere, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
 from fleetform.simulate.apply.documents import HOST_CPU_MILLICORES, HOST_MEMORY_BYTES
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.ports import Disk
@@ -52,8 +52,15 @@ class SimulatedHost:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
+    """
+    A directory, and whose it says it is; `volume_uid` is empty where its mark has gone.
+
+    `identity` tells it from another directory at its path.
+    """
+
     volume_uid: str
     name: str
+    identity: str
 
 
 @dataclass(slots=True)
@@ -178,13 +185,17 @@ class Machine:
         if mark is None:
             if take == "found":
                 raise PermanentError(f"{path} is no directory, so there is nothing to import")
-            self.volumes[path] = _Mark(volume_uid, name)
+            self._made += 1
+            self.volumes[path] = _Mark(volume_uid, name, f"inode {self._made}")
             self.judge.made_volume(path, volume_uid, operation_uid)
         elif mark.volume_uid != volume_uid:
-            if take != "found":
+            if take == "new" or (take == "any" and mark.volume_uid):
                 raise PermanentError(f"{path} belongs to volume {mark.name}")
-            self.volumes[path] = _Mark(volume_uid, name)
-            self.judge.adopted_volume(path, volume_uid, operation_uid)
+            self.volumes[path] = replace(mark, volume_uid=volume_uid, name=name)
+            if take == "found":
+                self.judge.adopted_volume(path, volume_uid, operation_uid)
+            else:
+                self.judge.marked_volume(path, volume_uid, operation_uid)
 
     def remove_volume(self, operation_uid: str, volume_uid: str, path: str) -> None:
         mark = self.volumes.get(path)
@@ -207,7 +218,51 @@ class Machine:
 
     def volume_at(self, path: str) -> VolumeSeen | None:
         mark = self.volumes.get(path)
-        return None if mark is None else VolumeSeen(mark.volume_uid, mark.name, path)
+        if mark is None or not mark.volume_uid:
+            return None
+        return VolumeSeen(mark.volume_uid, mark.name, path)
+
+    def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        mark = self.volumes.get(path)
+        if mark is None:
+            return PlaceSeen(path, exists=False)
+        return PlaceSeen(
+            path,
+            exists=True,
+            environment_uid=environment_uid if mark.volume_uid else "",
+            volume_uid=mark.volume_uid,
+            volume_name=mark.name if mark.volume_uid else "",
+            identity=mark.identity,
+            is_empty=False,
+        )
+
+    def marked_volumes(self) -> tuple[VolumeSeen, ...]:
+        return tuple(
+            VolumeSeen(mark.volume_uid, mark.name, path)
+            for path, mark in self.volumes.items()
+            if mark.volume_uid
+        )
+
+    # -- behind everybody's back ----------------------------------------------------------------
+
+    def vanish(self, uid: str) -> None:
+        """A host is gone, and what ran there with it."""
+        host = self.hosts.pop(uid)
+        self.advance(host)
+        for key, work in host.work.items():
+            self.judge.ended(work.run_name, key.run_uid, key.attempt, how="lost")
+
+    def lose_directory(self, path: str) -> None:
+        del self.volumes[path]
+        self.judge.lost_volume(path)
+
+    def lose_mark(self, path: str) -> None:
+        self.volumes[path] = replace(self.volumes[path], volume_uid="")
+        self.judge.lost_mark(path)
+
+    def mark_again(self, path: str, volume_uid: str) -> None:
+        """A person puts the mark back where no plan will: what it was on is to go."""
+        self.volumes[path] = replace(self.volumes[path], volume_uid=volume_uid)
 
     # -- jobs -----------------------------------------------------------------------------
 

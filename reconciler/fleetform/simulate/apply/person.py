@@ -17,7 +17,7 @@ from fleetform.apply.execute import Outcome, execute
 from fleetform.checker import check
 from fleetform.checker.saved import check_saved
 from fleetform.model.instance import InstanceState
-from fleetform.model.live import LedgerStatus
+from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.ports import (
     Accepted,
@@ -34,6 +34,7 @@ from fleetform.plan.planner import plan as make_plan
 from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
+from fleetform.simulate.apply.decay import Decay
 from fleetform.simulate.apply.ports import Torn
 from fleetform.simulate.apply.process import Crashed, Process, Room
 from fleetform.simulate.apply.reach import Reach
@@ -81,11 +82,25 @@ class Person:
         self._clock = clock
         self._on_plan = on_plan
         self._lives = 0
+        self._decay = Decay(room)
         self.last_plan: Plan | None = None
 
-    async def apply(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> str:
-        """Returns how it ended: `done`, `empty`, `stale`, `recovering`, `full`, `crashed`."""
-        return await self.live(lambda process: self._apply(process, tree, permissions, scope))
+    async def apply(
+        self,
+        tree: Desired,
+        permissions: Permissions,
+        scope: Scope = WHOLE,
+        *,
+        refresh: bool = False,
+    ) -> str:
+        """
+        Returns how it ended: `done`, `empty`, `stale`, `refused`, `recovering`, `full`, `crashed`.
+
+        With `refresh` the world is asked first.
+        """
+        return await self.live(
+            lambda process: self._apply(process, tree, permissions, scope, refresh=refresh)
+        )
 
     async def apply_file(self, file: PlanFile) -> str:
         """Carry out a plan from its file, if it is still right for what there is now."""
@@ -99,9 +114,17 @@ class Person:
         """Take the lock for a while and see to what is under way."""
         return await self.live(self._attend)
 
-    def plan(self, tree: Desired, permissions: Permissions, scope: Scope = WHOLE) -> Plan:
-        """Plan what there is at this moment."""
-        live = self._room.disk.ledger.read_live(digests_of(tree.resources))
+    def plan(
+        self,
+        tree: Desired,
+        permissions: Permissions,
+        scope: Scope = WHOLE,
+        *,
+        live: Live | None = None,
+    ) -> Plan:
+        """Plan what there is at this moment, or what there was in `live`."""
+        if live is None:
+            live = self._room.disk.ledger.read_live(digests_of(tree.resources))
         now_ms = self._clock.now_ms()
         made = make_plan(tree, live, permissions=permissions, scope=scope, now_ms=now_ms)
         violations = check(made, tree, live, permissions, scope)
@@ -142,12 +165,35 @@ class Person:
 
     # -- apply ----------------------------------------------------------------------------
 
-    async def _apply(
+    async def _refreshed(
         self, process: Process, tree: Desired, permissions: Permissions, scope: Scope
+    ) -> Plan:
+        """Ask the world, and plan with what it has become."""
+        before = self._decay.missing()
+        reach = Reach(process, process.ledger, self._clock, Identity("", "", 0, 0))
+        live = await self._room.look(process.ledger, reach, process)  # type: ignore[arg-type]
+        # What nobody has touched while the world was asked.
+        missing = before & self._decay.missing()
+        made = self.plan(tree, permissions, scope, live=live)
+        if not permissions.destroy:
+            self._decay.judge(made, tree, scope, missing)
+        return made
+
+    async def _apply(
+        self,
+        process: Process,
+        tree: Desired,
+        permissions: Permissions,
+        scope: Scope,
+        *,
+        refresh: bool,
     ) -> str:
         if not await self._settle(process):
             return "recovering"
-        made = self.plan(tree, permissions, scope)
+        if refresh:
+            made = await self._refreshed(process, tree, permissions, scope)
+        else:
+            made = self.plan(tree, permissions, scope)
         if made.is_empty:
             return "recovering" if self._is_recovering() else "empty"
         await asyncio.sleep(self._room.faults.source.random() * THINK_SECONDS)
@@ -329,6 +375,6 @@ class Person:
         reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
         if not await self._room.rebuild(ledger, reach, tree, process):  # type: ignore[arg-type]
             return "recovering"
-        process.check_alive()
         self._room.judge.rebuilt(self._room.disk)
+        process.check_alive()
         return "done"

@@ -13,15 +13,16 @@ import random
 from collections.abc import Mapping
 
 from fleetform.model.override import OverrideKind
-from fleetform.model.plan import Permissions, Scope
+from fleetform.model.plan import HeldBy, Permissions, Scope
 from fleetform.model.rollout import SURGE
+from fleetform.simulate.apply.decay import Decay
 from fleetform.simulate.apply.end import ask_last
 from fleetform.simulate.apply.faults import Point, draw_faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import Lock
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.person import Person, PlanFile
-from fleetform.simulate.apply.ports import MakeDisk, OutgrownBy, Rebuild
+from fleetform.simulate.apply.ports import Look, MakeDisk, OutgrownBy, Rebuild
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
 from fleetform.simulate.apply.warden import Warden
@@ -69,6 +70,7 @@ def play_apply(
     make_disk: MakeDisk,
     outgrown_by: OutgrownBy,
     rebuild: Rebuild,
+    look: Look,
     *,
     dies_at: int = 0,
 ) -> ApplyVerdict:
@@ -77,7 +79,7 @@ def play_apply(
     loop = VirtualLoop()
     judge = Judge()
     loop.on_advance = lambda now: setattr(judge, "now", now)
-    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild)
+    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look)
     play.faults.also = dies_at
     try:
         run(play.run(), loop)
@@ -111,6 +113,7 @@ class _Play:
         make_disk: MakeDisk,
         outgrown_by: OutgrownBy,
         rebuild: Rebuild,
+        look: Look,
     ) -> None:
         self.plans = 0
         self._random = source
@@ -122,13 +125,16 @@ class _Play:
         disk = make_disk(ENVIRONMENT_UID, ids)
         machine = Machine(source, judge, disk, loop.time)
         lease = source.random() < 0.4
-        self._room = Room(judge, disk, machine, Lock(lease=lease), faults, outgrown_by, rebuild, {})
+        self._room = Room(
+            judge, disk, machine, Lock(lease=lease), faults, outgrown_by, rebuild, look, {}
+        )
         self._tree = Tree.draw(source)
         self._files: list[PlanFile] = []
         clock = VirtualClock()
         self._first = Person("ada", self._room, clock, ids, self._on_plan)
         self._second = Person("bob", self._room, clock, ids, self._on_plan)
         third = Person("eve", self._room, clock, ids, self._on_plan)
+        self._decay = Decay(self._room)
         self._warden = Warden(third, self._room, clock)
         self._now_declared: Desired = self._tree.desired()
 
@@ -140,6 +146,8 @@ class _Play:
             others.append(asyncio.create_task(self._trouble()))
         if self._random.random() < 0.4:
             others.append(asyncio.create_task(self._warden.watch()))
+        if self._random.random() < 0.4:
+            others.append(asyncio.create_task(self._decay.wear()))
         for number in range(self._random.randint(1, COMMITS_MAX)):
             if number:
                 self._tree.edit()
@@ -165,7 +173,8 @@ class _Play:
                 self._files.append(file)
                 ending = await self._first.apply_file(file)
             else:
-                ending = await self._first.apply(tree, permissions, scope)
+                refresh = self._decay.has_begun and self._random.random() < 0.5
+                ending = await self._first.apply(tree, permissions, scope, refresh=refresh)
             if ending in {"done", "empty"}:
                 return
             if ending == "recovering":
@@ -238,7 +247,7 @@ class _Play:
     # -- the end ------------------------------------------------------------------------------
 
     async def _obey(self) -> None:
-        """While overrides hold they are kept; then somebody lifts them, and opens the windows."""
+        """While overrides hold they are kept; then somebody lifts them."""
         judge = self._judge
         if judge.above.in_force("stop", judge.now):
             heard = [await self._first.attend() for _ in range(2)]
@@ -246,11 +255,11 @@ class _Play:
                 judge.above.check_ended(judge.executions.alive().values(), judge.now)
         if judge.above.overrides:
             await self._warden.lift()
-        if self._tree.rules.freeze or judge.record.rules.freeze:
-            await self._warden.put(OverrideKind.THAW)
 
     async def _converge(self) -> None:
         self._tree.settle(self._room.machine.volumes)
+        self._mark_what_goes()
+        scope = Scope()
         for _ in range(ROUNDS_MAX):
             # Who is told that a directory is there, or that there is none, says what is meant.
             self._tree.take_in(self._room.machine.volumes)
@@ -258,10 +267,32 @@ class _Play:
             if not await self._come_to_rest():
                 await self._first.rebuild(tree)
                 continue
-            if await self._first.apply(tree, ALL) == "empty":
+            worn = self._decay.has_begun
+            ending = await self._first.apply(tree, ALL, scope, refresh=worn)
+            assert self._first.last_plan is not None
+            # Whose data is gone, a person says it, begins anew.
+            lost = [one.change.key for one in self._first.last_plan.held if one.by is HeldBy.DRIFT]
+            scope = Scope(replaces=tuple(map(str, lost)))
+            waits = any(one.by is HeldBy.WINDOW for one in self._first.last_plan.held)
+            if waits:
+                await self._warden.put(OverrideKind.THAW)
+            if ending == "empty" and not lost and not waits:
                 break
         assert self._first.last_plan is not None
         ask_last(self._room, self._first.last_plan, tree)
+
+    def _mark_what_goes(self) -> None:
+        """
+        Mark again, by hand, what is to go: no plan cures it, and no host removes what is unmarked.
+        """
+        declared = {(name, path) for name, (_, path, _) in self._tree.volumes.items()}
+        rows = self._room.disk.ask(
+            "SELECT name, document ->> 'path', uid FROM resources WHERE kind = 'volume'"
+        )
+        for name, path, uid in rows:
+            mark = self._room.machine.volumes.get(path)
+            if mark is not None and not mark.volume_uid and (name, path) not in declared:
+                self._room.machine.mark_again(path, uid)
 
     async def _come_to_rest(self) -> bool:
         """Let everything that runs come to its end; False when the ledger is not the newest."""

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from fleetform.model.instance import Instance
 from fleetform.model.live import Live
-from fleetform.model.ports import Ids, Ledger
+from fleetform.model.ports import Gate, Ids, Ledger
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.hosts import HostProvider
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 
-__all__ = ["Disk", "MakeDisk", "Manager", "OutgrownBy", "Rebuild", "Torn", "Writer"]
+__all__ = ["Disk", "Look", "MakeDisk", "Manager", "OutgrownBy", "Rebuild", "Torn", "Writer"]
 
 
 class Torn(BaseException):
@@ -99,6 +99,9 @@ class Manager(Protocol):
     @property
     def holder(self) -> Holder: ...
 
+
+Look = Callable[[Ledger, HostProvider, Gate], Awaitable[Live]]
+"""Asks the world, and reads the ledger with what has drifted."""
 
 Rebuild = Callable[[Ledger, HostProvider, Desired, Manager], Awaitable[bool]]
 """Puts a lost or older ledger together again from its hosts and the tree; False: not this time."""

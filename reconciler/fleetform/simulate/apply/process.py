@@ -19,7 +19,7 @@ from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
 from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.ports import Disk, OutgrownBy, Rebuild, Torn
+from fleetform.simulate.apply.ports import Disk, Look, OutgrownBy, Rebuild, Torn
 from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Crashed", "Process", "Room"]
@@ -52,6 +52,7 @@ class Room:
     faults: Faults
     outgrown_by: OutgrownBy
     rebuild: Rebuild
+    look: Look
     alive: dict[str, Process]
 
     def kill_all(self) -> None:

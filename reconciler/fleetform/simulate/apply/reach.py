@@ -17,7 +17,7 @@ from fleetform.model.ports import Clock, Ledger
 from fleetform.model.rollout import ENDED
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
 from fleetform.simulate.apply.machine import SimulatedHost
 from fleetform.simulate.apply.process import Process
 from fleetform.spec.dataclass import dataclass
@@ -152,6 +152,10 @@ class Reach:
             " (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid)) ORDER BY i.name",
             (ENDED,),
         )
+        # A host that is gone ends whatever it had: its provider says so.
+        inventory = self.process.room.machine.hosts
+        gone = disk.ask("SELECT uid, fleet FROM instances WHERE state = 'terminating'")
+        free = [*free, *(row for row in gone if row[0] not in inventory and row not in free)]
         for uid, fleet in free:
             for instance in disk.instances(fleet):
                 if instance.uid == uid and instance.state is InstanceState.TERMINATING:
@@ -166,6 +170,22 @@ class Reach:
     async def look(self, instance: InstanceSeen) -> HostSeen:
         machine = self.process.room.machine
         return machine.see(machine.hosts[instance.uid])
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        """See a host, or hear nothing of it."""
+        faults = self.process.room.faults
+        await asyncio.sleep(faults.source.random() * DELAY_SECONDS)
+        host = self.process.room.machine.hosts.get(request.uid)
+        if host is None or faults.happens(faults.lost_requests):
+            return None
+        return self.process.room.machine.see(host)
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        await asyncio.sleep(self.process.room.faults.source.random() * DELAY_SECONDS)
+        return self.process.room.machine.place_at(environment_uid, path)
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return self.process.room.machine.marked_volumes()
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: object

@@ -26,6 +26,7 @@ class Rule(enum.StrEnum):
     STOPPED = "what an emergency has stopped does not run before that is lifted"
     FROZEN = "no plan is entered while a freeze holds"
     WINDOW = "no plan is entered with what an open freeze window holds"
+    DRIFT = "what has drifted is told, and put right unless that would hide a loss"
     HISTORY = "every apply has an outcome"
     CONVERGED = "once faults end, a plan is soon empty"
     WORLD = "in the end the world is as the ledger says"

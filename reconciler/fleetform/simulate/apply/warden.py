@@ -62,7 +62,9 @@ class Warden:
         self._room.judge.happened(f"emergency {kind}")
         await self.put(kind, targets, seconds)
         if kind is OverrideKind.STOP and source.random() < 0.5:
-            await self._person.attend()
+            judge = self._room.judge
+            if await self._person.attend() == "done":
+                judge.above.check_ended(judge.executions.alive().values(), judge.now)
 
     async def put(
         self, kind: OverrideKind, targets: tuple[str, ...] = (), seconds: float | None = None
