@@ -24,6 +24,9 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("volumes: [data]", "bad-value", "Write `data:/path`."),
         ("shell: fish", "bad-value", "`sh`, `bash` or an absolute path"),
         ("working_dir: ../x", "bad-path", "contains `..`"),
+        ('working_dir: "/a\\0b"', "bad-value", "NUL"),
+        ('shell: "/bin/s\\0h"', "bad-value", "NUL"),
+        ('entrypoint: "a\\0b"', "bad-value", "NUL"),
         ("nodes: 0", "bad-value", "the least is 1"),
         ("nodes: true", "bad-value", "truth value"),
         ("priority: 101", "bad-value", "the most is 100"),
@@ -283,3 +286,14 @@ def test_a_dev_environment_is_set_up_first(tmp_path, rest, init):
     (held,) = load(tmp_path, f"type: dev-environment\nname: dev\n{rest}\n").desired.beyond.values()
     assert held.declared.document["init"] == init
     assert "setup" not in held.declared.document
+
+
+@pytest.mark.parametrize("said", ['["true", "b\\0c"]', '"b\\x00c"'])
+def test_no_command_has_a_nul(tmp_path, said):
+    """It is told where it stands, with what to write, and not by the host that would start it."""
+    text = f"type: task\nname: train\ncommands: {said}\n"
+    (finding,) = load(tmp_path, text).errors
+    assert (finding.code, finding.place.line) == ("bad-value", 3)
+    assert finding.place.column == text.splitlines()[2].index('"b') + 1
+    assert "no argument of a process can have" in finding.detail
+    assert "printf" in finding.advice

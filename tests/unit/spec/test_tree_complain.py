@@ -72,6 +72,13 @@ def test_what_is_filled_in_later_is_there(tmp_path):
         (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "`{name: A, value: true}` is a"),
         (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "Write `NAME=VALUE`"),
         (TASK + "commands: [a]\nresources: {gpu: gpu:a100:4}", "write `a100:4`, without"),
+        (TASK + "commands: [a]\nresources: {gpu: gpu:4}", "write `4`, which is of any model"),
+        (TASK + "commands: [a]\ndepends_on: [afterok:7]", "with the name of run `7`"),
+        (TASK + "commands: [a]\ndepends_on: afterany:7:8", "`{run: NAME, when: finished}`"),
+        (TASK + "commands: [a]\ndepends_on: afternotok:prep", "{run: prep, when: failed}`."),
+        (TASK + "commands: [a]\ndepends_on: [afterok:prep]", "Write `prep`."),
+        (TASK + "commands: [a]\ndepends_on: [aftercorr:prep]", "{run: prep, each: true}`."),
+        (TASK + "commands: [a]\ndepends_on: [after:prep+5]", "{run: prep, when: started}`."),
         (TASK + "commands: {a: [{b: {c: d}}, null]}", "`{a: […, null]}` is a mapping"),
     ],
 )

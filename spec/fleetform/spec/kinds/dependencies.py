@@ -11,14 +11,44 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
 from fleetform.spec.names import name_problem, split_element
-from fleetform.spec.quantities.ranges import unfit
+from fleetform.spec.quantities.ranges import shown, unfit
 
 
 def _run_reference(value: str) -> str:
     problem = name_problem(split_element(value)[0])
-    if problem is not None:
-        raise refuse("bad-name", problem)
-    return value
+    if problem is None:
+        return value
+    kind, colon, jobs = value.partition(":")
+    if colon and kind in _OF_SLURM:
+        raise refuse(
+            "bad-name",
+            f"{shown(value)} is Slurm's way to wait for jobs by number. Here a run is waited for by"
+            " its name, and `when` says which end of it counts.",
+            " ".join(_in_our_words(kind, job) for job in jobs.split(":")[:_SUGGESTED_MAX]),
+        )
+    raise refuse("bad-name", problem)
+
+
+_OF_SLURM = {
+    "after": "started",
+    "afterany": "finished",
+    "aftercorr": "succeeded",
+    "afternotok": "failed",
+    "afterok": "succeeded",
+}
+"""What each of Slurm's dependencies is as `when` (sbatch, `--dependency`)."""
+
+_SUGGESTED_MAX = 3
+
+
+def _in_our_words(kind: str, job: str) -> str:
+    name = job.partition("+")[0]
+    is_name = name_problem(name) is None
+    run = name if is_name else "NAME"
+    ours = run if kind == "afterok" else f"{{run: {run}, when: {_OF_SLURM[kind]}}}"
+    if kind == "aftercorr":
+        ours = f"{{run: {run}, each: true}}"
+    return f"Write `{ours}`." if is_name else f"Write `{ours}` with the name of run {shown(name)}."
 
 
 class Dependency(Model):

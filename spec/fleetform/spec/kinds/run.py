@@ -25,7 +25,7 @@ from fleetform.spec.kinds.base import (
 )
 from fleetform.spec.kinds.checkpoint import Checkpoint
 from fleetform.spec.kinds.code import Code, code_problems
-from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.commands import Commands, without_nul
 from fleetform.spec.kinds.concurrency import ConcurrencySpec
 from fleetform.spec.kinds.container import Image, Python, RegistryAuth, User, source_problems
 from fleetform.spec.kinds.credentials import warn_in_clear
@@ -112,7 +112,7 @@ class Run(OfferChoice):
     home_dir: Text | None = None
     """The home directory of old versions of dstack, which ignore it now. Example: `/root`."""
 
-    shell: Annotated[str, AfterValidator(_shell)] | None = None
+    shell: Annotated[str, AfterValidator(without_nul), AfterValidator(_shell)] | None = None
     """`sh`, `bash`, or an absolute path. Example: `bash`."""
 
     env: Variables | None = None
@@ -121,7 +121,12 @@ class Run(OfferChoice):
     from whoever submits. Example: `[LR=0.1, HF_TOKEN]`, `{LR: 0.1}`.
     """
 
-    working_dir: Annotated[str, Field(min_length=1), AfterValidator(_working_dir)] | None = None
+    working_dir: (
+        Annotated[
+            str, Field(min_length=1), AfterValidator(without_nul), AfterValidator(_working_dir)
+        ]
+        | None
+    ) = None
     """
     Where commands run: a fresh directory of the job's own if not said, one below it if
     relative. Example: `code`.

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ArraySpec
 from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse
-from fleetform.spec.kinds.commands import Commands
+from fleetform.spec.kinds.commands import Commands, without_nul
 from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import Ports
@@ -81,7 +81,7 @@ class Task(Run):
     be left out for its own. Example: `["python train.py --lr ${{ matrix.lr }}"]`.
     """
 
-    entrypoint: Text | None = None
+    entrypoint: Annotated[Text, AfterValidator(without_nul)] | None = None
     """What the image starts first, in place of its own. Example: `/bin/bash`."""
 
     ports: Ports | None = None

@@ -28,6 +28,8 @@ _VENDORS = {
     "nvidia": "nvidia", "amd": "amd", "intel": "intel", "google": "google", "tpu": "google",
     "tenstorrent": "tenstorrent", "tt": "tenstorrent",
 }  # fmt: skip
+# What Slurm and Kubernetes put in front: no model is called so.
+_NO_NAMES = frozenset({"gpu", "gpus", "gres", "gres/gpu", "nvidia.com/gpu", "amd.com/gpu"})
 _FIELDS = ("vendor", "name", "count", "memory", "slice", "total_memory", "compute_capability")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
 _AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
@@ -146,10 +148,9 @@ def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
     if _is_memory(token):
         _once(gpu.memory, "memory", text)
         return replace(gpu, memory=parse_memory_range(token))
-    advice = "; several names are separated by commas"
-    if text.lower().startswith("gpu:"):
-        advice = f"; write {shown(text[4:])}, without the `gpu:` of Slurm"
-    _once(gpu.names, "name", text, advice=advice)
+    if token.lower() in _NO_NAMES:
+        raise ValueError(_no_name_problem(token, text))
+    _once(gpu.names, "name", text, advice="; several names are separated by commas")
     return replace(gpu, names=_parse_names(token.split(","), text))
 
 
@@ -164,6 +165,8 @@ def _parse_names(names: list[str], text: str) -> tuple[str, ...]:
         name = written.strip()
         if not name:
             raise ValueError(f"{shown(text)} has an empty name between its commas.")
+        if name.lower() in _NO_NAMES:
+            raise ValueError(f"{shown(name)} is no GPU's name; leave it out for any model.")
         if not _NAME.fullmatch(name):
             raise ValueError(f"{shown(name)} is not a GPU's name, such as `A100` or `RTX4090`.")
         # dstack's own spelling of a TPU; the name is what follows.
@@ -253,6 +256,14 @@ def _is_unlikely(gpu: Gpu) -> bool:
 def _once(part: object, noun: str, text: str, *, advice: str = "") -> None:
     if part:
         raise ValueError(f"{shown(text)} says the {noun} twice{advice}.")
+
+
+def _no_name_problem(token: str, text: str) -> str:
+    rest = ":".join(part for part in text.split(":") if part.strip().lower() not in _NO_NAMES)
+    said = f"{shown(token)} in {shown(text)}" if token != text else shown(token)
+    amount = not rest or _AMOUNT.fullmatch(rest.strip())
+    why = "which is of any model" if amount else f"without the `{token.lower()}:` of others"
+    return f"{said} is no GPU's name; write {shown(rest or '1')}, {why}."
 
 
 def _empty_problem(text: str) -> str:

@@ -52,7 +52,8 @@ def _set_shell(job: Job, shell: str) -> None:
 
 def _escaped(body: str) -> str:
     """Return the script with `${{` as text: in a document it begins an expression."""
-    return body.replace("${{", "$${{")
+    # A shell passes over NUL bytes, and no command can have one.
+    return body.replace("\0", "").replace("${{", "$${{")
 
 
 def _with_flags(job: Job, flags: list[str], body: str) -> str:
