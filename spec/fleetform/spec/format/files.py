@@ -6,6 +6,7 @@ A link is passed over: what it leads to is formatted where it lies, or lies outs
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -39,19 +40,31 @@ class _Read(NamedTuple):
 
 
 def format_files(root: Path) -> Iterator[FormattedFile]:
-    """Format the files below `root`, an existing folder; in the order of their paths."""
-    walked = walk(root)
-    for finding in walked.findings:
-        yield FormattedFile(finding.place.file, b"", Formatted(b"", (finding,)))
+    """
+    Format the files below `root`, an existing folder; in the order of their paths.
+
+    Where it is no environment itself, those of each environment below it come after its own.
+    """
     read: dict[str, _Read] = {}
-    for path in [*([FILE_NAME] if (root / FILE_NAME).is_file() else []), *walked.files]:
-        if (root / path).is_symlink():
-            continue
-        data = read_file(root, path)
-        if isinstance(data, Finding):
-            yield FormattedFile(path, b"", Formatted(b"", (data,)))
-        else:
-            read[path] = _Read(data, *read_documents(data, path))
+    folders = [""]
+    # It grows meanwhile.
+    for folder in folders:
+        walked = walk(root / folder, prefix=folder)
+        declared = posixpath.join(folder, FILE_NAME)
+        is_environment = (root / declared).is_file()
+        for finding in walked.findings:
+            if finding.code == "environment-elsewhere" and not is_environment:
+                folders.append(posixpath.dirname(finding.place.file))
+            else:
+                yield FormattedFile(finding.place.file, b"", Formatted(b"", (finding,)))
+        for path in [*([declared] if is_environment else []), *walked.files]:
+            if (root / path).is_symlink():
+                continue
+            data = read_file(root, path)
+            if isinstance(data, Finding):
+                yield FormattedFile(path, b"", Formatted(b"", (data,)))
+            else:
+                read[path] = _Read(data, *read_documents(data, path))
     payload = payload_of({path: [plain(node) for node in one.nodes] for path, one in read.items()})
     for path, one in read.items():
         if path not in payload:

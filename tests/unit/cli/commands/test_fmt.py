@@ -78,3 +78,36 @@ def test_what_is_not_there_is_said(typed, tree):
     code, _out, err = typed("fmt", "trian.yaml")
     assert code == 1
     assert "trian.yaml is no file and no folder" in err
+
+
+def test_a_folder_of_environments_is_formatted_whole(typed, tmp_path, monkeypatch):
+    """Each environment in it and what they share; data of a run is left alone there too."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("staging", "production"):
+        (tmp_path / "all" / name / "data").mkdir(parents=True)
+        (tmp_path / "all" / name / "environment.yaml").write_text("name: lab\ntype: environment\n")
+        (tmp_path / "all" / name / "run.yaml").write_text(
+            "name: train\ntype: task\ncommands: [a]\nfiles: [data]\n"
+        )
+        (tmp_path / "all" / name / "data" / "x.yaml").write_text("b:   1\n")
+    (tmp_path / "all" / "base").mkdir()
+    (tmp_path / "all" / "base" / "fleet.yaml").write_text("name: here\ntype: fleet\n")
+    files = ["base/fleet.yaml", *(f"{one}/{file}" for one in ("production", "staging")
+             for file in ("environment.yaml", "run.yaml"))]  # fmt: skip
+    for path in ("all", "."):
+        code, out, _err = typed("fmt", "--check", path)
+        assert code == 1
+        assert sorted(out.split()) == [f"all/{file}" for file in files]
+    code, _out, err = typed("fmt", "all")
+    assert (code, err) == (0, "5 files formatted, 0 files in order\n")
+    code, out, _err = typed("fmt", "--check", "all")
+    assert (code, out) == (0, "")
+
+
+def test_an_environment_in_another_is_told(typed, tree):
+    """There it is a mistake, and what lies in it is left alone."""
+    (tree / "inner").mkdir()
+    (tree / "inner" / "environment.yaml").write_text("name: lab\ntype: environment\n")
+    code, _out, err = typed("fmt", "--check", str(tree))
+    assert code == 1
+    assert "environment-elsewhere" in err
