@@ -44,7 +44,8 @@ class SimulatedDisk:
         self._connection.execute("INSERT INTO leases (name) VALUES (?)", (LEASE,))
         self._ids = ids
         self._full = False
-        self.ledger = StoredLedger(Database(self._connection), ids)
+        self._read: tuple[int, tuple[Instance, ...]] = (-1, ())
+        self.ledger = StoredLedger(_Shared(self._connection), ids)
 
     def open(self, writer: Writer) -> StoredLedger:
         return StoredLedger(_Written(self, writer), self._ids)
@@ -70,14 +71,21 @@ class SimulatedDisk:
             status=LedgerStatus(status),
             serial=serial,
             resources={},
-            instances=read_instances(self._connection),
+            instances=self._instances(serial),
             fence=fence,
             notes=(note,) if note else (),
             let_go=frozenset(uid for (uid,) in let_go),
         )
 
     def instances(self, fleet: str) -> Sequence[Instance]:
-        return [one for one in read_instances(self._connection) if one.fleet == fleet]
+        ((serial,),) = self.ask("SELECT serial FROM meta")
+        return [one for one in self._instances(serial) if one.fleet == fleet]
+
+    def _instances(self, serial: int) -> tuple[Instance, ...]:
+        """Read them once for each state of the ledger: every transaction raises its serial."""
+        if self._read[0] != serial:
+            self._read = (serial, read_instances(self._connection))
+        return self._read[1]
 
     def take_lease(self, writer: Writer, who: str, *, term_ms: int, now_ms: int) -> int | None:
         _TOLD[0] = now_ms
@@ -104,6 +112,7 @@ class SimulatedDisk:
     def load(self, image: bytes) -> None:
         # Past a connection of its own: to deserialise into one that has prepared statements for
         # what was there before ended in a segmentation fault (SQLite 3.40).
+        self._read = (-1, ())
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
             copy.deserialize(image)
             copy.backup(self._connection)
@@ -115,7 +124,16 @@ class SimulatedDisk:
         self._full = False
 
 
-class _Written(Database):
+class _Shared(Database):
+    """The one connection of all processes, which nobody else writes while somebody reads."""
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        # A transaction would cost as much as most of what is read in it, and keep nobody out.
+        yield self.connection
+
+
+class _Written(_Shared):
     """One process's ledger: it may die at each of its transactions."""
 
     def __init__(self, disk: SimulatedDisk, writer: Writer) -> None:

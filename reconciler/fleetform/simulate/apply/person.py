@@ -358,10 +358,15 @@ class Person:
             return "recovering"
         reach, runs = await self._take_over(process)
         process.require()
-        for instance in self._room.disk.outline().instances:
-            if instance.state is InstanceState.PROVISIONING:
-                with contextlib.suppress(ProviderError):
-                    await reach.reach(instance)
+        disk = self._room.disk
+        fleets = disk.ask(
+            "SELECT DISTINCT fleet FROM instances WHERE state = 'provisioning' ORDER BY fleet"
+        )
+        for (fleet,) in fleets:
+            for instance in disk.instances(fleet):
+                if instance.state is InstanceState.PROVISIONING:
+                    with contextlib.suppress(ProviderError):
+                        await reach.reach(instance)
         runs.round()
         await reach.let_leave()
         return "done"

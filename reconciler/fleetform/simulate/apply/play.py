@@ -239,8 +239,9 @@ class _Play:
                 room.disk.drain()
                 continue
             room.kill_all()
-            room.disk.load(copy if kind == "restore" else room.disk.image())
+            # What was committed survives a power cut, and nothing else is on this disk.
             if kind == "restore":
+                room.disk.load(copy)
                 known = room.machine.is_ahead_of_ledger()
                 self._judge.restored(marks, room.disk, is_known=known)
 
@@ -260,11 +261,11 @@ class _Play:
         self._tree.settle(self._room.machine.volumes)
         self._mark_what_goes()
         scope = Scope()
-        for _ in range(ROUNDS_MAX):
+        for number in range(ROUNDS_MAX):
             # Who is told that a directory is there, or that there is none, says what is meant.
             self._tree.take_in(self._room.machine.volumes)
             tree = self._tree.desired()
-            if not await self._come_to_rest():
+            if not await self._come_to_rest(look=number == 0):
                 await self._first.rebuild(tree)
                 continue
             worn = self._decay.has_begun
@@ -294,13 +295,17 @@ class _Play:
             if mark is not None and not mark.volume_uid and (name, path) not in declared:
                 self._room.machine.mark_again(path, uid)
 
-    async def _come_to_rest(self) -> bool:
-        """Let everything that runs come to its end; False when the ledger is not the newest."""
-        for _ in range(ROUNDS_MAX):
+    async def _come_to_rest(self, *, look: bool) -> bool:
+        """
+        Let everything that runs come to its end; False when the ledger is not the newest.
+
+        With `look` the hosts are looked at also where nothing moves.
+        """
+        for number in range(ROUNDS_MAX):
+            if not self._is_moving() and not (look and number == 0):
+                break
             if await self._first.attend() == "recovering":
                 return False
-            if not self._is_moving():
-                break
             until = self._room.machine.last_end()
             await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
         return True
