@@ -82,3 +82,13 @@ def test_places_inside_of_backends(tmp_path):
     (finding,) = loaded.errors
     assert (finding.place.line, finding.place.column) == (6, 8)
     assert finding.address == "project.vision.backends.1.tpu"
+
+
+def test_a_default_profile_says_what_does_it_today(tmp_path):
+    """It is held with its document, and the way that works is named with the profile."""
+    profile = "---\ntype: profile\nname: cheap\nmax_duration: 2h\n"
+    loaded = load(tmp_path, f"{DOCUMENT}default_profile: cheap\n{profile}")
+    assert not loaded.errors
+    (note,) = [one for one in loaded.findings if one.place.line == 3]
+    assert note.code == "not-carried-out"
+    assert "`default: true` into the profile `cheap`" in note.advice

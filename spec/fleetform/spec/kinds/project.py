@@ -22,7 +22,16 @@ from pydantic import (
 from fleetform.spec.fields.backend import TYPES
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.backend import Backend
-from fleetform.spec.kinds.base import Document, Flag, Model, Name, one_or_many, refuse, within
+from fleetform.spec.kinds.base import (
+    Document,
+    Flag,
+    Model,
+    Name,
+    not_carried_out,
+    one_or_many,
+    refuse,
+    within,
+)
 from fleetform.spec.kinds.offers import Names, Text, Texts
 from fleetform.spec.kinds.volume import Directory
 from fleetform.spec.names import nearest
@@ -187,6 +196,13 @@ class Project(Document):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
+        if self.default_profile is not None:
+            yield not_carried_out(
+                ("default_profile",),
+                "Nothing says of a run which project it belongs to, so none gets this profile.",
+                f"Until then, write `default: true` into the profile `{self.default_profile}`: every"
+                " run that names none gets it.",
+            )
         seen: set[str] = set()
         for number, backend in enumerate(self.backends or ()):
             for problem in backend.problems():
