@@ -122,6 +122,10 @@ def finish(
         ends_work: The edit itself asks for running work to end, so `--apply` may.
     """
     edits = editor.finish()
+    if options.commit and not edits.files:
+        from fleetform.wiring.committing import refuse_unfinished
+
+        refuse_unfinished(workspace, edits)
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleetform.wiring.editing import Edits, FileEdit
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["Committed", "commit_edits", "propose_edits", "push_branch"]
+__all__ = ["Committed", "commit_edits", "propose_edits", "push_branch", "refuse_unfinished"]
 
 
 def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
@@ -75,6 +75,26 @@ def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
         raise EditProblem(
             f"{refusal.message}; the commit is made and not pushed", refusal.advice
         ) from refusal
+
+
+def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
+    """
+    Refuse to call a thing committed that only stands in a file: a hook may have stopped it.
+
+    Raises:
+        EditProblem: A file in which it stands has changes that nobody committed.
+    """
+    files = [workspace.root / file for file in edits.looked_at]
+    try:
+        changed = changed_files(workspace.root, files)
+    except GitRefused as refusal:
+        raise EditProblem(refusal.message, refusal.advice) from refusal
+    if changed:
+        name = changed[0].relative_to(workspace.root)
+        raise EditProblem(
+            f"{name} says so already, and has changes that are not committed",
+            f"look at `git diff {name}`, then `git commit {name}`",
+        )
 
 
 def _committed(workspace: Workspace, edits: Edits) -> list[FileEdit]:

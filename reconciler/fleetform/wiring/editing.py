@@ -78,11 +78,13 @@ class Edits:
     What is to be written, and which resources that is about.
 
     `loaded` is the tree as it will be. `files` are in order of path; empty: all is so already.
+    `looked_at` are the files in which it would be written, whether it stands there or not.
     """
 
     files: tuple[FileEdit, ...]
     touched: tuple[ResourceKey, ...]
     loaded: Loaded
+    looked_at: tuple[str, ...] = ()
 
 
 class _Wish(NamedTuple):
@@ -234,8 +236,9 @@ class Editor:
             for file, text in sorted(self._texts.items())
             if self._before[file] != (None if text is None else text.encode())
         )
+        looked_at = tuple(sorted(self._texts))
         if not files:
-            return Edits((), tuple(self._touched), self.loaded)
+            return Edits((), tuple(self._touched), self.loaded, looked_at)
         after = self._workspace.load_with(self._buffers())
         new = _new_errors(self.loaded, after)
         if after.desired is None or new:
@@ -254,7 +257,7 @@ class Editor:
             after.desired,
             [(wish.source.key, wish.path) for wish in self._wishes],
         )
-        return Edits(files, tuple(self._touched), after)
+        return Edits(files, tuple(self._touched), after, looked_at)
 
     def _touch(self, key: ResourceKey) -> None:
         self._touched[key] = None

@@ -1,6 +1,17 @@
 from __future__ import annotations
 
 import pytest
+from git import Repo
+
+
+def git_repository(root):
+    """A repository at `root` with all that is there committed."""
+    repository = Repo.init(root)
+    with repository.config_writer() as settings:
+        settings.set_value("user", "name", "Ada").set_value("user", "email", "ada@example.org")
+    repository.git.add("--all")
+    repository.git.commit("--message", "a tree")
+    return repository
 
 
 @pytest.fixture
@@ -57,3 +68,20 @@ def test_the_environment_has_an_address_of_its_own(typed, tree):
     """`environment` is its document."""
     assert typed("set", "environment", "rules.delete_count=3")[0] == 0
     assert "rules:\n  delete_count: 3\n" in (tree / "environment.yaml").read_text()
+
+
+@pytest.mark.parametrize("how", [("--commit",), ("--branch", "lower"), ("--commit", "--json")])
+def test_what_a_hook_kept_out_is_not_called_committed(typed, tree, how):
+    """Said again after a hook refused, it stands in the file alone, and that is an error."""
+    repository = git_repository(tree)
+    refusing = tree / ".git" / "hooks" / "pre-commit"
+    refusing.write_text("#!/bin/sh\nexit 1\n")
+    refusing.chmod(0o755)
+    assert typed("set", "eval", "priority=4", "--commit")[0] == 1
+    refusing.unlink()
+    code, out, err = typed("set", "eval", "priority=4", *how)
+    assert (code, out) == (1, "")
+    assert "eval.yaml says so already, and has changes that are not committed" in err
+    assert "git commit eval.yaml" in err
+    repository.git.commit("--all", "--message", "as it is")
+    assert typed("set", "eval", "priority=4", *how)[0] == 0
