@@ -27,7 +27,7 @@ from fleetform.spec.tree.outcome import Conditions, Outcome
 if TYPE_CHECKING:
     from fleetform.spec.tree.whole import Whole
 
-__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "ReadingCache", "look_of"]
+__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "Part", "ReadingCache", "look_of"]
 
 SETTLED_NS = 2_000_000_000
 """
@@ -44,18 +44,32 @@ Header: TypeAlias = Sequence[tuple[str, str | int | float | bool | None, str]]
 """Those top-level scalars by which overlays choose documents: key, value, and as it is written."""
 
 
+class Part(NamedTuple):
+    """
+    The text that a document is read from, where no other part of its file has a say in it.
+
+    Attributes:
+        digest: Of the text.
+        line: The text's first, from 1.
+    """
+
+    digest: str
+    line: int
+
+
 class Kept(NamedTuple):
     """
     One document: what it came to, when that holds, and its problems as they were told.
 
     Problems that it had with others are among those told; where they come up again, their places
-    need not be looked for.
+    need not be looked for. Its `part` is None where its file has to be read as a whole.
     """
 
     header: Header
     outcome: Outcome
     conditions: Conditions
     told: Mapping[Problem, Finding]
+    part: Part | None = None
 
 
 class KeptFile:

@@ -41,6 +41,7 @@ from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.inside import is_folder
 from fleetform.spec.tree.origins import Made, Origins, table_of
 from fleetform.spec.tree.outcome import Conditions, Outcome
+from fleetform.spec.tree.parts import with_parts
 from fleetform.spec.tree.place import address_of, place
 from fleetform.spec.tree.resources import digests_by_address, document_of, tree_digest
 from fleetform.spec.tree.seen import OBSTACLES, OF_THE_TREE
@@ -232,7 +233,7 @@ class Loader:
         assert self._cache is not None, "it is where they go"
         self._cache.begin()
         self._environments.values = values
-        given = [self._sources.given(file, look=look) for file, look in files]
+        given = [self._sources.given(file, look=look, by_parts=True) for file, look in files]
         if self._unread or self._is_overlaid([given]):
             return None
         for one in given:
@@ -369,7 +370,8 @@ class Loader:
                 yield self._read_kept(given, number)
         else:
             for written in given:
-                yield self._read(written)
+                stub = self._sources.stub(written)
+                yield self._read_kept(stub.file, stub.number) if stub else self._read(written)
 
     def _read_kept(self, file: KeptFile, number: int) -> _Read:
         kept = file.documents[number]
@@ -559,6 +561,7 @@ class Loader:
             kept = [one for one in made if one is not None]
             if len(kept) == len(made) and file in self._sources.parsed:
                 sha256, look = self._sources.parsed[file]
+                kept = with_parts(kept, self._sources.data[file])
                 cache.keep(KeptFile(file, sha256, look, kept))
         for source in self._sources.kept_files:
             self._renew(source, reads.get(source.path, []), cache)
