@@ -157,10 +157,19 @@ class HostSessions:
             # Taken back at the last moment: it is made anew once it is gone.
             await departing.wait()
         known = self._sessions.get(instance.uid)
+        waiters: list[asyncio.Future[Host]] = []
         if known is not None and _needs_hello(known, instance):
-            await self._drop(known)
+            # Who waits for the host waits for its next session.
+            waiters, known.waiters = known.waiters, waiters
+            try:
+                await self._drop(known)
+            except BaseException:
+                known.waiters = waiters
+                self._fail_waiters(known, TemporaryError(f"host {instance.name} was given up"))
+                raise
         self.watch([instance])
         session = self._sessions[instance.uid]
+        session.waiters += waiters
         if session.host is not None:
             return session.host
         waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
@@ -195,6 +204,9 @@ class HostSessions:
             session = self._sessions.get(instance.uid)
             if session is not None:
                 await self._drop(session)
+                self._fail_waiters(
+                    session, TemporaryError(f"host {instance.name} is let go and ends")
+                )
             await self._provider.release(_request(instance))
         finally:
             del self._departing[instance.uid]

@@ -1,0 +1,92 @@
+"""Who waits for a host hears what has become of it, and does not wait for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fleetform.controllers.hosts import HostSessions
+from fleetform.model.instance import Instance
+from fleetform.providers.contract.errors import TemporaryError
+from fleetform.simulate.scenario import make_desired
+from unit.controllers.rig import Rig, pool
+
+
+class Silence:
+    """A host of the rig that lets nobody in until it is told to."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._connect: Callable[..., Any] = rig.world.connect
+        self._over = asyncio.Event()
+        rig.world.connect = self.connect  # type: ignore[method-assign]
+
+    async def connect(self, *arguments: Any) -> Any:
+        await self._over.wait()
+        return await self._connect(*arguments)
+
+    def end(self) -> None:
+        self._over.set()
+
+
+async def silent_host(rig: Rig) -> tuple[HostSessions, Instance, Silence]:
+    """A fleet of one whose only session was lost, and whose host is silent since."""
+    await rig.apply(make_desired(pool(1), {}))
+    assert rig.lives.manager is not None
+    assert rig.lives.manager.runs is not None
+    hosts = rig.lives.manager.runs._hosts
+    (instance,) = rig.ledger.read_live().instances
+    silence = Silence(rig)
+    session = hosts.session(instance.uid)
+    assert session is not None
+    await hosts._drop(session)
+    return hosts, instance, silence
+
+
+def test_who_waits_for_a_host_that_is_let_go_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the reason, and not after the minute that a silent host is waited for."""
+    rig = Rig({})
+
+    async def story() -> None:
+        hosts, instance, silence = await silent_host(rig)
+
+        async def leaving(_instance: Instance) -> bool:
+            return True
+
+        monkeypatch.setattr(hosts, "_is_leaving", leaving)
+        waiting = asyncio.create_task(hosts.reach(instance))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        began = asyncio.get_running_loop().time()
+        await hosts.release(instance)
+        with pytest.raises(TemporaryError, match="host pool-0 is let go and ends"):
+            await waiting
+        assert asyncio.get_running_loop().time() - began < 5
+        silence.end()
+
+    rig.play(story())
+
+
+def test_who_waits_for_a_host_waits_for_its_next_session() -> None:
+    """It is greeted anew under other capacity: all who waited before get that session."""
+    rig = Rig({})
+
+    async def story() -> None:
+        hosts, instance, silence = await silent_host(rig)
+        first = asyncio.create_task(hosts.reach(instance))
+        await asyncio.sleep(1)
+        other = replace(instance, parts=instance.parts + 1)
+        second = asyncio.create_task(hosts.reach(other))
+        await asyncio.sleep(1)
+        assert not first.done()
+        began = asyncio.get_running_loop().time()
+        silence.end()
+        assert await first is await second
+        assert asyncio.get_running_loop().time() - began < 5
+
+    rig.play(story())
