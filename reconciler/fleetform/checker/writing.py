@@ -8,10 +8,9 @@ the standard library.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any
@@ -53,8 +52,8 @@ class _Writers(dict[type, Callable[[Any], str]]):
     """How values of a type are written, found out when the first of them is met."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        if issubclass(kind, enum.Enum):
-            write: Callable[[Any], str] = _enum
+        if issubclass(kind, str):
+            write: Callable[[Any], str] = encode_basestring  # Actions and reasons are texts.
         elif is_dataclass(kind):
             write = _written_by(_form(kind))
         else:
@@ -78,8 +77,9 @@ def _written_by(form: _Form) -> Callable[[Any], str]:
 
 
 def _field(one: FieldChange) -> str:
-    sides = [value for value, is_set in ((one.after, one.after_set), (one.before, one.before_set))
-             if is_set]  # fmt: skip
+    sides = [one.after] if one.after_set else []
+    if one.before_set:
+        sides.append(one.before)
     return _field_form(*_REST(one)) % tuple([_WRITERS[type(side)](side) for side in sides])
 
 
@@ -111,20 +111,24 @@ def _field_form(
     return f"{{{','.join([*places, plain_json(rest)[1:-1].replace('%', '%%')])}}}"
 
 
+def _key(key: ResourceKey) -> str:
+    return f"[{encode_basestring(key.kind)},{encode_basestring(key.name)}]"
+
+
 def _listed(values: tuple[Any, ...]) -> str:
+    if not values:
+        return "[]"
     return f"[{','.join([_WRITERS[type(one)](one) for one in values])}]"
 
 
-@cache
-def _enum(value: enum.Enum) -> str:
-    return plain_json(value.value)
-
+# Looked up by the interpreter itself: most fields of a change are one of these.
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 
 _KNOWN: dict[type, Callable[[Any], str]] = {
-    bool: lambda value: "true" if value else "false",
-    type(None): lambda _: "null",
+    bool: _CONSTANTS.__getitem__,
+    type(None): _CONSTANTS.__getitem__,
     FieldChange: _field,
-    ResourceKey: _listed,
+    ResourceKey: _key,
     Rules: lambda rules: plain_json(rules.document()),
     str: encode_basestring,
     tuple: _listed,

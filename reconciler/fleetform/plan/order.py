@@ -41,7 +41,7 @@ def order_steps(sheet: Sheet) -> None:
         return
     freed = places_freed(sheet)
     for key, change in sheet.changes.items():
-        steps = tuple(_linked(sheet, change, step, made, ended, freed) for step in change.steps)
+        steps = tuple([_linked(sheet, change, step, made, ended, freed) for step in change.steps])
         if any(new is not old for new, old in zip(steps, change.steps, strict=True)):
             sheet.changes[key] = altered(change, steps=steps)
 

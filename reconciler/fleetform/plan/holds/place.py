@@ -70,11 +70,9 @@ class _Taken:
 
     def __init__(self, places: Mapping[_Place, ResourceKey]) -> None:
         self._places = places
-        # By each folder around a place: the places in it.
-        self._around: dict[_Place, list[ResourceKey]] = {}
-        for (fleet, path), key in places.items():
-            for folder in folders_of(path):
-                self._around.setdefault((fleet, folder), []).append(key)
+        # By each folder around a place: the places in it. Most plans make volumes, and take none
+        # away, so that nobody asks.
+        self._around: dict[_Place, list[ResourceKey]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -84,11 +82,21 @@ class _Taken:
         fleet, path = place
         if (key := self._places.get(place)) is not None:
             yield key, _SAME
+        if self._around is None:
+            self._around = _by_folder(self._places)
         for key in self._around.get(place, ()):
             yield key, "has a directory around this one still"
         for folder in folders_of(path):
             if (key := self._places.get((fleet, folder))) is not None:
                 yield key, "has a directory in this one still"
+
+
+def _by_folder(places: Mapping[_Place, ResourceKey]) -> dict[_Place, list[ResourceKey]]:
+    found: dict[_Place, list[ResourceKey]] = {}
+    for (fleet, path), key in places.items():
+        for folder in folders_of(path):
+            found.setdefault((fleet, folder), []).append(key)
+    return found
 
 
 def _taking(sheet: Sheet) -> _Taken:
