@@ -146,6 +146,7 @@ class Manager:
         nursery: Nursery,
         finished: Callable[[Manager], bool],
     ) -> None:
+        told = ""
         while True:
             self._awake.clear()
             try:
@@ -153,10 +154,16 @@ class Manager:
                 await runs.round()
                 world.departures.round(runs.mirror)
             except LedgerUnavailable as problem:
-                self._progress.notice(f"waiting for the ledger: {problem}")
+                # A disk or a server may be away for hours.
+                if str(problem) != told:
+                    told = str(problem)
+                    self._progress.notice(f"waiting for the ledger: {told}")
                 runs.reload()
                 await asyncio.sleep(UNAVAILABLE_SECONDS)
                 continue
+            if told:
+                told = ""
+                self._progress.notice("the ledger can be used again")
             under_way = self._applying or self._look_for_plans or world.departures.is_busy
             if not under_way and finished(self):
                 return

@@ -9,6 +9,7 @@ from fleetform.agents.protocol.states import Cause
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import RefusedForNow
+from fleetform.simulate.controller import Silent
 from fleetform.simulate.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
@@ -133,3 +134,44 @@ def test_a_host_without_space_for_a_file_refuses_the_job() -> None:
 
     rig.play(story())
     assert not rig.judge.violations
+
+
+class Heard(Silent):
+    """What the manager would print."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def test_a_ledger_that_is_away_for_long_is_told_once() -> None:
+    """Not once a second for as long as the disk is full; and that it is back is told too."""
+    rig = Rig({})
+    heard = rig.lives._progress = Heard()
+    away = ["the disk is full"]
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        real = rig.ledger.unfinished_apply
+
+        def call() -> Any:
+            if away:
+                raise LedgerUnavailable(away[0])
+            return real()
+
+        rig.ledger.unfinished_apply = call  # type: ignore[method-assign]
+        rig.lives.written_elsewhere()
+        await asyncio.sleep(30)
+        away[0] = "its server does not answer"
+        await asyncio.sleep(30)
+        away.clear()
+        await asyncio.sleep(5)
+
+    rig.play(story())
+    assert heard.notices == [
+        "waiting for the ledger: the disk is full",
+        "waiting for the ledger: its server does not answer",
+        "the ledger can be used again",
+    ]
