@@ -34,6 +34,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     scope.check_left_apart,
     scope.check_scope_kept,
     scope.check_nothing_beside,
+    scope.check_exchanges_asked,
     above.check_overrides_told,
     above.check_overrides_kept,
     above.check_windows_kept,

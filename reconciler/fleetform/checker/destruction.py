@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, destroys, is_over
+from fleetform.checker.reading import Reading, destroys, ends_on, is_over
 from fleetform.model.plan import Change
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey
@@ -44,11 +44,10 @@ def check_protected_kept(reading: Reading) -> Iterator[Violation]:
 
 def _protected_on(reading: Reading, fleet: ResourceKey) -> Iterator[ResourceKey]:
     """Protected runs that are at work on a fleet, by the names that the ledger knows."""
-    name = reading.earlier_names.get(fleet, fleet).name
-    for work in reading.live.work:
+    for work in ends_on(reading, fleet):
         key = ResourceKey("run", work.run)
         row = reading.live.resources.get(key)
-        if work.fleet == name and row is not None and row.protected:
+        if row is not None and row.protected:
             yield key
 
 
@@ -96,17 +95,13 @@ def _lost(reading: Reading) -> set[ResourceKey]:
     """All that is not there after the plan, by whatever it ends: each run and resource once."""
     destroying = _destroying(reading)
     lost = {ResourceKey(one.key.kind, one.replaces or one.key.name) for one in destroying}
-    fleets = {
-        reading.earlier_names.get(one.key, one.key).name
-        for one in destroying
-        if one.key.kind == "fleet"
-    }
+    fleets = [one.key for one in destroying if one.key.kind == "fleet"]
     called = {before: after for after, before in reading.earlier_names.items()}
-    for work in reading.live.work if fleets else ():
+    for work in (work for fleet in fleets for work in ends_on(reading, fleet)):
         run = ResourceKey("run", work.run)
         row = reading.live.resources.get(run)
         # What an earlier plan has ended, or what came to its end, is not lost by this one.
-        if work.fleet in fleets and (row is None or not (row.archived or is_over(row))):
+        if row is None or not (row.archived or is_over(row)):
             lost.add(called.get(run, run))
     return lost
 

@@ -19,6 +19,7 @@ class Invariant(enum.StrEnum):
     NOTHING_FORGOTTEN = "nothing-forgotten"
     SCOPE_KEPT = "scope-kept"
     NOTHING_BESIDE_SCOPE = "nothing-beside-scope"
+    EXCHANGED_IS_ASKED_FOR = "exchanged-is-asked-for"
     OVERRIDES_TOLD = "overrides-told"
     OVERRIDES_KEPT = "overrides-kept"
     WINDOWS_KEPT = "windows-kept"
@@ -69,6 +70,7 @@ _SENTENCES = {
     Invariant.NOTHING_FORGOTTEN: "every difference is a change, held, or left out on purpose",
     Invariant.SCOPE_KEPT: "only what nobody asked for is left out, and nothing excluded is done",
     Invariant.NOTHING_BESIDE_SCOPE: "only what was asked for is changed, and what that needs",
+    Invariant.EXCHANGED_IS_ASKED_FOR: "a single host makes room only where somebody asked for it",
     Invariant.OVERRIDES_TOLD: "a plan tells of what is in force above the tree",
     Invariant.OVERRIDES_KEPT: "nothing is done against an override",
     Invariant.WINDOWS_KEPT: "nothing is changed that an open freeze window holds",

@@ -7,12 +7,12 @@ Facts are derived from the ledger's rows and the steps, never from what a change
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from fleetform.checker.called import earlier_names, renamed_rows
-from fleetform.model.live import Live, LiveResource
+from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.dataclass import dataclass
@@ -105,15 +105,43 @@ def destroys(reading: Reading, step: Step) -> bool:
         return True
     row = reading.row(step.resource)
     if step.verb == "fleet.update" and row is not None and row.digest:
-        return _recreates(json.loads(row.document), step.arguments.get("document", {}))
+        after = step.arguments.get("document", {})
+        waits_for_nobody = (after.get("update") or {}).get("strategy") == "recreate"
+        return waits_for_nobody and (
+            bool(step.arguments.get("exchange")) or divides_anew(json.loads(row.document), after)
+        )
     return step.verb == "run.stop" and row is not None and at_work(row)
 
 
-def _recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Hosts that are divided in another way are others, and `recreate` waits for no work."""
-    if (after.get("update") or {}).get("strategy") != "recreate":
-        return False
+def divides_anew(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Hosts of a fleet that are divided in another way are others."""
     return any(
         before.get(name, default) != after.get(name, default)
         for name, default in (("sharing", "exact"), ("blocks", 1))
     )
+
+
+def ends_on(reading: Reading, fleet: ResourceKey) -> Iterator[Work]:
+    """Work on the hosts of a fleet that a plan does away with, by the names of the ledger."""
+    row, known_as = reading.row(fleet), reading.earlier_names.get(fleet, fleet)
+    steps = [step for _, step in reading.steps if step.resource == fleet]
+    some: set[str] | None = set()
+    for step in steps:
+        after = step.arguments.get("document", {})
+        is_anew = row is None or not row.document or divides_anew(json.loads(row.document), after)
+        if step.verb != "fleet.update" or is_anew or "exchange" not in step.arguments:
+            some = None if destroys(reading, step) else some
+        elif some is not None:
+            some.update(step.arguments["exchange"])
+    for work in reading.live.work:
+        if work.fleet != known_as.name:
+            continue
+        # By the names that hosts have now: those called by their fleet are renamed with it.
+        hosts = {
+            f"{fleet.name}{host.removeprefix(known_as.name)}"
+            if host.startswith(f"{known_as.name}-")
+            else host
+            for host in work.hosts
+        }
+        if not some or not hosts or some & hosts:
+            yield work

@@ -182,6 +182,22 @@ def _means(selection: Selection, change: Change) -> bool:
     )
 
 
+def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
+    """Each host that gives way to another is one that was asked for, and of that fleet."""
+    asked = Selection(reading.scope.replaces)
+    hosts = {one.name: one.fleet for one in reading.live.instances}
+    for _, step in reading.steps:
+        before = reading.earlier_names.get(step.resource, step.resource)
+        for name in step.arguments.get("exchange", ()):
+            # One that is called by its fleet is renamed with it.
+            called = {name, f"{before.name}{name.removeprefix(step.resource.name)}"}
+            is_there = any(hosts.get(one) == before.name for one in called)
+            if not is_there or not asked.selects(ResourceKey("host", name)):
+                yield Violation(
+                    Invariant.EXCHANGED_IS_ASKED_FOR, f"{step.key} has {name} make room for another"
+                )
+
+
 def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
     for change in reading.plan.changes:
         names = {change.key.name, change.replaces} - {""}

@@ -42,7 +42,8 @@ _OPTIONS = (
         "replaces",
         multiple=True,
         metavar="ADDR",
-        help="Make this anew although nothing differs: run it again, make fleet or volume anew.",
+        help="Make this anew although nothing differs: run it again, make a fleet, a volume or a"
+        " single host anew: `host/local-0`.",
     ),
 )
 

@@ -57,7 +57,8 @@ class Work:
     What one run holds of one fleet at this moment.
 
     `started_at_ms` is of the run's attempt, Unix milliseconds; None while it has not begun.
-    `leaving` of the jobs are on hosts that are drained.
+    `leaving` of the jobs are on hosts that are drained. `hosts` are the names of those it is on;
+    empty: nobody knows, and it may be any of the fleet.
     """
 
     run: str
@@ -66,6 +67,7 @@ class Work:
     gpus: int
     started_at_ms: int | None = None
     leaving: int = 0
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import enum
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["ENDED", "EXCHANGED", "RESTING", "SURGE", "Exchange", "Move", "Template"]
+__all__ = ["ENDED", "EXCHANGED", "RESTING", "SURGE", "UNWANTED", "Exchange", "Move", "Template"]
 
 SURGE = 1_000_000
 """Added to a place's number for the host that comes before the old one goes."""
@@ -30,13 +30,16 @@ class Template:
     places: tuple[int, ...]
 
 
-RESTING = "another host takes its place: what the fleet's hosts are made from has changed"
+UNWANTED = "unwanted"
+"""In the place of a host's template: somebody has asked for another host, whatever it is made from."""
+
+RESTING = "another host takes its place: its fleet wants one that is made anew"
 """Why an outdated host gets nothing more; shown to all who wait for it."""
 
-EXCHANGED = "it makes room for a host of the fleet's new template"
+EXCHANGED = "it makes room for another host of its fleet"
 """What is kept with a host that leaves for this: its place is to be taken again."""
 
-ENDED = "it makes room for a host of the fleet's new template, and what runs there ends"
+ENDED = "it makes room for another host of its fleet, and what runs there ends"
 """The same of one that waits for nothing."""
 
 

@@ -145,6 +145,10 @@ def also_by_new_name(
 def _by_new_name(text: str, before: ResourceKey, after: ResourceKey) -> str:
     head, bracket, inside = text.partition("[")
     kind, slash, name = head.rpartition("/")
+    if kind == "host" and before.kind == "fleet":
+        # Hosts that are called by their fleet and number are renamed with it.
+        number = name.removeprefix(f"{before.name}-")
+        return f"host/{after.name}-{number}" if name != number and number.isdigit() else ""
     if bracket and _ANY not in head and (kind if slash else "run", name) == before:
         return f"{after}{bracket}{inside}"
     return str(after) if _test(text).selects(before, before.name.partition("[")[0]) else ""

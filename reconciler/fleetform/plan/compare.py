@@ -7,7 +7,7 @@ costs one comparison a resource.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 
 from fleetform.model.live import LiveResource
@@ -16,6 +16,7 @@ from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
+from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.pairing import Pairing, pair_elements
 from fleetform.plan.proposal import Proposal, Sheet
@@ -38,12 +39,15 @@ def compare_resources(sheet: Sheet) -> None:
     added: list[Declared] = []
     rows = sheet.live.resources
     anew = Selection(sheet.scope.replaces)
-    for key in _differing(sheet, anew):
+    exchanged = _exchanged(sheet, anew)
+    for key in _differing(sheet, anew, exchanged):
         declared, row = sheet.wanted[key], rows.get(key)
         if row is None or (row.archived and key.kind != "run"):
             added.append(declared)
         elif anew and anew.selects(key, declared.parent):
             _add(sheet, _proposed(KINDS[key.kind].renew, declared, row, sheet.permissions))
+        elif key in exchanged:
+            sheet.add(_exchange(declared, row, exchanged[key]))
         elif row.digest != declared.digest or row.archived:
             _add(sheet, _proposed(KINDS[key.kind].change, declared, row, sheet.permissions))
     removed = [
@@ -54,6 +58,23 @@ def compare_resources(sheet: Sheet) -> None:
     if sheet.desired.removed and not sheet.permissions.destroy:
         removed = _propose_forgotten(sheet, removed)
     _propose_new_and_gone(sheet, added, removed)
+
+
+def _exchanged(sheet: Sheet, anew: Selection) -> dict[ResourceKey, list[str]]:
+    """Names of the single hosts that somebody asked for others of, by their fleet."""
+    found: dict[ResourceKey, list[str]] = {}
+    for one in sheet.live.instances if anew else ():
+        key = ResourceKey("fleet", one.fleet)
+        if key in sheet.wanted and anew.selects(ResourceKey("host", one.name)):
+            found.setdefault(key, []).append(one.name)
+    return found
+
+
+def _exchange(declared: Declared, row: LiveResource, hosts: list[str]) -> Proposal:
+    # With the values that stay, as for any other change in place.
+    if overlooks(declared):
+        declared = overlook(declared, row.document, row.digest, row.own_digest)
+    return propose_exchange(declared, row, hosts)
 
 
 def _add(sheet: Sheet, proposal: Proposal | None) -> None:
@@ -82,11 +103,15 @@ def _makes(change: Change) -> bool:
     return any(step.verb in MAKING for step in change.steps)
 
 
-def _differing(sheet: Sheet, anew: Selection) -> Iterator[ResourceKey]:
+def _differing(
+    sheet: Sheet, anew: Selection, exchanged: Container[ResourceKey]
+) -> Iterator[ResourceKey]:
     """What is declared, less what is known to be as it should be and is not asked for anew."""
     quiet = quiet_digests(sheet.live.resources)
     for key, digest in digests_of(sheet.wanted).items():
-        if quiet.get(key) != digest or (anew and anew.selects(key, key.parent)):
+        if quiet.get(key) != digest or (
+            anew and (key in exchanged or anew.selects(key, key.parent))
+        ):
             yield key
 
 

@@ -63,6 +63,7 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
                     one,
                     run=renames.name("run", one.run),
                     fleet=renames.name("fleet", one.fleet),
+                    hosts=tuple(hosts.get(host, host) for host in one.hosts),
                 )
                 for one in live.work
             ),

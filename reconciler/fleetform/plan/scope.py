@@ -34,8 +34,14 @@ _NAMED_MAX = 5
 
 def idle_addresses(desired: Desired, live: Live, scope: Scope) -> list[tuple[str, str]]:
     """Addresses of a scope that mean nothing, each with what may have been meant, or empty."""
-    texts = (*scope.targets, *scope.excludes, *scope.replaces)
-    return Selection(texts).idle(_meanable(desired, live)) if texts else []
+    texts = (*scope.targets, *scope.excludes)
+    there = list(_meanable(desired, live)) if texts or scope.replaces else []
+    idle = Selection(texts).idle(there) if texts else []
+    if scope.replaces:
+        # A plan has no change of a single host: it can be exchanged, and is its fleet's else.
+        hosts = ((ResourceKey("host", one.name), "") for one in live.instances)
+        idle += Selection(scope.replaces).idle([*there, *hosts])
+    return idle
 
 
 def known_addresses(desired: Desired, live: Live) -> list[str]:

@@ -17,7 +17,10 @@ from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
 
-__all__ = ["add_stakes", "work_at_stake"]
+__all__ = ["add_stakes", "ends_with", "work_at_stake"]
+
+DIVIDING = frozenset({"sharing", "blocks"})
+"""Fields of a fleet that make all of its hosts others."""
 
 
 def add_stakes(sheet: Sheet) -> None:
@@ -33,7 +36,7 @@ def add_stakes(sheet: Sheet) -> None:
 def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
     """What would end of what is at work now, by run and fleet."""
     if change.key.kind == "fleet":
-        return tuple(one for one in sheet.live.work if one.fleet == change.key.name)
+        return tuple(one for one in sheet.live.work if ends_with(change, one))
     if change.key.kind == "volume":
         users = _users(sheet, change.key.name)
         return tuple(one for one in sheet.live.work if one.run in users)
@@ -44,6 +47,21 @@ def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
         return ()
     found = tuple(one for one in sheet.live.work if one.run == row.key.name)
     return found or (_without_place(row),)
+
+
+def ends_with(change: Change, work: Work) -> bool:
+    """
+    Tell whether work on a fleet would end by what is done to it, if that is destructive at all.
+
+    Where single hosts give way to others, it is what is on those.
+    """
+    if work.fleet != change.key.name:
+        return False
+    exchanged: set[str] = set()
+    for step in change.steps:
+        exchanged.update(step.arguments.get("exchange", ()))
+    is_of_some = exchanged and not any(one.path in DIVIDING for one in change.fields)
+    return not is_of_some or not work.hosts or not exchanged.isdisjoint(work.hosts)
 
 
 def _would_end_work(held: Held) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
-from fleetform.model.rollout import ENDED, EXCHANGED, SURGE
+from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
@@ -133,6 +133,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
+        _dismiss(context.transaction, step)
         made = "imported" if step.verb == "fleet.adopt" else "made"
         verb = "updated" if before[0] else made
         hosts = len(said["instances"])
@@ -142,6 +143,20 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             f"fleet {step.resource.name} was {verb}: {hosts} host{'' if hosts == 1 else 's'}",
             step.resource,
         )
+
+
+def _dismiss(transaction: Transaction, step: Step) -> None:
+    """
+    Give single hosts nobody's template: so they are exchanged as those of an earlier one are.
+
+    At the end of the step and not at its beginning: it waits for the hosts that are there to answer,
+    and would wait for ever for one that has left meanwhile.
+    """
+    transaction.many(
+        "UPDATE instances SET template_digest = ?, generation = generation + 1"
+        " WHERE fleet = ? AND name = ? AND state NOT IN ('terminating', 'terminated')",
+        ((UNWANTED, step.resource.name, name) for name in step.arguments.get("exchange", ())),
+    )
 
 
 def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:

@@ -184,14 +184,31 @@ def _made(
 
 def _work(connection: Statements) -> tuple[Work, ...]:
     rows = connection.execute(
-        "SELECT r.name, i.fleet, count(*), CAST(sum(a.gpus_count) AS BIGINT), min(t.started_at_ms),"
+        "SELECT r.name, i.fleet, i.name, count(*), CAST(sum(a.gpus_count) AS BIGINT),"
+        " min(t.started_at_ms),"
         " CAST(sum(CASE WHEN i.drained <> '' THEN 1 ELSE 0 END) AS BIGINT)"
         " FROM allocations a JOIN runs r ON r.uid = a.run_uid"
         " JOIN instances i ON i.uid = a.instance_uid"
         " JOIN attempts t ON t.run_uid = r.uid AND t.number = r.attempt"
-        " GROUP BY r.name, i.fleet ORDER BY r.name, i.fleet"
+        " GROUP BY r.name, i.fleet, i.name ORDER BY r.name, i.fleet, i.name"
     )
-    return tuple(Work(*row) for row in rows)
+    found: list[Work] = []
+    for run, fleet, host, jobs, gpus, started, leaving in rows:
+        last = found[-1] if found else None
+        if last is None or (last.run, last.fleet) != (run, fleet):
+            found.append(Work(run, fleet, jobs, gpus, started, leaving, (host,)))
+            continue
+        begun = [one for one in (last.started_at_ms, started) if one is not None]
+        found[-1] = Work(
+            run,
+            fleet,
+            last.jobs + jobs,
+            last.gpus + gpus,
+            min(begun, default=None),
+            last.leaving + leaving,
+            (*last.hosts, host),
+        )
+    return tuple(found)
 
 
 def _let_go(connection: Statements) -> frozenset[str]:

@@ -54,6 +54,10 @@ HELD_BY: Mapping[HeldBy, str] = {
 
 
 def _sentence(reason: Reason, change: Change) -> str:
+    hosts = [name for step in change.steps for name in step.arguments.get("exchange", ())]
+    if reason is Reason.REPLACE_ASKED and hosts:
+        others = "another host" if len(hosts) == 1 else "other hosts"
+        return f"`--replace` asks for {others} in the place of {', '.join(hosts)}"
     if reason is not Reason.MOVED or not change.moved_from:
         return REASONS[reason]
     before, element = split_element(change.moved_from)

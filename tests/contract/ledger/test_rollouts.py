@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contract.ledgers import Desk, carry_out, fleet_step, submit_step
+from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
 from fleetform.model.instance import InstanceState
-from fleetform.model.ports import Ledger
-from fleetform.model.rollout import SURGE, Exchange, Move
+from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.rollout import SURGE, UNWANTED, Exchange, Move
 
 
 def template(name: str, digest: str, nodes: int = 2, **document: object):
@@ -105,3 +105,40 @@ def test_a_plan_does_not_send_away_who_came_early(ledger: Ledger) -> None:
     exchange(desk, Exchange(Move.MAKE, number=SURGE))
     carry_out(ledger, [template("local", "two", blocks=4)])
     assert ledger.read_live().instances[-1].state is InstanceState.PROVISIONING
+
+
+def test_a_single_host_makes_room(ledger: Ledger) -> None:
+    """Who was asked for is outdated from then on; the others are not, and the next update keeps it."""
+    opened(ledger)
+    carry_out(ledger, [template("local", "one", blocks=2)])
+    assert ledger.read_book().templates == {}
+    asked = template("local", "one", blocks=2)
+    asked.arguments["exchange"] = ["local-1"]  # type: ignore[index] # A dict of this test's own.
+    carry_out(ledger, [asked])
+    assert ledger.read_book().templates.keys() == {"local"}
+    carry_out(ledger, [template("local", "one", blocks=2)])
+    by_name = {one.name: one.template_digest for one in ledger.read_live().instances}
+    assert by_name == {"local-0": "one", "local-1": UNWANTED}
+
+
+def test_a_host_leaves_only_once_its_fleets_step_is_done(ledger: Ledger) -> None:
+    """The step waits for the hosts that are there: one that left meanwhile would never answer."""
+    opened(ledger)
+    carry_out(ledger, [template("local", "one", blocks=2)])
+    asked = template("local", "one", blocks=2)
+    asked.arguments["exchange"] = ["local-1"]  # type: ignore[index] # As above.
+    accepted = enter(ledger, plan_of(ledger, [asked]))
+    ledger.begin_steps(accepted.apply_uid, [asked], now_ms=1)
+    assert ledger.read_book().templates == {}
+    ledger.finish_steps(accepted.apply_uid, [asked], [StepOutcome(asked.key)], now_ms=1)
+    assert ledger.read_book().templates.keys() == {"local"}
+
+
+def test_work_is_read_with_its_hosts(two_hosts: Desk) -> None:
+    """One entry a run and fleet, with what it has on each host added up."""
+    desk = two_hosts
+    desk.submit(submit_step("g", nodes=2), submit_step("a"))
+    assert desk.place("g", desk.share(0, on=0), desk.share(1, on=1))
+    assert desk.place("a", desk.share(on=1))
+    work = {one.run: (one.jobs, one.hosts) for one in desk.ledger.read_live().work}
+    assert work == {"g": (2, ("local-0", "local-1")), "a": (1, ("local-1",))}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.checker import Invariant, check
-from fleetform.model.plan import Deferred, Scope
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.plan import WHOLE, Deferred, Permissions, Scope
+from fleetform.plan.file import sealed
 from fleetform.plan.planner import plan as make_plan
 from unit.checker.test_check import ALLOWED, example, found, key
-from unit.plan.trees import NOW_MS, fleet, ledger, task, tree
+from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree
 
 
 def test_what_is_left_and_done() -> None:
@@ -29,3 +31,23 @@ def test_a_change_beside_the_targets() -> None:
     whole = make_plan(desired, live, permissions=ALLOWED, now_ms=NOW_MS)
     details = [one.detail for one in check(whole, desired, live, ALLOWED, scope)]
     assert details == ["run/other is changed beside the targets"]
+
+
+def test_a_host_makes_room_only_where_somebody_asked() -> None:
+    """Neither another host than the one asked for, nor one of another fleet, nor without a word."""
+    gpu = fleet("gpu", nodes=2)
+    hosts = tuple(
+        Instance(f"uid-{number}", f"gpu-{number}", "gpu", number, InstanceState.READY)
+        for number in range(2)
+    )
+    live = replace(ledger(row(gpu)), instances=hosts)
+    asked = Scope(replaces=("host/gpu-1",))
+    made = make_plan(tree(gpu), live, permissions=Permissions(), scope=asked, now_ms=NOW_MS)
+    assert check(made, tree(gpu), live, Permissions(), asked) == ()
+    for names, scope in ((["gpu-0"], asked), (["other-1"], asked), (["gpu-1"], WHOLE)):
+        (change,) = made.changes
+        (step,) = change.steps
+        other = replace(step, arguments={**step.arguments, "exchange": names})
+        wrong = sealed(replace(made, scope=scope, changes=(replace(change, steps=(other,)),)))
+        found = {one.invariant for one in check(wrong, tree(gpu), live, Permissions(), scope)}
+        assert found == {Invariant.EXCHANGED_IS_ASKED_FOR}

@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.live import Work
 from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scope
 from fleetform.model.run import RunState
 from fleetform.plan.exit import exit_code
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
-from fleetform.spec.desired import Desired, ResourceKey
+from fleetform.spec.desired import Desired, ResourceKey, Rules
+from fleetform.views.reasons import reason_sentence
 from fleetform.wiring.planning import checked_plan
 from fleetform.wiring.problems import ScopeProblem
 from unit.plan.trees import NOW_MS, element, fleet, ledger, row, task, tree, volume
@@ -300,3 +303,95 @@ def test_a_name_of_nothing_is_told_with_what_there_is() -> None:
             now_ms=NOW_MS,
         )
     assert refused.value.advice == "there are environment/lab, fleet/local, run/run9"
+
+
+def hosts_of(name: str, count: int) -> tuple[Instance, ...]:
+    return tuple(
+        Instance(f"uid-{name}-{number}", f"{name}-{number}", name, number, InstanceState.READY)
+        for number in range(count)
+    )
+
+
+def exchanged(strategy: str, *names: str, **permissions: object) -> Plan:
+    """A plan that exchanges hosts of a fleet of three, with a run on each."""
+    gpu = fleet("gpu", nodes=3, update={"strategy": strategy})
+    tasks = [task(f"t{number}") for number in range(3)]
+    live = replace(
+        ledger(row(gpu), *(row(one, RunState.RUNNING) for one in tasks)),
+        instances=hosts_of("gpu", 3),
+        work=tuple(
+            Work(one.key.name, "gpu", 1, 0, hosts=(f"gpu-{number}",))
+            for number, one in enumerate(tasks)
+        ),
+    )
+    return checked_plan(
+        tree(gpu, *tasks),
+        live,
+        Permissions(**permissions),
+        Scope(replaces=tuple(f"host/{name}" for name in names)),
+        now_ms=NOW_MS,
+    )
+
+
+def test_a_single_host_makes_room_as_its_fleet_says() -> None:
+    """By `drain` nothing ends, so nobody has to permit it; the reason names the host."""
+    (change,) = exchanged("drain", "gpu-1").changes
+    assert (change.action, change.destructive) == (Action.UPDATE, False)
+    assert [(step.verb, step.arguments["exchange"]) for step in change.steps] == [
+        ("fleet.update", ["gpu-1"])
+    ]
+    assert reason_sentence(change) == "`--replace` asks for another host in the place of gpu-1"
+
+
+def test_a_host_that_is_recreated_counts_by_what_is_on_it() -> None:
+    """It ends what runs there, and nothing on the other hosts of the fleet."""
+    held = exchanged("recreate", "gpu-1").held
+    assert [one.by for one in held] == [HeldBy.DESTRUCTIVE]
+    (change,) = exchanged("recreate", "gpu-1", allow_destroy=True).changes
+    assert change.stake is not None
+    assert change.stake.runs == ("t1",)
+    assert change.at_stake == "host gpu-1 and whatever runs there: `update` says `recreate`"
+    (both,) = exchanged("recreate", "gpu-0", "gpu-2", allow_destroy=True).changes
+    assert both.stake is not None
+    assert both.stake.runs == ("t0", "t2")
+
+
+def test_the_budget_counts_what_is_on_a_host_that_is_recreated() -> None:
+    """One run of three under a limit of two is within it, all three are not."""
+    gpu = fleet("gpu", nodes=3, update={"strategy": "recreate"})
+    tasks = [task(f"t{number}") for number in range(3)]
+    rules = Rules(allow_destroy=True, delete_count=2, delete_percent=0)
+    live = replace(
+        ledger(row(gpu), *(row(one, RunState.RUNNING) for one in tasks), rules=rules),
+        instances=hosts_of("gpu", 3),
+        work=tuple(
+            Work(one.key.name, "gpu", 1, 0, hosts=(f"gpu-{number}",))
+            for number, one in enumerate(tasks)
+        ),
+    )
+    desired = tree(gpu, *tasks, rules=rules)
+    for names, is_held in (("host/gpu-0", False), ("host/*", True)):
+        made = checked_plan(desired, live, Permissions(), Scope(replaces=(names,)), now_ms=NOW_MS)
+        assert [one.by for one in made.held] == ([HeldBy.BUDGET] if is_held else [])
+
+
+def test_a_host_is_no_target() -> None:
+    """What a plan has of it is its fleet's: it would plan nothing without a word."""
+    live = replace(ledger(row(fleet("gpu"))), instances=hosts_of("gpu", 1))
+    with pytest.raises(ScopeProblem, match="means nothing"):
+        checked_plan(
+            tree(fleet("gpu")), live, Permissions(), Scope(targets=("host/gpu-0",)), now_ms=NOW_MS
+        )
+
+
+def test_a_host_is_known_by_its_fleets_earlier_name() -> None:
+    """It is renamed with the fleet, and makes room under the new name."""
+    old, new = fleet("old", nodes=2), fleet("new", nodes=2)
+    live = replace(ledger(row(old)), instances=hosts_of("old", 2))
+    desired = replace(tree(new), moved=((old.key, new.key),))
+    for name in ("host/old-1", "host/new-1"):
+        if name == "host/new-1":
+            live = replace(ledger(row(new)), instances=hosts_of("new", 2))
+        made = checked_plan(desired, live, Permissions(), Scope(replaces=(name,)), now_ms=NOW_MS)
+        (change,) = made.changes
+        assert change.steps[-1].arguments["exchange"] == ["new-1"]

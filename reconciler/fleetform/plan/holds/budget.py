@@ -10,12 +10,14 @@ are removed, so that repeated plans get there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fleetform.model.figures import counted
-from fleetform.model.plan import HeldBy
+from fleetform.model.live import Work
+from fleetform.model.plan import Change, HeldBy
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.stake import ends_with
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["hold_beyond_budget"]
@@ -36,8 +38,8 @@ def hold_beyond_budget(sheet: Sheet) -> None:
     }
     if not rows:
         return
-    on_fleet = _at_work(sheet)
-    lost = {key: _lost(own, on_fleet) for key, own in rows.items()}
+    at_work = _at_work(sheet)
+    lost = {key: {own} | _ended(sheet.changes[key], at_work) for key, own in rows.items()}
     totals = Counter(key.kind for key in sheet.present)
     doomed = _by_kind(set().union(*lost.values()))
     limits = {kind: _limit(sheet, totals[kind]) for kind in doomed}
@@ -69,19 +71,21 @@ def hold_beyond_budget(sheet: Sheet) -> None:
         )
 
 
-def _lost(own: ResourceKey, on_fleet: Mapping[str, set[ResourceKey]]) -> set[ResourceKey]:
-    """What is there no more after it: the thing itself, and for a fleet who is at work on it."""
-    return {own, *on_fleet.get(own.name, ())} if own.kind == "fleet" else {own}
+def _ended(change: Change, at_work: Mapping[str, Sequence[Work]]) -> set[ResourceKey]:
+    """Who is at work on the hosts of a fleet that go."""
+    if change.key.kind != "fleet":
+        return set()
+    there = at_work.get(change.key.name, ())
+    return {ResourceKey("run", one.run) for one in there if ends_with(change, one)}
 
 
-def _at_work(sheet: Sheet) -> dict[str, set[ResourceKey]]:
-    """By fleet: runs that would end with it, and that no earlier plan has ended already."""
-    found: dict[str, set[ResourceKey]] = {}
+def _at_work(sheet: Sheet) -> dict[str, list[Work]]:
+    """By fleet: what would end with it, and was not ended by an earlier plan already."""
+    found: dict[str, list[Work]] = {}
     for work in sheet.live.work:
-        key = ResourceKey("run", work.run)
-        row = sheet.live.resources.get(key)
+        row = sheet.live.resources.get(ResourceKey("run", work.run))
         if row is None or not (row.archived or phase(row) is Phase.FINISHED):
-            found.setdefault(work.fleet, set()).add(key)
+            found.setdefault(work.fleet, []).append(work)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.stake import ends_with
 from fleetform.spec.desired import ResourceKey
 
 ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE})
@@ -29,7 +30,7 @@ def hold_protected(sheet: Sheet) -> None:
                 "it was applied with `protect: true`",
                 "apply `protect: false` alone first",
             )
-        elif key.kind == "fleet" and (run := _sheltered(sheet, key)):
+        elif key.kind == "fleet" and (run := _sheltered(sheet, change)):
             sheet.hold(
                 key,
                 HeldBy.PROTECTION,
@@ -38,11 +39,11 @@ def hold_protected(sheet: Sheet) -> None:
             )
 
 
-def _sheltered(sheet: Sheet, fleet: ResourceKey) -> str:
+def _sheltered(sheet: Sheet, fleet: Change) -> str:
     """The first protected run that would lose its hosts with the fleet's, or nothing."""
     for work in sheet.live.work:
         row = sheet.live.resources.get(ResourceKey("run", work.run))
-        if work.fleet == fleet.name and row is not None and row.protected:
+        if ends_with(fleet, work) and row is not None and row.protected:
             return work.run
     return ""
 

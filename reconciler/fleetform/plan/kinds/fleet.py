@@ -9,7 +9,7 @@ and is destructive.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +116,37 @@ def propose_renew(
             generation=row.generation,
             destructive=True,
             at_stake=removal.at_stake,
+        )
+    )
+
+
+def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]) -> Proposal:
+    """Have these hosts, by name, give way to others, as `update` says; what else differs too."""
+    before = json.loads(row.document)
+    changed = changed_fields("fleet", before, declared.document)
+    strategy = (declared.document.get("update") or {}).get("strategy", "drain")
+    all_of_them = bool(row.digest) and recreates(before, declared.document)
+    what = _hosts(before) if all_of_them else f"host {', '.join(hosts)}"
+    return Proposal(
+        Change(
+            key=declared.key,
+            action=Action.UPDATE,
+            reasons=(Reason.REPLACE_ASKED, *reasons_of(changed)),
+            type=declared.type,
+            fields=changed,
+            steps=(
+                make_step(
+                    "fleet.update",
+                    declared.key,
+                    {**_arguments(declared), "exchange": sorted(hosts)},
+                ),
+            ),
+            uid=row.uid,
+            generation=row.generation,
+            destructive=strategy == "recreate",
+            at_stake=f"{what} and whatever runs there: `update` says `recreate`"
+            if strategy == "recreate"
+            else "",
         )
     )
 
