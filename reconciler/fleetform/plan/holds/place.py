@@ -25,7 +25,8 @@ _Place = tuple[str, str]
 _SAME = "has this directory still"
 
 _TAKES = frozenset({"volume.make", "volume.adopt"})
-_FREES = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
+_KEEPS = "volume.forget"
+_FREES = frozenset({_KEEPS, "volume.remove", "volume.snapshot"})
 
 
 def hold_taken_places(sheet: Sheet) -> None:
@@ -37,16 +38,10 @@ def hold_taken_places(sheet: Sheet) -> None:
     for row in list(restless_rows(sheet.present).values()):
         if row.key.kind != "volume":
             continue
+        verbs = _verbs(sheet.changes.get(row.key))
         for key, how in taking.near(_place(json.loads(row.document))):
-            if key == row.key or key not in sheet.changes or _frees(sheet.changes.get(row.key)):
-                continue
-            sheet.hold(
-                key,
-                HeldBy.DEPENDENCY,
-                f"{row.key} {how}",
-                f"it follows as soon as {row.key} has gone"
-                + (", or say `moved:` where it is the same" if how == _SAME else ""),
-            )
+            if key in sheet.changes and not _gives_way(verbs, how, is_itself=key == row.key):
+                sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, verbs, how))
     if len(sheet.held) > before:
         # What needs it waits with it.
         hold_dependants(sheet)
@@ -63,6 +58,25 @@ def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
                     if key != step.resource:
                         freed[key] = (*freed.get(key, ()), step.key)
     return freed
+
+
+def _gives_way(verbs: frozenset[str], how: str, *, is_itself: bool) -> bool:
+    """Tell whether a volume that these are the steps of leaves room for one that comes."""
+    if how == _SAME:
+        return is_itself or bool(verbs & _FREES)
+    # What is only forgotten keeps its data and its mark, and nothing is put around or into those.
+    return bool(verbs & (_FREES - {_KEEPS}))
+
+
+def _cure(key: ResourceKey, verbs: frozenset[str], how: str) -> str:
+    if how == _SAME:
+        return f"it follows as soon as {key} has gone, or say `moved:` where it is the same"
+    if _KEEPS in verbs:
+        return (
+            f"give it a path beside the data of {key}, which is kept, or first apply another"
+            " `deletion_policy` there"
+        )
+    return f"it follows as soon as {key} has gone"
 
 
 class _Taken:
@@ -111,8 +125,8 @@ def _taking(sheet: Sheet) -> _Taken:
     )
 
 
-def _frees(change: Change | None) -> bool:
-    return change is not None and any(step.verb in _FREES for step in change.steps)
+def _verbs(change: Change | None) -> frozenset[str]:
+    return frozenset(step.verb for step in change.steps) if change is not None else frozenset()
 
 
 def _place(said: object) -> _Place:

@@ -53,25 +53,42 @@ def test_two_volumes_change_places() -> None:
 
 
 def test_a_directory_in_or_around_the_place_of_one_that_goes() -> None:
-    """The old volume goes first, and while something keeps it, the new one is neither made."""
+    """The old volume goes first with its data, and while something keeps it, the new one waits."""
     pairs = {("/data/sets", "/data"): "in this one", ("/data", "/data/sets"): "around this one"}
     for (old, new), how in pairs.items():
-        live = ledger(row(fleet("f")), row(volume("old", "f", old)))
+        going = row(volume("old", "f", old, deletion_policy="delete"))
         desired = tree(fleet("f"), volume("new", "f", new))
-        steps = {step.key: step for step in planned(desired, live).steps}
-        assert steps["volume.make:volume/new"].needs == ("volume.forget:volume/old",)
-        kept = replace(row(volume("old", "f", old)), protected=True)
-        held = {one.change.key: one for one in planned(desired, ledger(row(fleet("f")), kept)).held}
+        plan = planned(desired, ledger(row(fleet("f")), going), allow_destroy=True)
+        steps = {step.key: step for step in plan.steps}
+        assert steps["volume.make:volume/new"].needs == ("volume.remove:volume/old",)
+        live = ledger(row(fleet("f")), replace(going, protected=True))
+        held = {one.change.key: one for one in planned(desired, live, allow_destroy=True).held}
         assert held[KEY].by is HeldBy.DEPENDENCY
         assert held[KEY].detail == f"volume/old has a directory {how} still"
+        assert held[KEY].cure == "it follows as soon as volume/old has gone"
+
+
+def test_data_that_is_kept_is_in_the_way() -> None:
+    """What is forgotten leaves its mark: the host would refuse what comes around or into it."""
+    for old, new in (("/data/sets", "/data"), ("/data", "/data/sets")):
+        live = ledger(row(fleet("f")), row(volume("old", "f", old)))
+        for name in ("new", "old"):
+            desired = tree(fleet("f"), volume(name, "f", new))
+            plan = planned(desired, live, allow_destroy=True)
+            held = {one.change.key.name: one for one in plan.held}
+            assert held[name].by is HeldBy.DEPENDENCY
+            assert "a path beside the data of volume/old, which is kept" in held[name].cure
 
 
 def test_one_that_takes_the_places_of_several() -> None:
     """All of them go before it comes; what lies beside has nothing to do with it."""
-    rows = [row(volume(name, "f", f"/data/{name}")) for name in ("a", "b")]
+    rows = [
+        row(volume(name, "f", f"/data/{name}", deletion_policy="delete")) for name in ("a", "b")
+    ]
     live = ledger(row(fleet("f")), row(volume("c", "f", "/data2")), *rows)
-    steps = {step.key: step for step in planned(tree(fleet("f"), NEW), live).steps}
+    plan = planned(tree(fleet("f"), NEW), live, allow_destroy=True)
+    steps = {step.key: step for step in plan.steps}
     assert steps["volume.make:volume/new"].needs == (
-        "volume.forget:volume/a",
-        "volume.forget:volume/b",
+        "volume.remove:volume/a",
+        "volume.remove:volume/b",
     )
