@@ -7,13 +7,13 @@ asked for what is true, only whether the work has been done already.
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.wiring.paths import cache_home
+from fleetform.wiring.unswept import unswept
 
 if TYPE_CHECKING:
     from fleetform.spec.desired import Environment, Loaded
@@ -36,14 +36,8 @@ class TreeLoader:
         The same in a process that ends soon after: what was read is there until then, so that
         no search for garbage needs to go through it.
         """
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
+        with unswept():
             return self.load()
-        finally:
-            gc.freeze()
-            if was_enabled:
-                gc.enable()
 
     def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""
