@@ -9,6 +9,7 @@ from itertools import pairwise
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.checker.references import mentioned
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
 from fleetform.model.rows import quiet_digests
@@ -20,7 +21,7 @@ from fleetform.spec.table import digests_of
 def check_place_right(reading: Reading) -> Iterator[Violation]:
     plan, live = reading.plan, reading.live
     pairs = (
-        ("environment", plan.environment_uid, reading.desired.environment.uid),
+        ("environment", plan.environment_fingerprint, fingerprint(reading.desired.environment.uid)),
         ("ledger", plan.ledger_id, live.ledger_id),
         ("epoch", plan.epoch, live.epoch),
     )
@@ -161,7 +162,7 @@ def check_scope_kept(reading: Reading) -> Iterator[Violation]:
     What a target brings along is for the planner; that it needs it shows in `references`.
     """
     excludes, targets = Selection(reading.scope.excludes), Selection(reading.scope.targets)
-    for change in reading.plan.changes:
+    for change in reading.plan.changes if excludes else ():
         if _means(excludes, change):
             yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and excluded")
     for deferred in reading.plan.deferred:
@@ -199,6 +200,8 @@ def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
 
 
 def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
+    if not reading.left_alone and not reading.desired.broken:
+        return
     for change in reading.plan.changes:
         names = {change.key.name, change.replaces} - {""}
         for name in sorted(names):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, destroys
+from fleetform.model.left_data import place_of
 from fleetform.spec.desired import ResourceKey
 
 _FORGETS = frozenset({"fleet.forget", "run.forget"})
@@ -18,8 +19,8 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
         return
     let_go = frozenset(reading.desired.removed)
     for change in reading.plan.changes:
-        names = {change.key, ResourceKey(change.key.kind, change.parent)}
-        is_let_go = bool(names & let_go)
+        names = change.key, ResourceKey(change.key.kind, change.parent)
+        is_let_go = bool(let_go) and not let_go.isdisjoint(names)
         for step in change.steps:
             if step.verb in _FORGETS and not is_let_go:
                 yield Violation(Invariant.LET_GO_IS_KEPT, f"nobody lets {change.key} go")
@@ -28,6 +29,22 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
         row = reading.row(change.key)
         if is_let_go and row is not None and at_work(row):
             yield Violation(Invariant.LET_GO_IS_KEPT, f"{change.key} is at work and forgotten")
+
+
+def check_returns_own(reading: Reading) -> Iterator[Violation]:
+    """What comes back is what the ledger let go, under that name and in that place, and pinned."""
+    left = {(one.volume, one.uid, place_of(one.path)) for one in reading.live.left}
+    called = reading.earlier_names
+    for _, step in reading.steps:
+        uid = step.arguments.get("returns")
+        if uid is None:
+            continue
+        known_as = called.get(step.resource, step.resource).name
+        place = place_of(str(step.arguments.get("path", "")))
+        if step.verb != "volume.make" or (known_as, uid, place) not in left:
+            yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} would take {place}")
+        elif reading.claims.get(("left", step.resource)) != uid:
+            yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} does not pin {place}")
 
 
 def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
