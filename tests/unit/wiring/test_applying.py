@@ -2,16 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import applied
 from fleetform.controllers.mirror import Mirror
 from fleetform.lifecycle.patience import kept_by_silence
+from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
 from fleetform.simulate.controller import Silent
 from fleetform.simulate.scenario import make_desired
 from fleetform.wiring import applying
 from fleetform.wiring.applying import exit_code
+from fleetform.wiring.planning import make_plan
+from fleetform.wiring.workspace import Workspace
 from unit.controllers.rig import Rig, pool, task
 
 
@@ -87,3 +93,33 @@ def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPat
         assert exit_code(rig.plan(desired), (), rig.ledger.read_runs(), detached=False) == 4
 
     rig.play(story())
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_who_does_not_wait_leaves_a_slow_manager_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detach: bool
+) -> None:
+    """Steps are waited for, whoever does them, and by who said so only so long."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
+    monkeypatch.setattr(applying, "HANDED_OVER_MS", 200)
+    # Somebody manages, and does nothing at all.
+    monkeypatch.setattr(applying, "try_manage", lambda *_, **__: None)
+    holder = SimpleNamespace(command="serve", pid=1)
+    monkeypatch.setattr(Workspace, "manager", lambda _: holder)
+    root = applied.write_tree(tmp_path / "lab", applied.FLEET)
+    workspace = Workspace.open(str(root))
+    plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
+
+    async def story() -> applying.ApplyResult:
+        async with asyncio.timeout(2):
+            return await applying.apply_plan(
+                workspace, plan, who="ada", detach=detach, progress=Silent()
+            )
+
+    if not detach:
+        with pytest.raises(TimeoutError):
+            asyncio.run(story())
+        return
+    result = asyncio.run(story())
+    assert (result.state, result.exit_code) == ("handed-over", 0)
