@@ -124,12 +124,14 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
         for key in reading.desired.resources
         if targets.selects(key, key.parent) and not excludes.selects(key, key.parent)
     }
-    # What is asked for and held brings along what it waits for, or it would be held for ever.
-    held = (one.change for one in reading.plan.held)
-    waiting = [*asked, *(one.key for one in (*changes.values(), *held) if _means(targets, one))]
+    # What is asked for and held brings along what it waits for, or it would be held for ever; and
+    # what it waits for may be held in its turn.
+    held = {one.change.key: one.change for one in reading.plan.held}
+    known = {**held, **changes}
+    waiting = [*asked, *(one.key for one in known.values() if _means(targets, one))]
     reached = set(waiting)
     while waiting:
-        for needed in _needed(reading, waiting.pop(), changes):
+        for needed in _needed(reading, waiting.pop(), known):
             one = replaced.get(needed, needed)
             if one not in reached:
                 reached.add(one)

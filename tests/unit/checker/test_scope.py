@@ -7,10 +7,11 @@ from dataclasses import replace
 from fleetform.checker import Invariant, check
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import WHOLE, Deferred, Permissions, Scope
+from fleetform.model.run import RunState
 from fleetform.plan.file import sealed
 from fleetform.plan.planner import plan as make_plan
 from unit.checker.test_check import ALLOWED, example, found, key
-from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree
+from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree, volume
 
 
 def test_what_is_left_and_done() -> None:
@@ -51,3 +52,15 @@ def test_a_host_makes_room_only_where_somebody_asked() -> None:
         wrong = sealed(replace(made, scope=scope, changes=(replace(change, steps=(other,)),)))
         found = {one.invariant for one in check(wrong, tree(gpu), live, Permissions(), scope)}
         assert found == {Invariant.EXCHANGED_IS_ASKED_FOR}
+
+
+def test_what_is_held_on_the_way_brings_along_what_it_waits_for() -> None:
+    """A fleet that is asked for waits for a volume, which waits for runs: all of them may go."""
+    old, data = fleet("old"), volume("data", on="old", deletion_policy="delete")
+    user = task("user", volumes=[{"name": "data", "path": "/in"}])
+    live = ledger(row(old), row(data), row(user, RunState.PENDING))
+    scope = Scope(targets=("fleet/old",))
+    made = make_plan(tree(), live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert [str(one.key) for one in made.changes] == ["run/user"]
+    assert [str(one.change.key) for one in made.held] == ["fleet/old", "volume/data"]
+    assert check(made, tree(), live, Permissions(), scope) == ()
