@@ -100,7 +100,10 @@ def _may_hold(kind: str, path: str, value: Any) -> bool:
 def _has_address(value: Any) -> bool:
     if isinstance(value, str):
         return "@" in value and "://" in value
-    if isinstance(value, Mapping):
+    # Before the map, of which it takes longest to say that a number is none.
+    if value is None or isinstance(value, int | float):
+        return False
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 -- a dict is told at once
         return any(map(_has_address, value.values()))
     if isinstance(value, list | tuple):
         return any(map(_has_address, value))
