@@ -35,8 +35,8 @@ __all__ = ["Piece", "moved", "pieces_of", "with_parts"]
 # Nobody who sends a branch can find two texts that are taken for each other, and ten thousand
 # documents have one each.
 _DIGEST = 40
-# No text has four values for each of its characters, unless aliases repeat them.
-_BYTES_MAX = DEFAULT.nodes_max // 4
+# No byte of a text makes more than three values (`?`), unless aliases repeat them.
+_BYTES_MAX = DEFAULT.nodes_max // 3
 _ALONE = re.compile(
     rb"\A\xef\xbb\xbf|^(?:%|\.\.\.)|\*[0-9A-Za-z_-]|\r|\xc2\x85|\xe2\x80[\xa8\xa9]", re.MULTILINE
 )

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fleetform.spec.bounds import Limits
+from fleetform.spec.documents import read_documents
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
@@ -174,6 +176,14 @@ def test_one_document_of_many_is_read_alone(tmp_path, settled, read_count, field
 def test_a_file_with_more_than_documents_has_no_parts(text):
     """Directives, aliases, other ends of lines and many values are the whole file's matter."""
     assert pieces_of(text.encode()) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="{}[],:-?!|'\"#ab \n", min_size=1, max_size=60))
+def test_a_text_makes_no_more_values_than_its_bytes_allow(text):
+    """So a small file cannot reach the bound on values, in whatever parts it is read."""
+    _, findings = read_documents(text.encode(), "x.yaml", limits=Limits(nodes_max=3 * len(text)))
+    assert "too-many-values" not in [one.code for one in findings]
 
 
 def test_parts_are_the_whole_file():
