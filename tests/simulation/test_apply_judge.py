@@ -196,6 +196,12 @@ def test_a_window_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finds(Rule.WINDOW)
 
 
+def test_a_takeover_that_nobody_heeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no takeover is seen among the overrides, `serve` goes on beside whoever works by hand."""
+    monkeypatch.setattr(simulation, "takeover", lambda *_: None)
+    assert finds(Rule.RESTING)
+
+
 def test_what_is_gone_and_nobody_cares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that is told what has drifted and does nothing about it is found."""
     without_pass(monkeypatch, correct_drift)

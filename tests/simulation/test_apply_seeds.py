@@ -16,6 +16,8 @@ from collections.abc import Callable
 import pytest
 
 from fleetform.simulate.apply.faults import KINDS, POINTS, Point
+from fleetform.simulate.apply.play import MET
+from fleetform.simulate.apply.rule import Rule
 from fleetform.wiring.simulation import ApplyVerdict, play_apply_seed
 
 SEEDS = int(os.environ.get("FLEETFORM_APPLY_SEEDS", "10000"))
@@ -52,6 +54,7 @@ def figures(verdict: ApplyVerdict) -> dict[str, int]:
         "points at which one may die": len(verdict.points),
         "crashes injected": len(verdict.died_at),
         **{kind: verdict.faults.get(kind, 0) for kind in KINDS},
+        **{what: verdict.met.get(what, 0) for what in MET},
         "invariants checked": sum(verdict.checked.values()),
         "violations": len(verdict.violations),
     }
@@ -59,11 +62,22 @@ def figures(verdict: ApplyVerdict) -> dict[str, int]:
 
 @pytest.mark.usefixtures("quiet_memory")
 def test_whatever_is_named_happens() -> None:
-    """Each kind of fault befalls some seed of a few hundred, and no kind befalls one unnamed."""
+    """
+    Each kind of fault befalls some seed of a few hundred, and no kind befalls one unnamed.
+
+    So does what is no fault, and each of the judge's rules is asked about.
+    """
+    faults: Counter[str] = Counter()
     met: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     for seed in range(FEW):
-        met.update(play_apply_seed(seed).faults)
-    assert sorted(met) == sorted(KINDS)
+        verdict = play_apply_seed(seed)
+        faults.update(verdict.faults)
+        met.update(verdict.met)
+        asked.update(verdict.checked)
+    assert sorted(faults) == sorted(KINDS)
+    assert sorted(met) == sorted(MET)
+    assert sorted(asked) == sorted(rule.name for rule in Rule)
 
 
 @pytest.mark.usefixtures("quiet_memory")
@@ -97,6 +111,10 @@ def test_no_write_and_no_call_goes_without_a_crash() -> None:
 
 
 WRITES = {
+    "put_overrides",
+    "lift_overrides",
+    "note_observations",
+    "take_lease",
     "accept",
     "begin_steps",
     "finish_steps",

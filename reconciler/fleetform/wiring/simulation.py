@@ -16,6 +16,7 @@ from fleetform.wiring.observing import look
 from fleetform.wiring.opening import outgrown_by
 from fleetform.wiring.problems import RecoveringProblem
 from fleetform.wiring.rebuilding import Rebuild
+from fleetform.wiring.serving import takeover
 from fleetform.wiring.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def play_apply_seed(seed: int, *, dies_at: int = 0) -> ApplyVerdict:
 
     With `dies_at`, somebody dies at that point as well, counted from 1 as in `points`.
     """
-    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, _look, dies_at=dies_at)
+    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, _look, takeover, dies_at=dies_at)
 
 
 def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:

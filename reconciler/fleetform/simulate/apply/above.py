@@ -38,6 +38,7 @@ class Override:
     target: str
     until_ms: int | None
     at_work: frozenset[tuple[str, int]]
+    since: float = 0.0
 
     def is_about(self, name: str, fleet: str) -> bool:
         """Tell whether it keeps this run from beginning on a host of this fleet."""
@@ -53,6 +54,8 @@ class Above:
 
     require: Callable[[Rule, bool, str], None]
     overrides: dict[int, Override] = field(default_factory=dict)
+    looks: dict[str, float] = field(default_factory=dict)
+    """When each process that manages for long last looked whether it was taken over."""
 
     def in_force(self, kind: str, now: float) -> list[Override]:
         return [one for one in self._holding(now) if one.kind == kind]
@@ -76,6 +79,12 @@ class Above:
         for one in self._holding(now):
             free = execution in one.at_work or not one.is_about(name, fleet)
             self.require(Rule.OVERRIDDEN, free, f"{name} begins with {one.kind} {one.target}")
+
+    def check_resting(self, who: str, now: float) -> None:
+        """Somebody causes something: if it is `serve`, it has seen no takeover."""
+        for one in self.in_force("takeover", now):
+            rests = self.looks.get(who, one.since) > one.since
+            self.require(Rule.RESTING, not rests, f"{who} has looked and acts")
 
     def check_ended(self, alive: Iterable[str], now: float) -> None:
         """Whoever manages has had time for it: what is stopped does not run."""

@@ -67,6 +67,13 @@ class Decay:
         """Compare what the ledger says was made with what there is."""
         return frozenset((*self._hosts(), *self._volumes()))
 
+    def last_of_plans(self) -> int:
+        """Tell the last event of any plan: what an apply touches meanwhile is told of later."""
+        ((number,),) = self._room.disk.ask(
+            "SELECT coalesce(max(number), 0) FROM events WHERE kind LIKE 'plan.%'"
+        )
+        return int(number)
+
     def _hosts(self) -> Iterable[Missing]:
         rows = self._room.disk.ask(
             "SELECT i.fleet, i.uid, i.generation FROM instances i JOIN resources s"
@@ -92,12 +99,11 @@ class Decay:
     def judge(self, plan: Plan, tree: Desired, scope: Scope, missing: Iterable[Missing]) -> None:
         """`plan` is of what was `missing` before the world was asked, and still is."""
         judge = self._room.judge
-        told = {(one["resource"], one["path"].rpartition(".")[2]) for one in plan.annex["drift"]}
+        # A directory that was made anew meanwhile, or is found elsewhere, is told of as that.
+        told = {one["resource"] for one in plan.annex["drift"]}
         cared_for = {one.key for one in plan.changes} | {one.change.key for one in plan.held}
         for one in sorted(missing, key=lambda one: (one.key, one.field, one.uid)):
-            judge.require(
-                Rule.DRIFT, (str(one.key), one.field) in told, f"{one.key}: {one.field} is gone"
-            )
+            judge.require(Rule.DRIFT, str(one.key) in told, f"{one.key}: {one.field} is gone")
             if scope.is_whole and one.key in tree.resources:
                 judge.require(
                     Rule.DRIFT,

@@ -452,6 +452,7 @@ class Judge(Witness):
 
     def managed(self, who: str, fence: int, newest: int) -> None:
         """Somebody has caused something under their fence, while this was the newest."""
+        self.above.check_resting(who, self.now)
         self.require(
             Rule.FENCED, fence == newest, f"{who} acts with fence {fence}, and {newest} is taken"
         )

@@ -246,11 +246,12 @@ class Machine:
     # -- behind everybody's back ----------------------------------------------------------------
 
     def vanish(self, uid: str) -> None:
-        """A host is gone, and what ran there with it."""
+        """A host is gone, and with it what ran there, and how it ended where nobody has heard."""
         host = self.hosts.pop(uid)
-        self.advance(host)
-        for key, work in host.work.items():
-            self.judge.ended(work.run_name, key.run_uid, key.attempt, how="lost")
+        heard = set(self.disk.ask("SELECT run_uid, attempt FROM jobs WHERE state = 'finished'"))
+        for key, record in host.records.items():
+            if (key.run_uid, key.attempt) not in heard:
+                self.judge.ended(record.run_name, key.run_uid, key.attempt, how="lost")
 
     def lose_directory(self, path: str) -> None:
         del self.volumes[path]

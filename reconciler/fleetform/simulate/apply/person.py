@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from fleetform.apply.execute import Outcome, execute
@@ -169,11 +169,12 @@ class Person:
         self, process: Process, tree: Desired, permissions: Permissions, scope: Scope
     ) -> Plan:
         """Ask the world, and plan with what it has become."""
-        before = self._decay.missing()
+        before, last = self._decay.missing(), self._decay.last_of_plans()
         reach = Reach(process, process.ledger, self._clock, Identity("", "", 0, 0))
         live = await self._room.look(process.ledger, reach, process)  # type: ignore[arg-type]
         # What nobody has touched while the world was asked.
-        missing = before & self._decay.missing()
+        untouched = self._decay.last_of_plans() == last
+        missing = before & self._decay.missing() if untouched else ()
         made = self.plan(tree, permissions, scope, live=live)
         if not permissions.destroy:
             self._decay.judge(made, tree, scope, missing)
@@ -266,6 +267,15 @@ class Person:
     def _is_recovering(self) -> bool:
         rows = self._room.disk.ask("SELECT status FROM meta")
         return rows == [(LedgerStatus.RECOVERING.value,)]
+
+    async def manage(self, process: Process, goes_on: Callable[[Process], Awaitable[bool]]) -> str:
+        """With the lock taken, see to all that is entered and runs, as long as `goes_on`."""
+        if await self._refuse(process):
+            return "recovering"
+        while True:
+            await self._drive(process)
+            if not await goes_on(process):
+                return "done"
 
     # -- driving --------------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ from fleetform.simulate.apply.decay import Decay
 from fleetform.simulate.apply.end import ask_last
 from fleetform.simulate.apply.faults import Point, draw_faults
 from fleetform.simulate.apply.judge import Judge
+from fleetform.simulate.apply.keeper import Keeper
 from fleetform.simulate.apply.lock import Lock
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.person import Person, PlanFile
-from fleetform.simulate.apply.ports import Look, MakeDisk, OutgrownBy, Rebuild
+from fleetform.simulate.apply.ports import Look, MakeDisk, OutgrownBy, Rebuild, TakenOver
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
 from fleetform.simulate.apply.warden import Warden
@@ -31,7 +32,7 @@ from fleetform.simulate.loop import Stuck, VirtualLoop, run
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 
-__all__ = ["ApplyVerdict", "play_apply"]
+__all__ = ["MET", "ApplyVerdict", "play_apply"]
 
 COMMITS_MAX = 3
 TRIES_MAX = 3
@@ -39,6 +40,18 @@ TRIES_MAX = 3
 
 ROUNDS_MAX = 25
 """Plans that may be needed once faults have ended; the longest chain of holds takes about ten."""
+
+MET = (
+    "second writer",
+    "lease that lapsed",
+    "takeover",
+    "emergency stop",
+    "emergency drain",
+    "emergency pause",
+    "emergency freeze",
+    "emergency thaw",
+)
+"""What is no fault and shall happen, as the judge counts it."""
 
 ALL = Permissions(allow_destroy=True, allow_restart=True, allow_deletes=1000)
 
@@ -71,6 +84,7 @@ def play_apply(
     outgrown_by: OutgrownBy,
     rebuild: Rebuild,
     look: Look,
+    taken_over: TakenOver,
     *,
     dies_at: int = 0,
 ) -> ApplyVerdict:
@@ -79,7 +93,7 @@ def play_apply(
     loop = VirtualLoop()
     judge = Judge()
     loop.on_advance = lambda now: setattr(judge, "now", now)
-    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look)
+    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look, taken_over)
     play.faults.also = dies_at
     try:
         run(play.run(), loop)
@@ -114,6 +128,7 @@ class _Play:
         outgrown_by: OutgrownBy,
         rebuild: Rebuild,
         look: Look,
+        taken_over: TakenOver,
     ) -> None:
         self.plans = 0
         self._random = source
@@ -126,7 +141,16 @@ class _Play:
         machine = Machine(source, judge, disk, loop.time)
         lease = source.random() < 0.4
         self._room = Room(
-            judge, disk, machine, Lock(lease=lease), faults, outgrown_by, rebuild, look, {}
+            judge=judge,
+            disk=disk,
+            machine=machine,
+            lock=Lock(lease=lease),
+            faults=faults,
+            outgrown_by=outgrown_by,
+            rebuild=rebuild,
+            look=look,
+            taken_over=taken_over,
+            alive={},
         )
         self._tree = Tree.draw(source)
         self._files: list[PlanFile] = []
@@ -135,6 +159,9 @@ class _Play:
         self._second = Person("bob", self._room, clock, ids, self._on_plan)
         third = Person("eve", self._room, clock, ids, self._on_plan)
         self._decay = Decay(self._room)
+        self._keeper = Keeper(
+            Person("serve", self._room, clock, ids, self._on_plan), self._room, clock
+        )
         self._warden = Warden(third, self._room, clock)
         self._now_declared: Desired = self._tree.desired()
 
@@ -148,6 +175,13 @@ class _Play:
             others.append(asyncio.create_task(self._warden.watch()))
         if self._random.random() < 0.4:
             others.append(asyncio.create_task(self._decay.wear()))
+        if self._random.random() < 0.15:
+            others.append(asyncio.create_task(self._keeper.serve()))
+            others.append(
+                asyncio.create_task(
+                    self._keeper.take_over(self._warden, self._second, lambda: self._now_declared)
+                )
+            )
         for number in range(self._random.randint(1, COMMITS_MAX)):
             if number:
                 self._tree.edit()
@@ -197,6 +231,7 @@ class _Play:
                 await self._second.apply_file(file)
             else:
                 await self._second.apply(self._now_declared, self._draw_permissions())
+            self._judge.happened("second writer")
 
     def _draw_permissions(self) -> Permissions:
         return Permissions(

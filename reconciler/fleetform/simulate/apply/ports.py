@@ -6,18 +6,29 @@ The room knows no driver; the real statements and the real schema come in throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleetform.model.instance import Instance
 from fleetform.model.live import Live
+from fleetform.model.override import Override
 from fleetform.model.ports import Gate, Ids, Ledger
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.hosts import HostProvider
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 
-__all__ = ["Disk", "Look", "MakeDisk", "Manager", "OutgrownBy", "Rebuild", "Torn", "Writer"]
+__all__ = [
+    "Disk",
+    "Look",
+    "MakeDisk",
+    "Manager",
+    "OutgrownBy",
+    "Rebuild",
+    "TakenOver",
+    "Torn",
+    "Writer",
+]
 
 
 class Torn(BaseException):
@@ -99,6 +110,9 @@ class Manager(Protocol):
     @property
     def holder(self) -> Holder: ...
 
+
+TakenOver = Callable[[Iterable[Override], int], Override | None]
+"""Says which of the overrides has `serve` rest at this moment, Unix milliseconds."""
 
 Look = Callable[[Ledger, HostProvider, Gate], Awaitable[Live]]
 """Asks the world, and reads the ledger with what has drifted."""

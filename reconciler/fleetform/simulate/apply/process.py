@@ -19,7 +19,7 @@ from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
 from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.ports import Disk, Look, OutgrownBy, Rebuild, Torn
+from fleetform.simulate.apply.ports import Disk, Look, OutgrownBy, Rebuild, TakenOver, Torn
 from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Crashed", "Process", "Room"]
@@ -53,6 +53,7 @@ class Room:
     outgrown_by: OutgrownBy
     rebuild: Rebuild
     look: Look
+    taken_over: TakenOver
     alive: dict[str, Process]
 
     def kill_all(self) -> None:
@@ -146,6 +147,8 @@ class Process:
         self.check_alive()
         if fence is None:
             return False
+        if self.room.lock.holder is not None:
+            self.room.judge.happened("lease that lapsed")
         self.fence, self.has_lost = fence, False
         self._renewed, self._stands_until = self.room.judge.now, 0.0
         return True

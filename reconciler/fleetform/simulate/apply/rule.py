@@ -25,6 +25,7 @@ class Rule(enum.StrEnum):
     OVERRIDDEN = "what an override keeps from beginning does not begin before it is over"
     STOPPED = "what an emergency has stopped does not run before that is lifted"
     FROZEN = "no plan is entered while a freeze holds"
+    RESTING = "whoever manages for long causes nothing that it begins after being taken over"
     WINDOW = "no plan is entered with what an open freeze window holds"
     DRIFT = "what has drifted is told, and put right unless that would hide a loss"
     HISTORY = "every apply has an outcome"

@@ -271,9 +271,9 @@ class Tree:
         name = self.source.choice(list(self.fleets))
         nodes, options = self.fleets[name]
         kind = self.source.random()
-        if kind < 0.6:
+        if kind < 0.5:
             nodes = self.source.randint(0, 3)
-        elif kind < 0.75:
+        elif kind < 0.6:
             options = {**options, "protect": self.source.random() < 0.4}
         else:
             options = {**options, **self._template()}

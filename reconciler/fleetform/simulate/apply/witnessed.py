@@ -87,7 +87,7 @@ class Witnessed:
         numbers = [one.number for one in put.overrides]
         for number, target in zip(numbers, targets or ("",), strict=True):
             self._judge.above.overrides[number] = Override(
-                kind.value, target, until_ms, frozenset(at_work)
+                kind.value, target, until_ms, frozenset(at_work), self._judge.now
             )
         return put
 
