@@ -252,7 +252,10 @@ def _open(path: Path | str, mode: str) -> sqlite3.Connection:
 
 # -- errors -------------------------------------------------------------------------------
 
-_RESTORE = "restore a copy of it, or run `fleetform state rebuild`"
+_RESTORE = (
+    "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`, which"
+    " puts it aside"
+)
 
 # By primary result code (sqlite.org/rescode); what is not here is a fault of ours and stays
 # what it is.
@@ -311,7 +314,7 @@ def translated() -> Iterator[None]:
             kind = (
                 DamagedLedgerError,
                 f"the ledger's tables are not those of this release: {WHY}",
-                "restore a copy of it, or move it away and run `fleetform state rebuild`",
+                _RESTORE,
             )
         if kind is None:
             raise

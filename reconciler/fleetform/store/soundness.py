@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.store.database import translated
 from fleetform.store.errors import (
     DamagedLedgerError,
@@ -23,7 +24,10 @@ from fleetform.store.shape import WHY, columns_of, lacking
 
 __all__ = ["require_current", "require_known", "require_owner", "require_shape", "require_sound"]
 
-_RESTORE = "restore a copy of it, or move it away and run `fleetform state rebuild`"
+_RESTORE = (
+    "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`, which"
+    " puts it aside"
+)
 
 
 def require_sound(path: Path) -> None:
@@ -82,7 +86,8 @@ def require_owner(connection: sqlite3.Connection, path: Path, environment_uid: s
     (owner,) = row
     if owner != environment_uid:
         raise ForeignLedgerError(
-            f"the ledger {path} belongs to environment {owner}, not to {environment_uid}",
+            f"the ledger {path} belongs to environment {short_uid(owner)}, not to"
+            f" {short_uid(environment_uid)}",
             advice="check the uid in environment.yaml: it names the state, and never changes",
             owner=owner,
         )

@@ -22,13 +22,14 @@ from fleetform.plan.kinds.fleet import propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.spec.dataclass import dataclass
+from fleetform.store.errors import LedgerError
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.driving import fence_of
-from fleetform.wiring.ledger_address import has_address
+from fleetform.wiring.kept_ledger import is_damaged, keep_ledger
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
-from fleetform.wiring.problems import Problem, RecoveringProblem
+from fleetform.wiring.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.wiring.serving import locked
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class Rebuilt:
 
     `needed`: the ledger did not know everything that its hosts know. `epoch` is the one that
     holds from now on; with a trial, the one that holds already. `differs` is what a trial that
-    begins from nothing does not find as the ledger has it.
+    begins from nothing does not find as the ledger has it. `kept` is where the ledger that was
+    there is kept, as a backup or put aside; empty where none was, or nothing was changed.
     """
 
     needed: bool
     epoch: int
     found: tuple[Recovered, ...]
     differs: tuple[Difference, ...] = ()
+    kept: str = ""
 
 
 async def rebuild(
@@ -89,8 +92,10 @@ async def rebuild(
         if lock is None:
             raise locked(workspace)
     with contextlib.ExitStack() as stack:
+        kept = ""
         if lock is not None:
             stack.enter_context(lock)
+            kept = keep_ledger(workspace, who=who, before="rebuild")
         ledger = stack.enter_context(
             contextlib.closing(_open(workspace, trial=trial, from_nothing=from_nothing))
         )
@@ -100,7 +105,7 @@ async def rebuild(
         work = Rebuild(ledger, hosts, desired, who, lost, lock)
         result = await work.run(trial=trial)
         if not from_nothing:
-            return result
+            return dataclasses.replace(result, kept=kept)
         return dataclasses.replace(result, differs=_differences(workspace, ledger))
 
 
@@ -115,7 +120,7 @@ def _differences(workspace: Workspace, rebuilt: StoredLedger) -> tuple[Differenc
 def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> StoredLedger:
     if not trial:
         return open_for_writing(workspace)
-    if from_nothing or not _is_there(workspace):
+    if from_nothing or not _is_readable(workspace):
         return ledger_in_memory(
             workspace.environment.uid, RandomIds(), now_ms=SystemClock().now_ms()
         )
@@ -123,13 +128,18 @@ def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> StoredLed
         return ledger.copy()
 
 
-def _is_there(workspace: Workspace) -> bool:
-    if not has_address():
-        return workspace.paths.ledger.exists()
-    reader = workspace.reader()
-    if reader is None:
-        return False
-    reader.close()
+def _is_readable(workspace: Workspace) -> bool:
+    """Tell whether there is a ledger; one that is damaged makes way for the rebuilt one."""
+    try:
+        reader = workspace.reader()
+        if reader is None:
+            return False
+        with contextlib.closing(reader):
+            reader.read_live()
+    except (LedgerError, LedgerProblem) as problem:
+        if is_damaged(problem):
+            return False
+        raise
     return True
 
 

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.dataclass import dataclass
-from fleetform.store.backup import BackupError, Head, read_head
-from fleetform.store.errors import DamagedLedgerError, LedgerError
+from fleetform.store.backup import Head, read_head
 from fleetform.store.reads import Reads
 from fleetform.store.verifying import Flaw
 from fleetform.wiring.clock import SystemClock
-from fleetform.wiring.ledger_address import has_address
+from fleetform.wiring.kept_ledger import keep_ledger, told
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
-from fleetform.wiring.problems import LedgerProblem, Problem
+from fleetform.wiring.problems import Problem
 from fleetform.wiring.serving import locked
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["Restored", "Verified", "backup", "restore", "verify"]
-
-_ASIDE = (".db", ".db-wal", ".db-shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
     if reader is None:
         raise Problem("nothing has been applied yet, so there is nothing to back up")
     assert isinstance(reader, Reads)
-    with contextlib.closing(reader), _told():
+    with contextlib.closing(reader), told():
         return reader.backup(path, who=who, now_ms=SystemClock().now_ms())
 
 
@@ -90,11 +87,12 @@ def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
         Problem: The file is no backup, not whole, or another environment's.
         Locked: Somebody manages the environment.
     """
-    with _told():
+    with told():
         head = read_head(path)
     if head.environment_uid != workspace.environment.uid:
         raise Problem(
-            f"{path} is of environment {head.environment_uid}, not of {workspace.environment.uid}",
+            f"{path} is of environment {short_uid(head.environment_uid)}, not of"
+            f" {short_uid(workspace.environment.uid)}",
             "restore it in the folder of its own environment",
         )
     workspace.paths.environment.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,50 +100,10 @@ def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
     if tenure is None:
         raise locked(workspace)
     with tenure:
-        kept = _keep(workspace, who)
+        kept = keep_ledger(workspace, who=who, before="restore")
         with contextlib.closing(open_for_writing(workspace)) as ledger:
             epoch = ledger.restore(path, who=who, now_ms=SystemClock().now_ms())
     return Restored(head, epoch, kept)
-
-
-def _keep(workspace: Workspace, who: str) -> str:
-    """Back up what is there, or put aside what cannot be read; says where."""
-    now_ms = SystemClock().now_ms()
-    folder = workspace.paths.environment / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    target = folder / f"before-restore-{now_ms}.jsonl"
-    try:
-        reader = workspace.reader()
-        if reader is None:
-            return ""
-        assert isinstance(reader, Reads)
-        with contextlib.closing(reader), _told():
-            reader.backup(target, who=who, now_ms=now_ms)
-    except (LedgerError, LedgerProblem) as problem:
-        cause = problem.__cause__ if isinstance(problem, LedgerProblem) else problem
-        if has_address() or not isinstance(cause, DamagedLedgerError):
-            raise
-        return _put_aside(workspace.paths.ledger, folder / f"damaged-{now_ms}")
-    return str(target)
-
-
-def _put_aside(ledger: Path, folder: Path) -> str:
-    # With its log: without it the file would lack its last commits, and a new ledger beside an
-    # old log would be damaged by it.
-    folder.mkdir(mode=0o700)
-    for suffix in _ASIDE:
-        file = ledger.with_suffix(suffix)
-        if file.exists():
-            file.replace(folder / file.name)
-    return str(folder)
-
-
-@contextlib.contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except BackupError as problem:
-        raise Problem(str(problem), problem.advice) from problem
 
 
 # -- verify ---------------------------------------------------------------------------------------

@@ -155,7 +155,8 @@ def rebuild(
 
     For a ledger that was lost, or restored from an older copy: fleetform has then refused to
     start or remove anything. Hosts prove which runs have run; the tree says what those were. A run
-    that nobody can vouch for becomes `unknown` and is not run again until you say so.
+    that nobody can vouch for becomes `unknown` and is not run again until you say so. The ledger
+    that is there is kept in a backup first, or put aside where it cannot be read.
     """
     import asyncio
 
@@ -179,6 +180,7 @@ def rebuild(
                 "epoch": result.epoch,
                 "found": result.found,
                 "differs": result.differs,
+                "kept": result.kept,
             }
         )
     else:
@@ -204,6 +206,8 @@ def _show_proof(out: Screen, result: Rebuilt) -> None:
 def _show(out: Screen, result: Rebuilt, *, trial: bool) -> None:
     from fleetform.views.recovery import recovered_table
 
+    if result.kept:
+        out.line(f"what was there is kept in {result.kept}", "dim")
     if not result.found:
         out.line("no host bears this environment's uid: there is nothing to rebuild from", "dim")
         return

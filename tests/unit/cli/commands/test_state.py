@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import applied
 from fleetform.cli.exit import Exit
 
@@ -56,6 +58,34 @@ def test_a_lost_ledger_is_restored(typed, asked, lab, tmp_path):
         one.unlink()
     assert typed("state", "restore", str(file), "-y")[0] == 0
     assert {row["name"] for row in asked("ps")} >= {"train", "bad"}
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database" * 500, b"", None], ids=["garbage", "empty", "cut"]
+)
+def test_a_damaged_ledger_is_rebuilt(typed, asked, lab, tmp_path, content):
+    """What every command advises works: it is put aside, and the hosts are asked."""
+    (ledger,) = (tmp_path / "state" / "environments").glob("*/ledger.db")
+    if content is None:
+        content = ledger.read_bytes()[: 2 * 4096]
+        for suffix in ("-wal", "-shm"):
+            ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
+    ledger.write_bytes(content)
+    code, _out, err = typed("plan")
+    assert (code, "state rebuild" in err) == (Exit.ERROR, True)
+    assert typed("state", "rebuild", "--dry-run")[0] == 0
+    assert ledger.read_bytes() == content
+    code, out, err = typed("state", "rebuild")
+    assert code == 0, err
+    (aside,) = (ledger.parent / "backups").glob("damaged-*")
+    assert str(aside) in out
+    assert (aside / "ledger.db").read_bytes() == content
+    assert typed("state", "verify")[0] == 0
+
+
+def test_a_rebuild_keeps_what_was_there(asked, lab):
+    """The backup's name says what was about to happen."""
+    assert "before-rebuild-" in asked("state", "rebuild")["kept"]
 
 
 def test_a_sound_ledger_is_called_so(typed, asked, lab):
