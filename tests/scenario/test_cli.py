@@ -241,9 +241,10 @@ def test_serve_answers_and_apply_hands_over(lab):
         urllib.request.urlopen(refused, timeout=10)
     with raised.value as answer:
         assert answer.code == 405
-    second = lab.run("serve")
-    assert second.returncode == 6
-    assert "manages this environment" in second.stderr
+    for options in ((), ("--listen", f"127.0.0.1:{port}")):
+        second = lab.run("serve", *options)
+        assert second.returncode == 6
+        assert "manages this environment" in second.stderr
     lab.write(FLEET, SHORT, BAD)
     handed = lab.run("apply", "-y")
     assert handed.returncode == 4, handed.stderr
@@ -257,3 +258,13 @@ def test_serve_answers_and_apply_hands_over(lab):
     assert "volume/full" in left.stderr
     serving.interrupt()
     assert serving.end() in {0, 130}
+
+
+def test_an_address_that_somebody_has_is_not_listened_at(lab):
+    """It is said before anything begins, and nothing claims to answer."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        serving = lab.run("serve", "--once", "--listen", address)
+    assert serving.returncode == 1
+    assert f"--listen {address}: address already in use" in serving.stderr
+    assert "the API answers" not in serving.stdout

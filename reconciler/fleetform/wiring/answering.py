@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Progress
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["answer"]
+__all__ = ["AddressUnusable", "answer"]
+
+
+class AddressUnusable(Problem):
+    """Nobody can listen there, for instance because somebody does."""
 
 
 async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
@@ -21,6 +26,7 @@ async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
     Answer the read-only API until cancelled.
 
     Raises:
+        AddressUnusable: Nobody can listen there, for instance because somebody does.
         Problem: `listen` is no address, or a package is missing.
     """
     try:
@@ -32,9 +38,7 @@ async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
             f"the API needs the package {missing.name}",
             "install `fleetform[server]`, or leave --listen out",
         ) from missing
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit():
-        raise Problem(f"--listen {listen} is not HOST:PORT", "for instance 127.0.0.1:8433")
+    host, port = _address(listen)
     app = create_app(
         workspace.reader,
         workspace.logs,
@@ -42,7 +46,7 @@ async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
         now_ms=SystemClock().now_ms,
         listen_host=host,
     )
-    config = uvicorn.Config(app, host=host, port=int(port), log_level="warning", lifespan="off")
+    config = uvicorn.Config(app, log_level="warning", lifespan="off")
 
     class Server(uvicorn.Server):
         """Leaves signals to `serve`: they end the manager, and the API with it."""
@@ -51,6 +55,31 @@ async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
         def capture_signals(self) -> Iterator[None]:
             yield
 
-    server = Server(config)
-    progress.notice(f"the API answers at http://{host}:{port}/api/v1")
-    await server.serve()
+    # By ourselves, for uvicorn would end the process where it cannot.
+    with _listening(host, port, listen) as there:
+        progress.notice(f"the API answers at http://{_named(host)}:{there.getsockname()[1]}/api/v1")
+        await Server(config).serve(sockets=[there])
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise Problem(f"--listen {listen} is not HOST:PORT", "for instance 127.0.0.1:8433")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _named(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listening(host: str, port: int, listen: str) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address, family=family)
+    except OSError as problem:
+        raise AddressUnusable(
+            f"--listen {listen}: {(problem.strerror or str(problem)).lower()}",
+            "choose another port, or find who has it with `ss -ltnp`",
+        ) from problem

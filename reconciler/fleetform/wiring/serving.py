@@ -27,7 +27,7 @@ from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.views.moments import moment
-from fleetform.wiring.answering import answer
+from fleetform.wiring.answering import AddressUnusable, answer
 from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
@@ -77,17 +77,23 @@ async def serve(
 
     Raises:
         Locked: Somebody else manages it.
-        Problem: The ledger cannot be used.
+        Problem: The ledger cannot be used, or the address not be listened at.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
         with contextlib.closing(WriterGate()) as gate:
             serving = _Serving(workspace, ledger, gate, hosts, progress, once, drift_every_ms)
-            async with Nursery() as nursery:
-                if listen is not None:
-                    nursery.start(answer(workspace, listen, progress), name="api")
-                await nursery.run(serving.run())
+            try:
+                async with Nursery() as nursery:
+                    if listen is not None:
+                        nursery.start(answer(workspace, listen, progress), name="api")
+                    await nursery.run(serving.run())
+            except AddressUnusable as problem:
+                # Mostly it is the other `serve` of this environment that has the address.
+                if workspace.manager() is not None:
+                    raise locked(workspace) from problem
+                raise
     return 0
 
 
