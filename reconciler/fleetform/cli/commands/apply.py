@@ -90,8 +90,9 @@ def command(
     With --detach this ends once the plan's own steps are done. Where somebody else manages the
     environment and takes longer than a minute, it ends with what is known by then, and says so.
 
-    A plan of a FILE is carried out once, and only while what it touches is as it was: else this
-    exits with 5 and says what is otherwise.
+    A plan of a FILE was looked at when it was made, and nobody is asked again. It is carried out
+    once, and only while what it touches is as it was: else this exits with 5 and says what is
+    otherwise.
     """
     from fleetform.cli.carry_out import Watching, settle_earlier
 
@@ -99,7 +100,7 @@ def command(
         workspace = open_workspace(tree)
         _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
         take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
-        return _apply_file(workspace, path, Watching(detach, show_output, json_into), yes=yes)
+        return _apply_file(workspace, path, Watching(detach, show_output, json_into))
     if tree is not None:
         raise Refused("-C goes with a FILE; a tree is named as PATH")
     workspace = open_workspace(path)
@@ -128,7 +129,7 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
         )
 
 
-def _apply_file(workspace: Workspace, file: str, watching: Watching, *, yes: bool) -> int:
+def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
     """Carry out a plan that `plan --out` kept, if it was not and still can be."""
     from fleetform.cli.carry_out import settle_earlier
     from fleetform.wiring.saved import read_plan_file, require_standing
@@ -146,7 +147,7 @@ def _apply_file(workspace: Workspace, file: str, watching: Watching, *, yes: boo
         screen().line(f"Nothing to do: {before.sentence}.", "good")
         return Exit.OK
     show_plan(screen(), plan)
-    return _carry_out(workspace, plan, watching, yes=yes)
+    return _carry_out(workspace, plan, watching, yes=True)
 
 
 def _carry_out(
