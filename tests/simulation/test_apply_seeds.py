@@ -155,6 +155,11 @@ def test_an_apply_dies_at_each_of_its_points_in_turn(seed: int) -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_a_stop_holds_for_what_a_rebuild_finds() -> None:
+    """Runs that a restored ledger did not know to be at work are ended when hosts tell of them."""
+    assert play_apply_seed(70007).violations == ()
+
+
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_a_seed_replays_exactly_elsewhere(hash_seed: str) -> None:
     """Another process with another hash seed leaves the same trace: nothing iterates by address."""

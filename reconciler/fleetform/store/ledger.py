@@ -29,7 +29,7 @@ from fleetform.store.fleets import retire
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
 from fleetform.store.observations import note_observations
 from fleetform.store.outgrown import outgrown_by
-from fleetform.store.overrides import lift_overrides, put_overrides
+from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
@@ -256,6 +256,7 @@ class StoredLedger(Reads):
             context = Context(transaction, "", "", who, now_ms, self._ids)
             found = adopt_world(context, evidence, steps, mark_missing=mark_missing)
             rebuild.end_recovery(transaction)
+            end_stopped(transaction, now_ms)
             transaction.log("ledger.rebuilt", now_ms, f"{who} rebuilt the ledger from its hosts")
             return found
 

@@ -19,7 +19,13 @@ from fleetform.store.database import Transaction
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["lift_overrides", "put_overrides", "read_overrides", "read_past_overrides"]
+__all__ = [
+    "end_stopped",
+    "lift_overrides",
+    "put_overrides",
+    "read_overrides",
+    "read_past_overrides",
+]
 
 # In the order in which `_override` takes them.
 _COLUMNS = "number, kind, target, reason, who, since_ms, until_ms"
@@ -51,6 +57,14 @@ def put_overrides(
         transaction.log("override.put", now_ms, override.sentence)
     ending = _end_runs(transaction, put, now_ms) if kind is OverrideKind.STOP else ()
     return PutInForce(tuple(put), ending)
+
+
+def end_stopped(transaction: Transaction, now_ms: int) -> None:
+    """Ask for the end of what is found at work although a stop holds: a rebuild has found it."""
+    holds = (one for one in read_overrides(transaction) if one.holds_at(now_ms))
+    stops = [one for one in holds if one.kind is OverrideKind.STOP]
+    if stops:
+        _end_runs(transaction, stops, now_ms)
 
 
 def _end_runs(
