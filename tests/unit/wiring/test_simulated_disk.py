@@ -25,9 +25,24 @@ def disk() -> Iterator[SimulatedDisk]:
     disk.drain()
 
 
-def pause(disk: SimulatedDisk) -> None:
+class Mortal:
+    """A writer that dies after so many statements; 0: it lives."""
+
+    def __init__(self, statements: int = 0) -> None:
+        self._statements = statements
+        self.calls: list[str] = []
+
+    def begins(self, call: str) -> int:
+        self.calls.append(f"begins {call}")
+        return self._statements
+
+    def has_committed(self, call: str) -> None:
+        self.calls.append(f"has committed {call}")
+
+
+def pause(disk: SimulatedDisk, writer: Mortal | None = None) -> None:
     """A transaction of a few statements."""
-    disk.ledger.put_overrides(
+    disk.open(writer or Mortal()).put_overrides(
         OverrideKind.PAUSE, [""], reason="noise", who="me", now_ms=1, until_ms=None
     )
 
@@ -42,19 +57,24 @@ def test_a_new_one_is_empty(disk: SimulatedDisk) -> None:
     assert again.ask("SELECT number FROM events") == [(1,)]
 
 
-@pytest.mark.parametrize("statements", [0, 1, 2, 3])
+@pytest.mark.parametrize("statements", [1, 2, 3, 100])
 def test_a_torn_transaction_has_not_been(disk: SimulatedDisk, statements: int) -> None:
-    """Wherever a process dies inside of one, the disk is as it was before."""
-    before = disk.image()
-    disk.tear(statements)
+    """Wherever a process dies inside of one, at the latest at its commit, the disk is as before."""
+    writer = Mortal(statements)
     with pytest.raises(Torn):
-        pause(disk)
-    assert disk.untear()
-    disk.load(before)
+        pause(disk, writer)
+    assert writer.calls == ["begins put_overrides"]
     assert disk.ask("SELECT count(*) FROM overrides") == [(0,)]
     assert disk.ask("SELECT serial FROM meta") == [(0,)]
     pause(disk)
     assert disk.ask("SELECT count(*) FROM overrides") == [(1,)]
+
+
+def test_a_writer_is_asked_and_told_by_the_name_of_the_call(disk: SimulatedDisk) -> None:
+    """Which write it is, is known before it begins and after it is committed."""
+    writer = Mortal()
+    pause(disk, writer)
+    assert writer.calls == ["begins put_overrides", "has committed put_overrides"]
 
 
 def test_a_full_disk_refuses_rows(disk: SimulatedDisk) -> None:
