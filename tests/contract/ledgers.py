@@ -9,6 +9,7 @@ from itertools import count
 from fleetform.agents.protocol.messages import Cursor, GpuReport, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.decision import Finish, Placement, Share
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.plan import Action, Change, Plan, Predicate, Reason, Step
 from fleetform.model.ports import Accepted, Ledger, StepOutcome
 from fleetform.model.run import Run, RunState, RunUid
@@ -95,7 +96,7 @@ def plan_of(ledger: Ledger, steps: Iterable[Step], *predicates: Predicate) -> Pl
     )
     name = digest([live.ledger_id, live.epoch, *(repr(one) for one in (changes, predicates))])
     return Plan(
-        environment_uid=ENVIRONMENT,
+        environment_fingerprint=fingerprint(ENVIRONMENT),
         environment_name="test",
         ledger_id=live.ledger_id,
         epoch=live.epoch,

@@ -57,7 +57,7 @@ def _desired(plan: Plan, live: Live) -> Desired:
             elif step.arguments.get("document") is not None:
                 resources[step.resource] = _carried(step, change)
     return Desired(
-        environment=Environment(plan.environment_name, plan.environment_uid, rules),
+        environment=Environment(plan.environment_name, live.environment_uid, rules),
         resources=dict(sorted(resources.items())),
         commit=plan.commit,
         digest=plan.tree_digest,

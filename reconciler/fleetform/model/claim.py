@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Claim"]
@@ -39,7 +40,7 @@ class Claim:
 
     @property
     def sentence(self) -> str:
-        uid = self.owner_uid or "of a uid that cannot be read"
+        uid = short_uid(self.owner_uid) or "of a uid that cannot be read"
         owner = f"{self.owner_name} ({uid})" if self.owner_name else uid
         since = ""
         if self.since_ms is not None:

@@ -280,7 +280,8 @@ class Plan:
     is for people and outside the digest.
     """
 
-    environment_uid: str
+    environment_fingerprint: str
+    """In the stead of the uid, which is the key of what is sealed (`model.sealing`)."""
     environment_name: str
     ledger_id: str
     epoch: int
@@ -306,6 +307,8 @@ class Plan:
     """By key: results that are kept and would come out otherwise by now."""
     kept: Kept | None = None
     """Of a plan in a file; None for one that is carried out at once."""
+    salt: str = ""
+    """Of the environment: shown nowhere, so that no words can be tried at the digest."""
     recovering: bool = False
     """The ledger may be wrong about everything, also about what does not differ."""
 

@@ -3,8 +3,18 @@ What stands in the place of values that nobody is shown: versions, which are equ
 
 A version is the HMAC-SHA256 of the value under the environment's uid, cut to twelve digits. It
 tells that a password is another one and nothing else. Two environments with one password have two
-versions, and no table of common passwords helps: whoever wants to try words needs the uid, which
-those have who read the tree, where the password stands anyway.
+versions.
+
+Who can do what. Whoever has the uid can try words at a version, and finds a weak secret within
+minutes. The uid is in `environment.yaml`, in the ledger and in the marks that lie on hosts. Who
+reads the tree reads the secrets of its documents anyway; who reads it after a secret has left it,
+and has a plan from before, can try words. Who has only what is shown can do neither: plans, in all
+their forms, the answers of the API and the sentences of errors bear the environment's fingerprint,
+or the first eight digits of its uid, of which no key is made. The digests of a plan and of a
+resource that are shown would let words be tried as well, so the uid is in them too.
+
+A file of `plan --out` has the values in the steps that it carries out, for the job is given what
+its author wrote. It is its owner's alone, and what was there before is sealed in it as well.
 """
 
 from __future__ import annotations
@@ -28,6 +38,8 @@ _REFERENCE = re.compile(r"\s*\$\{\{[^{}]*\}\}\s*", re.ASCII)
 _DIGITS = 12
 """Of 64: as many as name a commit; that two values share them is one chance in 2**48."""
 
+_VERSION = re.compile(rf"{SEALED_MARK}[0-9a-f]{{{_DIGITS}}}(?![0-9a-f])", re.ASCII)
+
 
 class Seal:
     """One environment's way of writing versions."""
@@ -37,14 +49,29 @@ class Seal:
         self._keyed = hmac.new(environment_uid.encode(), None, hashlib.sha256)
 
     def version(self, value: str) -> str:
-        """The version of a value; of a version, that one."""
-        if value.startswith(SEALED_MARK) or _REFERENCE.fullmatch(value):
+        """
+        The version of a value; a reference to a secret stays.
+
+        Of a version as well: by its form nobody can tell one from what a person wrote so. Whoever
+        seals knows what was sealed before.
+        """
+        if _REFERENCE.fullmatch(value):
             return value
-        message = value.encode("utf-8", "surrogatepass")
+        return f"{SEALED_MARK}{self._digits(value)[:_DIGITS]}"
+
+    def digest(self, digest: str) -> str:
+        """
+        What is shown in the stead of a digest over values that are not: equal where it is.
+
+        Returns:
+            32 hex digits, or no text of no text.
+        """
+        return self._digits(f"digest\0{digest}")[:32] if digest else ""
+
+    def _digits(self, text: str) -> str:
         keyed = self._keyed.copy()
-        keyed.update(message)
-        digits = keyed.hexdigest()
-        return f"{SEALED_MARK}{digits[:_DIGITS]}"
+        keyed.update(text.encode("utf-8", "surrogatepass"))
+        return keyed.hexdigest()
 
     def value(self, kind: str, path: str, value: Any) -> Any:
         """
@@ -116,12 +143,14 @@ def _below(path: str, name: str) -> str:
 
 def sensitive_part(value: Any) -> Any:
     """
-    Say which parts of a sealed value are versions: `{"env": {"HF_TOKEN": True}}`, True, or {}.
+    Say which parts of a sealed value have versions: `{"env": {"HF_TOKEN": True}}`, True, or {}.
+
+    By their form: it is for those who read a plan, and hides nothing from them.
 
     Lists keep their places up to the last such item, so that a part is found where it is.
     """
     if isinstance(value, str):
-        return True if SEALED_MARK in value else {}
+        return True if SEALED_MARK in value and _VERSION.search(value) else {}
     if isinstance(value, Mapping):
         found = {name: sensitive_part(inner) for name, inner in value.items()}
         return {name: inner for name, inner in found.items() if inner}

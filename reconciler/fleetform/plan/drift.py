@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.drift import Drift, Noted, Observed, Remedy
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
+from fleetform.model.fingerprint import short_uid
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
@@ -271,7 +272,7 @@ def _compare_volume(book: _Book, row: LiveResource) -> None:
 def _tell_claim(book: _Book, row: LiveResource, place: PlaceSeen) -> None:
     book.tell(
         row.key, "claim", "ours", f"volume {place.volume_name or place.volume_uid}",
-        by=f"environment {place.environment_uid}",
+        by=f"environment {short_uid(place.environment_uid)}",
         changed_at_ms=place.changed_at_ms,
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import (
     FORMAT_VERSION,
@@ -106,7 +107,7 @@ def _body(plan: Plan) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "format_version": plan.format_version,
-        "environment_uid": plan.environment_uid,
+        "environment_fingerprint": plan.environment_fingerprint,
         "environment_name": plan.environment_name,
         "ledger_id": plan.ledger_id,
         "epoch": plan.epoch,
@@ -125,6 +126,7 @@ def _body(plan: Plan) -> dict[str, Any]:
         "stale": plan.stale,
         "kept": plan.kept,
         "recovering": plan.recovering,
+        "salt": plan.salt,
     }
 
 
@@ -204,7 +206,7 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 def _plan(whole: Mapping[str, Any]) -> Plan:
     return Plan(
-        environment_uid=_text(whole["environment_uid"]),
+        environment_fingerprint=_fingerprint(whole),
         environment_name=_text(whole["environment_name"]),
         ledger_id=_text(whole["ledger_id"]),
         epoch=_whole(whole["epoch"]),
@@ -232,7 +234,15 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         stale=_many(_stale, whole.get("stale", [])),
         kept=None if whole.get("kept") is None else _kept(whole["kept"]),
         recovering=bool(whole.get("recovering", False)),
+        salt=_text(whole.get("salt", "")),
     )
+
+
+def _fingerprint(whole: Mapping[str, Any]) -> str:
+    # Format 1 had the uid itself.
+    if "environment_uid" in whole:
+        return fingerprint(_text(whole["environment_uid"]))
+    return _text(whole["environment_fingerprint"])
 
 
 def _change(body: Mapping[str, Any]) -> Change:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import present_rows
+from fleetform.model.sealing import Seal
 from fleetform.plan.annex import annex_of
 from fleetform.plan.cautions import cautions
 from fleetform.plan.compare import compare_resources, compare_rules
@@ -89,7 +91,8 @@ def plan(
         change_pass(sheet)
     return sealed(
         Plan(
-            environment_uid=desired.environment.uid,
+            environment_fingerprint=fingerprint(desired.environment.uid),
+            salt=Seal(desired.environment.uid).digest("plan"),
             environment_name=desired.environment.name,
             ledger_id=live.ledger_id,
             epoch=live.epoch,

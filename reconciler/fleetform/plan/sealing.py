@@ -4,7 +4,8 @@ sensitive is left in sight.
 
 Steps keep the documents that they carry out, for a job is given its variables as they were written;
 those of a change that waits are sealed too. Everything that people are shown of a change comes
-through here: its fields, what it was, what it will be.
+through here: its fields, what it was, what it will be. The key is in no plan, so whoever shows one
+cannot seal any more: a change whose document has something to seal carries it sealed as well.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetform.model.altered import altered
-from fleetform.model.plan import Change, FieldChange, Step
+from fleetform.model.plan import Action, Change, FieldChange, Step
 from fleetform.model.sealing import Seal
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["seal_changes"]
+__all__ = ["seal_changes", "sealed_field"]
 
 
 def seal_changes(sheet: Sheet) -> None:
@@ -34,19 +35,43 @@ def seal_changes(sheet: Sheet) -> None:
         sheet.deferred[key] = altered(deferred, change=change)
 
 
+def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldChange:
+    """Seal each side of a field, under the key of the environment that it comes from."""
+    before = left.value(kind, one.path, one.before) if one.before_set else None
+    after = right.value(kind, one.path, one.after) if one.after_set else None
+    if before is one.before and after is one.after:
+        return one
+    return altered(one, before=before, after=after, sensitive=True)
+
+
 def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
-    fields = tuple([_sealed_field(seal, change.key.kind, one) for one in change.fields])
+    kind = change.key.kind
+    fields = tuple([sealed_field(seal, seal, kind, one) for one in change.fields])
     before, after = _before(sheet, change), _after(sheet, change)
     unchanged = all(new is old for new, old in zip(fields, change.fields, strict=True))
+    if after is not None:
+        after = seal.value(kind, "", after)
+    elif not unchanged or change.action is not Action.CREATE:
+        # The fields of a creation are all that its document has.
+        after = _sealed_outcome(seal, change)
     if unchanged and before is None and after is None:
         return change
-    kind = change.key.kind
     return altered(
         change,
         fields=change.fields if unchanged else fields,
         before=None if before is None else seal.value(kind, "", before),
-        after=None if after is None else seal.value(kind, "", after),
+        after=after,
     )
+
+
+def _sealed_outcome(seal: Seal, change: Change) -> Mapping[str, Any] | None:
+    """The document that its last step leads to, where that has something to seal."""
+    for step in reversed(change.steps):
+        document = step.arguments.get("document")
+        if document is not None:
+            shown: Mapping[str, Any] = seal.value(change.key.kind, "", document)
+            return None if shown is document else shown
+    return None
 
 
 def _shut(seal: Seal, change: Change) -> Change:
@@ -63,14 +88,6 @@ def _shut_step(seal: Seal, step: Step) -> Step:
     if shown is document:
         return step
     return altered(step, arguments={**step.arguments, "document": shown})
-
-
-def _sealed_field(seal: Seal, kind: str, one: FieldChange) -> FieldChange:
-    before = seal.value(kind, one.path, one.before) if one.before_set else None
-    after = seal.value(kind, one.path, one.after) if one.after_set else None
-    if before is one.before and after is one.after:
-        return one
-    return altered(one, before=before, after=after, sensitive=True)
 
 
 def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:

@@ -57,7 +57,7 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
     planned = {_row_key(change): change for change in plan.changes}
     for predicate in plan.predicates:
         if predicate.resource is not None and predicate.resource not in found:
-            one = _failing(predicate, predicate.resource, live, planned, plan.environment_uid)
+            one = _failing(predicate, predicate.resource, live, planned)
             if one is not None:
                 found[predicate.resource] = one
     return tuple(found.values())
@@ -68,7 +68,6 @@ def _failing(
     key: ResourceKey,
     live: Live,
     planned: dict[ResourceKey, Change],
-    environment_uid: str,
 ) -> Failing | None:
     if predicate.claim == "rules":
         same = predicate.value == canonical_json((live.rules or Rules()).document())
@@ -79,27 +78,27 @@ def _failing(
         begun = sorted(here.difference(json.loads(predicate.value)))
         more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
         return Failing(key, f"has run/{begun[0]}{more} at work on it by now") if begun else None
+    if predicate.claim == "left":
+        is_left = any(one.uid == predicate.value for one in live.left)
+        return None if is_left else Failing(key, "cannot come back: others have its data by now")
     row = live.resources.get(key)
     if predicate.claim == "absent":
         return None if row is None or row.archived else Failing(key, "exists by now")
     if row is None:
         return Failing(key, "no longer exists")
     if predicate.claim == "generation" and str(row.generation) != predicate.value:
-        return Failing(
-            key, "was changed since", _changed_since(planned.get(key), row, environment_uid)
-        )
+        seal = Seal(live.environment_uid)
+        return Failing(key, "was changed since", _changed_since(planned.get(key), row, seal))
     if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
         return Failing(key, "has started")
     return None
 
 
-def _changed_since(
-    change: Change | None, row: LiveResource, environment_uid: str
-) -> tuple[FieldChange, ...]:
+def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tuple[FieldChange, ...]:
     if change is None or change.before is None or not row.document:
         return ()
     kind = change.key.kind
-    now = Seal(environment_uid).value(kind, "", json.loads(row.document))
+    now = seal.value(kind, "", json.loads(row.document))
     return changed_fields(kind, change.before, now)
 
 

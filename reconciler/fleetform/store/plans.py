@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step
 from fleetform.model.ports import Accepted, Ids, StalePlan
@@ -182,8 +183,8 @@ def _failures(
     meta = transaction.one("SELECT environment_uid, ledger_id, epoch, status, note FROM meta")
     assert meta is not None
     environment_uid, ledger_id, epoch, status, note = meta
-    if plan.environment_uid != environment_uid:
-        return [f"the plan is for environment {plan.environment_uid}, this is {environment_uid}"]
+    if plan.environment_fingerprint != fingerprint(environment_uid):
+        return [f"the plan is for another environment, which was called {plan.environment_name}"]
     # A plan made before there was a ledger names none; that its resources are absent says all.
     if plan.ledger_id and (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
         made = f"the plan was made with ledger {plan.ledger_id} of epoch {plan.epoch}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import Action, Change
+from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.field_text import leaves
 from fleetform.views.history import DIGEST_SHOWN
@@ -59,7 +60,7 @@ class TouchRow:
 
 
 def field_origins(
-    kind: str, document: Mapping[str, Any], past: Sequence[Past]
+    kind: str, document: Mapping[str, Any], past: Sequence[Past], seal: Seal
 ) -> tuple[FieldRow, ...]:
     """
     Say for each field of a canonical document which apply set it last.
@@ -68,12 +69,14 @@ def field_origins(
         kind: The resource's.
         document: As it is in the ledger.
         past: Newest first.
+        seal: The environment's: whoever shares the ledger may not read the tree.
     """
     rows: list[FieldRow] = []
-    for name in sorted(document):
+    shown = seal.value(kind, "", document)
+    for name in sorted(shown):
         if name == "type":
             continue
-        for path, text in leaves(kind, name, document[name]):
+        for path, text in leaves(kind, name, shown[name]):
             rows.append(_row(path, text, past))
     return tuple(rows)
 

@@ -9,6 +9,7 @@ from fleetform.model import figures
 from fleetform.model.plan import Action, Change
 from fleetform.model.ports import RunHistory
 from fleetform.model.run_state import FINAL
+from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan_fields import FieldRow, field_rows
@@ -73,6 +74,7 @@ def difference_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
                 {"path": one.path}
                 | ({"before": one.before} if one.before_set else {})
                 | ({"after": one.after} if one.after_set else {})
+                | ({"sensitive": True} if one.sensitive else {})
                 for one in change.fields
             ],
         }
@@ -104,15 +106,13 @@ class Fact:
         return self.left != self.right
 
 
-def run_facts(left: RunSide, right: RunSide) -> tuple[Fact, ...]:
+def run_facts(left: RunSide, right: RunSide, seal: Seal) -> tuple[Fact, ...]:
     """Where they came from, where they ran, how they ended and what they used, in this order."""
-    return tuple(
-        Fact(what, one, other)
-        for (what, one), (_, other) in zip(_facts(left), _facts(right), strict=True)
-    )
+    sides = _facts(left, seal), _facts(right, seal)
+    return tuple(Fact(what, one, other) for (what, one), (_, other) in zip(*sides, strict=True))
 
 
-def _facts(side: RunSide) -> tuple[tuple[str, str], ...]:
+def _facts(side: RunSide, seal: Seal) -> tuple[tuple[str, str], ...]:
     history = side.history
     run = history.run
     attempt = history.attempts[-1] if history.attempts else None
@@ -125,7 +125,7 @@ def _facts(side: RunSide) -> tuple[tuple[str, str], ...]:
     times = [job.cpu_time_ms for job in jobs if job.cpu_time_ms is not None]
     return (
         ("commit", history.commit),
-        ("execution", history.execution_digest[:12]),
+        ("execution", seal.digest(history.execution_digest)[:12]),
         ("state", run.state.value),
         ("why", run.message or run.cause),
         ("attempts", str(run.attempt)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import Live
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
@@ -13,7 +14,7 @@ from fleetform.views.overrides import in_force_lines
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
     """
-    One environment.
+    One environment. `fingerprint` is what its plans bear as well, and stands for its uid.
 
     `status` is `empty` before the first apply. `serial` names the reading that the row was made
     of. `resources` counts what is present by kind. `notes` are sentences for people: what is in
@@ -21,7 +22,7 @@ class EnvironmentRow:
     """
 
     name: str
-    uid: str
+    fingerprint: str
     status: str
     ledger_id: str
     epoch: int
@@ -32,12 +33,13 @@ class EnvironmentRow:
 
 def environment_row(environment: Environment, live: Live | None, *, now_ms: int) -> EnvironmentRow:
     """Make the row; `live` is None where nothing has been applied."""
+    mark = fingerprint(environment.uid)
     if live is None:
-        return EnvironmentRow(environment.name, environment.uid, "empty", "", 0, 0, {}, ())
+        return EnvironmentRow(environment.name, mark, "empty", "", 0, 0, {}, ())
     kinds = Counter(key.kind for key, row in live.resources.items() if not row.archived)
     return EnvironmentRow(
         name=environment.name,
-        uid=environment.uid,
+        fingerprint=mark,
         status=live.status.value,
         ledger_id=live.ledger_id,
         epoch=live.epoch,

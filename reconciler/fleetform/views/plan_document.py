@@ -238,7 +238,9 @@ class PlanDocument(TypedDict):
     ]
     errored: Annotated[bool, "Always false: what cannot be planned is an error and no plan."]
     environment: str
-    environment_uid: str
+    environment_fingerprint: Annotated[
+        str, "The same in all plans of one environment; stands for its uid, which is not shown."
+    ]
     ledger_id: Annotated[str, "Empty before the first apply."]
     epoch: int
     commit: Annotated[str, "Of the tree; empty outside git."]

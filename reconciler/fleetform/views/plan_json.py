@@ -35,7 +35,6 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         plan: Any, also one that was read from a file or from the history.
         version: Of the program.
     """
-    uid = plan.environment_uid
     return {
         "format_version": PLAN_FORMAT,
         "fleetform_version": version,
@@ -43,7 +42,7 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "complete": not (plan.held or plan.deferred or plan.recovering),
         "errored": False,
         "environment": plan.environment_name,
-        "environment_uid": uid,
+        "environment_fingerprint": plan.environment_fingerprint,
         "ledger_id": plan.ledger_id,
         "epoch": plan.epoch,
         "commit": plan.commit,
@@ -51,20 +50,19 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "digest": plan.digest,
         "depth": plan.annex.get("depth", "ledger"),
         "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
-        "resource_changes": [change_json(change, uid) for change in plan.changes],
+        "resource_changes": [change_json(change) for change in plan.changes],
         "resource_drift": _drift(plan),
         "held": [
             {
                 "by": one.by.value,
                 "detail": one.detail,
                 "cure": one.cure,
-                "resource_change": change_json(one.change, uid),
+                "resource_change": change_json(one.change),
             }
             for one in plan.held
         ],
         "deferred": [
-            {"why": one.why, "resource_change": change_json(one.change, uid)}
-            for one in plan.deferred
+            {"why": one.why, "resource_change": change_json(one.change)} for one in plan.deferred
         ],
         "settled": [
             {"address": str(one.key), "state": one.state, "detail": one.detail}

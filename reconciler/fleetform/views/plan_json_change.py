@@ -1,8 +1,8 @@
 """
 One change as JSON: in the words of a plan of Terraform, and in ours beside them.
 
-Documents come sealed. What a change was planned against it carries itself; what it leads to is in
-the step that carries it out.
+Documents come sealed. What a change was planned against it carries itself; what it leads to as
+well where something in it is sealed, else it is in the step that carries it out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetform.model.plan import Action, Change, FieldChange, Reason
-from fleetform.model.sealing import Seal, sensitive_part
+from fleetform.model.sealing import sensitive_part
 from fleetform.views.plan_document import ChangeBody, FieldBody, ResourceChange, Verb
 from fleetform.views.plan_paths import nested, path_parts
 from fleetform.views.reasons import reason_sentence
@@ -51,15 +51,9 @@ _ENDS = (".remove", ".stop", ".archive", ".forget")
 _MAKES = (".make", ".submit")
 
 
-def change_json(change: Change, environment_uid: str) -> ResourceChange:
-    """
-    Describe a change.
-
-    Args:
-        change: As planned, or as held.
-        environment_uid: Of the plan: the key of what is sealed here.
-    """
-    body = _body(change, environment_uid)
+def change_json(change: Change) -> ResourceChange:
+    """Describe a change, as planned or as held."""
+    body = _body(change)
     found: ResourceChange = {
         "address": str(change.key),
         "mode": "managed",
@@ -128,9 +122,9 @@ def _action_reason(change: Change) -> str:
 # -- the documents -------------------------------------------------------------------------
 
 
-def _body(change: Change, environment_uid: str) -> ChangeBody:
+def _body(change: Change) -> ChangeBody:
     before = _before(change)
-    after = _after(change, environment_uid)
+    after = _after(change)
     # Of a broken document nobody can say what it would become.
     unknown = after is None and change.action not in _LEAVING
     body: ChangeBody = {
@@ -158,7 +152,7 @@ def _before(change: Change) -> Mapping[str, Any] | None:
     return nested(known) if known else None
 
 
-def _after(change: Change, environment_uid: str) -> Mapping[str, Any] | None:
+def _after(change: Change) -> Mapping[str, Any] | None:
     if change.action in _LEAVING:
         return None
     if change.after is not None:
@@ -166,7 +160,7 @@ def _after(change: Change, environment_uid: str) -> Mapping[str, Any] | None:
     for step in reversed(change.steps):
         document = step.arguments.get("document")
         if document is not None:
-            shown: Mapping[str, Any] = Seal(environment_uid).value(change.key.kind, "", document)
+            shown: Mapping[str, Any] = document
             return shown
     if change.before is not None:
         # A pure move changes nothing of it.

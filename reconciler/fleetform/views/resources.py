@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.withheld import withhold_document
 
@@ -17,7 +18,7 @@ class ResourceRow:
 
     `address` is `fleet/local`. `state` is `present`, `archived`, or what the ledger says of
     work in progress; `run_state` is empty for what is not a run. `generation` goes up with each
-    applied change.
+    applied change. `digest` is equal where the document is, and is of no use outside.
     """
 
     address: str
@@ -36,7 +37,7 @@ class ResourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDetail:
-    """A resource with its document: canonical form, with the values of `env` withheld."""
+    """A resource with its document: canonical, sealed, and with the values of `env` withheld."""
 
     row: ResourceRow
     document: dict[str, Any]
@@ -44,10 +45,11 @@ class ResourceDetail:
 
 def resource_rows(live: Live) -> tuple[ResourceRow, ...]:
     """Make the rows in order of address, what is archived too."""
-    return tuple(resource_row(live.resources[key]) for key in sorted(live.resources))
+    seal = Seal(live.environment_uid)
+    return tuple(_row(live.resources[key], seal) for key in sorted(live.resources))
 
 
-def resource_row(resource: LiveResource) -> ResourceRow:
+def _row(resource: LiveResource, seal: Seal) -> ResourceRow:
     return ResourceRow(
         address=str(resource.key),
         kind=resource.key.kind,
@@ -55,7 +57,7 @@ def resource_row(resource: LiveResource) -> ResourceRow:
         type=resource.type,
         uid=resource.uid,
         generation=resource.generation,
-        digest=resource.digest,
+        digest=seal.digest(resource.digest),
         state="archived" if resource.archived else resource.state,
         run_state=resource.run.state.value if resource.run else "",
         protected=resource.protected,
@@ -64,5 +66,7 @@ def resource_row(resource: LiveResource) -> ResourceRow:
     )
 
 
-def resource_detail(resource: LiveResource) -> ResourceDetail:
-    return ResourceDetail(resource_row(resource), withhold_document(json.loads(resource.document)))
+def resource_detail(live: Live, resource: LiveResource) -> ResourceDetail:
+    seal = Seal(live.environment_uid)
+    document = seal.value(resource.key.kind, "", json.loads(resource.document))
+    return ResourceDetail(_row(resource, seal), withhold_document(document))

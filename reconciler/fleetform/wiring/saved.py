@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.checker.saved import check_saved
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.refusals import StalePlan
 from fleetform.plan.file import dump, is_plan, load, sealed
@@ -126,7 +127,7 @@ def read_plan_file(workspace: Workspace, path: str) -> Plan:
             f"{path} is a plan that nobody kept in a file: it could be applied more than once",
             "write one with `fleetform plan --out FILE`",
         )
-    if plan.environment_uid != workspace.environment.uid:
+    if plan.environment_fingerprint != fingerprint(workspace.environment.uid):
         raise PlanProblem(
             f"{path} is a plan of the environment `{plan.environment_name}`, and this is"
             f" `{workspace.environment.name}`",

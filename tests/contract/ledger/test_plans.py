@@ -155,8 +155,8 @@ def test_plan_of_another_ledger(ledger: Ledger) -> None:
     for other in (replace(plan, ledger_id="f" * 32), replace(plan, epoch=2)):
         with pytest.raises(StalePlan, match="the plan was made with ledger"):
             enter(ledger, other)
-    with pytest.raises(StalePlan, match="for environment"):
-        enter(ledger, replace(plan, environment_uid="f" * 32))
+    with pytest.raises(StalePlan, match="for another environment"):
+        enter(ledger, replace(plan, environment_fingerprint="f" * 32))
 
 
 def test_two_plans_for_one_resource(ledger: Ledger) -> None:

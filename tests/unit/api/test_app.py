@@ -10,6 +10,7 @@ import pytest
 import applied
 from fleetform.api.app import create_app
 from fleetform.cli.main import main
+from fleetform.model.fingerprint import fingerprint
 from fleetform.spec.desired import Environment
 from fleetform.wiring.workspace import Workspace
 
@@ -78,9 +79,10 @@ def test_before_the_first_apply_lists_are_empty(root):
 def test_the_environment_counts_what_it_holds(lab):
     """One row says which environment this is and what is in it."""
     row = get(lab, "/environments/lab").json()
-    assert (row["name"], row["uid"], row["status"]) == ("lab", applied.UID, "ready")
+    assert (row["name"], row["status"]) == ("lab", "ready")
+    assert row["fingerprint"] == fingerprint(applied.UID)
     assert row["resources"] == {"fleet": 1, "run": 5}
-    assert get(lab, f"/environments/{applied.UID}").json() == row
+    assert get(lab, f"/environments/{fingerprint(applied.UID)}").json() == row
     assert get(lab, "/environments/other").status_code == 404
 
 
@@ -173,10 +175,12 @@ def test_no_answer_holds_a_secret(lab):
     """Not in lists, events or plans either."""
     digest = get(lab, "/plans").json()[0]["plan"]
     nouns = ("/resources", "/runs", "/events", "/plans", "/history", "/overrides")
+    nouns += ("/environments", "/resources/run/train")
     for path in (*nouns, f"/plans/{digest}", "/runs/train"):
         answer = get(lab, path)
         assert answer.status_code == 200
         assert "hunter2" not in answer.text, path
+        assert applied.UID not in answer.text, f"{path} has the key of what is sealed"
 
 
 def test_resources_are_listed_by_kind(lab):

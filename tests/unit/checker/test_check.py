@@ -120,7 +120,7 @@ def test_a_violation_reads_as_a_sentence() -> None:
 # -- scope -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("field", ["environment_uid", "ledger_id"])
+@pytest.mark.parametrize("field", ["environment_fingerprint", "ledger_id"])
 def test_another_place(field: str) -> None:
     """A plan of another environment or ledger is found."""
     plan, *rest = example()

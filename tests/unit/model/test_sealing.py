@@ -19,10 +19,27 @@ def test_a_version_tells_values_apart_and_environments_too():
     assert len(SEAL.version("hunter2")) == len(SEALED_MARK) + 12
 
 
-def test_a_reference_is_no_secret_and_a_version_has_none_of_its_own():
-    """`${{ secrets.x }}` names what is hidden; sealing twice is sealing once."""
+def test_a_reference_is_no_secret_and_what_looks_like_a_version_is_one():
+    """`${{ secrets.x }}` names what is hidden; whatever else somebody writes is sealed."""
     assert SEAL.version("${{ secrets.key }}") == "${{ secrets.key }}"
-    assert SEAL.version(SEAL.version("hunter2")) == SEAL.version("hunter2")
+    for written in ("sensitive:hunter2", SEAL.version("hunter2")):
+        assert SEAL.version(written) not in {written, SEAL.version("hunter2")}
+        shown = SEAL.value("run", "", {"env": {"A_TOKEN": written}})
+        assert shown["env"]["A_TOKEN"] == SEAL.version(written)
+
+
+def test_a_digest_is_shown_as_another_that_is_equal_where_it_is():
+    """Of one environment; it is not the digest, and no version of a text."""
+    assert SEAL.digest("abc") == SEAL.digest("abc")
+    assert len({SEAL.digest("abc"), SEAL.digest("abd"), Seal("f" * 32).digest("abc"), "abc"}) == 4
+    assert SEAL.digest("abc")[:12] not in SEAL.version("abc")
+    assert SEAL.digest("") == ""
+
+
+def test_a_part_counts_as_sealed_by_the_whole_form_of_a_version():
+    """What only begins like one is what somebody wrote where nothing is sensitive."""
+    assert sensitive_part({"NOTE": "sensitive: handle with care", "X": "sensitive:abc"}) == {}
+    assert sensitive_part([f"a://b:{SEAL.version('x')}@c"]) == [True]
 
 
 def test_a_document_is_sealed_where_it_is_sensitive_and_nowhere_else():
@@ -66,8 +83,7 @@ _SECRETS = st.text(st.characters(categories=("L", "N")), min_size=8, max_size=20
     ),
 )
 def test_sealing_changes_nothing_but_what_is_sealed(secret, rest):
-    """Whatever else a document holds is there as it was, and sealing again changes nothing."""
+    """Whatever else a document holds is there as it was, at whatever depth."""
     shown = SEAL.value("run", "", {"env": {"A_TOKEN": secret}, "tags": rest})
     assert secret not in str(shown["env"])
     assert shown["tags"] == rest
-    assert SEAL.value("run", "", shown) == shown

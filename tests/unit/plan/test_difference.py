@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fleetform.model.plan import Action
-from fleetform.plan.difference import differences
+from fleetform.model.sealing import Seal
+from fleetform.plan.difference import differences, run_differences
 from fleetform.spec.desired import Rules
-from unit.plan.trees import fleet, task, tree
+from unit.plan.trees import UID, fleet, task, tree
 
 
 def test_what_is_the_same_is_not_told() -> None:
@@ -34,3 +35,17 @@ def test_rules_and_what_is_not_carried_out_are_compared() -> None:
     found = differences(before, after)
     assert [str(one.key) for one in found] == ["environment/lab", "run/c"]
     assert [one.path for one in found[0].fields] == ["rules.allow_destroy"]
+
+
+def test_sides_are_compared_as_they_are_and_shown_sealed() -> None:
+    """That a token is another one is told, and which it is on neither side, nor of a new run."""
+    before, after = (task("a", env={"HF_TOKEN": one}) for one in ("hunter1", "hunter2"))
+    new = task("b", env={"HF_TOKEN": "hunter3"})
+    found = differences(tree(before), tree(after, new))
+    assert "hunter" not in str(found)
+    (field,) = found[0].fields
+    seal = Seal(UID)
+    assert (field.path, field.sensitive) == ("env.HF_TOKEN", True)
+    assert (field.before, field.after) == (seal.version("hunter1"), seal.version("hunter2"))
+    (same,) = run_differences(before.document, after.document, seal)
+    assert (same.before, same.after) == (field.before, field.after)

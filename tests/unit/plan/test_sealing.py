@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.run import RunState
-from fleetform.plan.file import dump
+from fleetform.plan.file import dump, sealed
+from fleetform.views.plan_json import to_json
 from unit.plan.trees import ledger, planned, row, task, tree
 
 
@@ -40,6 +44,31 @@ def test_a_step_keeps_what_the_job_is_given():
     assert "hunter2" not in str(field.after)
     (step,) = change.steps
     assert step.arguments["document"]["env"] == _env("hunter2")
+
+
+def test_a_change_carries_its_outcome_sealed_where_there_is_something_to_seal():
+    """Whoever shows a plan has no key: of a creation and of a change, also where it stays."""
+    (made,) = planned(tree(task("a", env=_env("hunter2"))), ledger()).changes
+    assert made.after is not None
+    assert "hunter2" not in str(made.after)
+    assert made.after["env"]["LR"] == "0.1"
+    old, new = (task("a", env=_env("hunter2"), priority=one) for one in (1, 2))
+    (changed,) = planned(tree(new), ledger(row(old))).changes
+    assert changed.after is not None
+    assert (changed.after["env"], changed.after["priority"]) == (made.after["env"], 2)
+
+
+def test_a_plan_has_no_key_of_what_is_sealed_in_it():
+    """Neither as a field nor anywhere else, and its digest is no place to try words at."""
+    desired = tree(task("a", env=_env("hunter2")))
+    plan = planned(desired, ledger())
+    assert desired.environment.uid.encode() not in dump(plan)
+    assert plan.environment_fingerprint == fingerprint(desired.environment.uid)
+    shown = json.dumps(to_json(plan, version="1"))
+    assert desired.environment.uid not in shown
+    assert plan.salt not in shown
+    assert "hunter2" not in shown
+    assert sealed(replace(plan, salt="")).digest != plan.digest
 
 
 def test_what_is_held_keeps_no_secret_at_all():

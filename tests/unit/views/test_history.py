@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleetform.model.history import HistoryEntry, OperationRecord
 from fleetform.model.plan import Action, Change, FieldChange, Reason
+from fleetform.model.sealing import Seal
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.blame import Past, field_origins, touch_rows
 from fleetform.views.difference import RunSide, difference_lines, run_facts
@@ -57,6 +58,7 @@ def test_each_field_is_the_latest_applys_that_set_it() -> None:
             past(2_000, "priority"),
             past(1_000, "env", "priority", action=Action.CREATE),
         ],
+        Seal("e" * 32),
     )
     assert {row.field: (row.at_ms, row.who) for row in found} == {
         "env.A": (1_000, "ada@node1"),
@@ -64,6 +66,15 @@ def test_each_field_is_the_latest_applys_that_set_it() -> None:
         "environment": (None, ""),
         "priority": (2_000, "ada@node1"),
     }
+
+
+def test_a_value_that_is_nobodys_to_see_is_shown_as_its_version() -> None:
+    """Whoever shares the ledger need not be one who reads the tree."""
+    document = {"env": {"HF_TOKEN": "hunter2", "LR": "1"}, "commands": ["a://b:hunter2@c"]}
+    seal = Seal("e" * 32)
+    found = {row.field: row.value for row in field_origins("run", document, [], seal)}
+    assert "hunter2" not in str(found)
+    assert (found["env.HF_TOKEN"], found["env.LR"]) == (seal.version("hunter2"), '"1"')
 
 
 def test_a_creation_does_not_list_its_fields() -> None:
@@ -93,6 +104,6 @@ def test_runs_are_compared_by_what_became_of_them() -> None:
     left, right = (
         RunSide(history(name, attempt=tries), {}) for name, tries in (("a", 1), ("b", 2))
     )
-    facts = {fact.what: fact.differs for fact in run_facts(left, right)}
+    facts = {fact.what: fact.differs for fact in run_facts(left, right, Seal("e" * 32))}
     assert facts["attempts"]
     assert not facts["commit"]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+import json
+
 from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
@@ -24,6 +27,16 @@ def test_resources_come_in_order_of_their_keys():
 
 def test_a_document_is_shown_without_the_values_of_env():
     """The detail is the row and what was applied."""
-    detail = resource_detail(RUN)
+    detail = resource_detail(LIVE, RUN)
     assert detail.document == {"env": {"A": "(withheld)"}}
     assert detail.row in resource_rows(LIVE)
+
+
+def test_what_is_shown_of_a_document_is_sealed_and_so_is_its_digest():
+    """Whoever has the rest of a document could try words at its digest."""
+    document = {"commands": ["curl https://bot:hunter2@example.org"]}
+    run = dataclasses.replace(RUN, document=json.dumps(document), digest="0123abcd")
+    detail = resource_detail(LIVE, run)
+    assert "hunter2" not in str(detail)
+    assert detail.row.digest not in {"", "0123abcd"}
+    assert detail.row.digest == resource_detail(LIVE, run).row.digest

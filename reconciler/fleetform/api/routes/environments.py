@@ -20,8 +20,8 @@ def list_environments(sources: FromSources, reader: MaybeReader) -> list[Environ
 
 @router.get("/environments/{name}")
 def show_environment(name: str, sources: FromSources, reader: MaybeReader) -> EnvironmentRow:
-    """Show one environment by its name or its uid."""
+    """Show one environment by its name or its fingerprint."""
     row = list_environments(sources, reader)[0]
-    if name not in {row.name, row.uid}:
+    if name not in {row.name, row.fingerprint}:
         raise not_found("environment", name, f"this process serves `{row.name}`")
     return row

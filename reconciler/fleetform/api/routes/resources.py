@@ -38,7 +38,8 @@ def list_resources(
 @router.get("/resources/{kind}/{name:path}")
 def show_resource(kind: str, name: str, reader: SomeReader) -> ResourceDetail:
     """Show one resource with its document; the values of `env` are withheld."""
-    found = reader.read_live().resources.get(ResourceKey(kind, name))
+    live = reader.read_live()
+    found = live.resources.get(ResourceKey(kind, name))
     if found is None:
         raise not_found(kind, name, "`/api/v1/resources` lists what there is")
-    return resource_detail(found)
+    return resource_detail(live, found)

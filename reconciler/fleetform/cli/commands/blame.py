@@ -36,6 +36,7 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     NAME is a kind and a name, `fleet/local`, or a name alone where one resource bears it. Below
     are all applies that changed it, also under the names that it had before.
     """
+    from fleetform.model.sealing import Seal
     from fleetform.views.blame import field_origins, fields_table, touch_rows, touches_table
     from fleetform.views.events import event_rows, events_table
     from fleetform.wiring.history import past_of
@@ -44,7 +45,8 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     live = reader.read_live()
     key = _find(live, name)
     past = past_of(reader, key)
-    fields = field_origins(key.kind, json.loads(live.resources[key].document), past)
+    document = json.loads(live.resources[key].document)
+    fields = field_origins(key.kind, document, past, Seal(live.environment_uid))
     touches = touch_rows(past)
     happened = event_rows(reader.read_resource_events(key)) if events else ()
     out = screen()

@@ -16,6 +16,7 @@ from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
     from fleetform.cli.screen import Screen
+    from fleetform.model.sealing import Seal
     from fleetform.views.difference import RunSide
     from fleetform.wiring.comparing import TreeSide
     from fleetform.wiring.workspace import Workspace
@@ -48,7 +49,10 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
     runs = _runs(workspace, left, right)
     out = screen()
     if runs is not None:
-        differs = _show_runs(out, (left, runs[0]), (right or "", runs[1]), as_json=as_json)
+        from fleetform.model.sealing import Seal
+
+        sides = (left, runs[0]), (right or "", runs[1])
+        differs = _show_runs(out, *sides, Seal(workspace.environment.uid), as_json=as_json)
     else:
         differs = _show_trees(out, workspace, left, right, as_json=as_json)
     return Exit.CHANGES if differs and detailed else Exit.OK
@@ -114,14 +118,19 @@ def _documents_differ(fields: int) -> str:
 
 
 def _show_runs(
-    out: Screen, left: tuple[str, RunSide], right: tuple[str, RunSide], *, as_json: bool
+    out: Screen,
+    left: tuple[str, RunSide],
+    right: tuple[str, RunSide],
+    seal: Seal,
+    *,
+    as_json: bool,
 ) -> bool:
-    from fleetform.plan.diff import changed_fields
+    from fleetform.plan.difference import run_differences
     from fleetform.views.difference import run_facts, run_facts_table
     from fleetform.views.plan_fields import field_rows
 
-    facts = run_facts(left[1], right[1])
-    fields = changed_fields("run", left[1].document, right[1].document)
+    facts = run_facts(left[1], right[1], seal)
+    fields = run_differences(left[1].document, right[1].document, seal)
     if as_json:
         out.json(
             {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import asyncpg
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.errors import (
@@ -220,8 +221,8 @@ def _require_owner(connection: Connection, schema: str, environment_uid: str) ->
     (owner,) = row
     if owner != environment_uid:
         raise ForeignLedgerError(
-            f"the ledger in schema {schema} belongs to environment {owner}, not to"
-            f" {environment_uid}",
+            f"the ledger in schema {schema} belongs to environment {short_uid(owner)}, not to"
+            f" {short_uid(environment_uid)}",
             advice="check the uid in environment.yaml: it names the state, and never changes",
             owner=owner,
         )
