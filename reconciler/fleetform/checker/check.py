@@ -43,6 +43,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     moved.check_moved_kept,
     taken.check_let_go_kept,
     taken.check_found_asked_for,
+    taken.check_returns_own,
     scope.check_broken_untouched,
     scope.check_unread_kept,
     destruction.check_protected_kept,

@@ -28,6 +28,7 @@ class Invariant(enum.StrEnum):
     MOVED_IS_KEPT = "moved-is-kept"
     LET_GO_IS_KEPT = "let-go-is-kept"
     FOUND_IS_ASKED_FOR = "found-is-asked-for"
+    RETURNS_ITS_OWN = "returns-its-own"
     BROKEN_STAYS = "broken-stays"
     UNREAD_REMOVES_NOTHING = "unread-removes-nothing"
     PROTECTED_STAYS = "protected-stays"
@@ -79,6 +80,7 @@ _SENTENCES = {
     Invariant.MOVED_IS_KEPT: "what was renamed neither goes nor is made anew",
     Invariant.LET_GO_IS_KEPT: "what is let go is left as it is",
     Invariant.FOUND_IS_ASKED_FOR: "only what may be imported is taken as it is found",
+    Invariant.RETURNS_ITS_OWN: "only what was let go under that name and there comes back",
     Invariant.BROKEN_STAYS: "what a broken document declares is left alone",
     Invariant.UNREAD_REMOVES_NOTHING: "nothing goes while a file cannot be read",
     Invariant.PROTECTED_STAYS: "nothing protected is removed, replaced or ended",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, destroys
 from fleetform.model.left_data import place_of
+from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
 
 _FORGETS = frozenset({"fleet.forget", "run.forget"})
@@ -41,10 +42,21 @@ def check_returns_own(reading: Reading) -> Iterator[Violation]:
             continue
         known_as = called.get(step.resource, step.resource).name
         place = place_of(str(step.arguments.get("path", "")))
+        if step.verb == "volume.make" and (uid, place) == _let_go_before(reading, step):
+            continue
         if step.verb != "volume.make" or (known_as, uid, place) not in left:
             yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} would take {place}")
         elif reading.claims.get(("left", step.resource)) != uid:
             yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} does not pin {place}")
+
+
+def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
+    """Uid and place of what the same plan lets go of under this name first; empty where nothing."""
+    row = reading.row(step.resource)
+    first = reading.steps_by_key.get(f"volume.forget:{step.resource}")
+    if row is None or first is None or first.key not in step.needs:
+        return ("", "")
+    return (row.uid, place_of(str(first.arguments.get("path", ""))))
 
 
 def check_found_asked_for(reading: Reading) -> Iterator[Violation]:

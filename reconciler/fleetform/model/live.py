@@ -14,6 +14,7 @@ from dataclasses import field
 from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift
 from fleetform.model.instance import Instance
+from fleetform.model.left_data import LeftData
 from fleetform.model.override import Override
 from fleetform.model.run_state import RunState
 from fleetform.spec.dataclass import dataclass
@@ -124,6 +125,8 @@ class Live:
     """Fleets whose hosts are being exchanged for others of a new template."""
     let_go: frozenset[str] = frozenset()
     """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
+    left: tuple[LeftData, ...] = ()
+    """Data that volumes left behind which were let go, in the order in which they went."""
     overrides: tuple[Override, ...] = ()
     """Those that nobody had lifted when it was read, by number; some may be out of date."""
     claims: Mapping[ResourceKey, Claim] = field(default_factory=dict)

@@ -70,6 +70,9 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
             overrides=tuple(
                 replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
             ),
+            left=tuple(
+                replace(one, volume=renames.name("volume", one.volume)) for one in live.left
+            ),
             claims={renames.of(key): claim for key, claim in live.claims.items()},
             drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
         ),

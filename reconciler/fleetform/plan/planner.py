@@ -28,6 +28,7 @@ from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
 from fleetform.plan.predicates import predicates_of
 from fleetform.plan.proposal import NOTHING_MOVED, Sheet
+from fleetform.plan.returns import take_back
 from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_scope, scope_warnings
 from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
@@ -46,6 +47,8 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     add_moves,
     # Before anything is held: what nobody asked for is not told as held.
     defer_the_rest,
+    # Of what is left in the plan; before the holds, which judge what it will be.
+    take_back,
     *PASSES,
     # The passes may have held what is left for another plan anyway.
     defer_the_held,

@@ -37,6 +37,12 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             found.append(Predicate("absent", key))
         if row_key in sheet.not_started:
             found.append(Predicate("run-not-started", known_as))
+        found += [
+            Predicate("left", key, step.arguments["returns"])
+            for step in change.steps
+            # What the same change lets go is pinned by its row.
+            if step.arguments.get("returns", change.uid) != change.uid
+        ]
         if key.kind == "fleet" and change.destructive:
             found.append(Predicate("at-work", known_as, canonical_json(_at_work(sheet, row_key))))
     return tuple(found)

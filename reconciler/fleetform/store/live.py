@@ -21,6 +21,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.left_data import read_left
 from fleetform.store.lineage import read_redone
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
@@ -108,6 +109,7 @@ def read_live(
         notes=_notes(note, instances),
         overrides=read_overrides(connection),
         let_go=_let_go(connection),
+        left=read_left(connection),
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
         redone=read_redone(connection),

@@ -144,6 +144,9 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
         "UPDATE instances SET fleet = ?, generation = generation + ? WHERE fleet = ?",
         ((new, int(not before), old) for old, new in fleets),
     )
+    volumes = [(new, old) for one, old, new in pairs if one.after.kind == "volume"]
+    # What it left elsewhere is its own under the new name as well.
+    transaction.many("UPDATE snapshots SET volume = ? WHERE volume = ? AND place = path", volumes)
     transaction.many(
         "UPDATE overrides SET target = ? WHERE target = ?",
         ((f"{one.after.kind}/{new}", f"{one.after.kind}/{old}") for one, old, new in pairs),

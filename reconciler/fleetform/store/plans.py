@@ -19,6 +19,7 @@ from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
 from fleetform.store.database import Transaction
+from fleetform.store.left_data import uids_left
 from fleetform.store.permits import require_permitted, rules_applied
 
 if TYPE_CHECKING:
@@ -212,6 +213,9 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         return "" if same else "other rules were applied, and a plan is judged by the last ones"
     if predicate.claim == "at-work":
         return _begun_since(transaction, key, json.loads(predicate.value))
+    if predicate.claim == "left":
+        is_left = predicate.value in uids_left(transaction)
+        return "" if is_left else f"{key} cannot come back: others have its data by now"
     row = transaction.one(
         "SELECT s.generation, s.archived, a.state FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"

@@ -379,7 +379,8 @@ overrides = Table(
     _text("lifted_by"),
 )
 
-# Volumes that were put aside; whether the data is still there is the host's to say.
+# Data of volumes that went: put aside, or left where it was (`place` is `path`). Whether it is
+# still there is the host's to say.
 snapshots = Table(
     "snapshots",
     metadata,

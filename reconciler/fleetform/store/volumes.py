@@ -10,6 +10,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.snapshot import Snapshot
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
+from fleetform.store.left_data import take_from_left
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -19,13 +20,19 @@ __all__ = ["begin_make", "fail_drop", "fail_make", "finish_drop", "finish_snapsh
 
 
 def begin_make(context: Context, step: Step) -> None:
-    """Give the volume a row, or take up the one that an attempt which failed has left."""
+    """
+    Give the volume a row, or take up the one that an attempt which failed has left.
+
+    One that comes back has the uid that the mark in its directory bears.
+    """
+    returns = step.arguments.get("returns", "")
     context.transaction.execute(
         "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
-        " VALUES ('volume', ?, ?, 'volume', 'making', '{}', ?)"
-        " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making'"
+        " VALUES ('volume', ?1, ?2, 'volume', 'making', '{}', ?3)"
+        " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making',"
+        " uid = CASE WHEN ?4 = '' THEN resources.uid ELSE excluded.uid END"
         " WHERE resources.archived = 1",
-        (step.resource.name, context.ids.uid(), context.apply_uid),
+        (step.resource.name, returns or context.ids.uid(), context.apply_uid, returns),
     )
 
 
@@ -33,10 +40,18 @@ def fail_make(context: Context, step: Step) -> None:
     """
     Keep the uid of a volume that could not be made, and nothing else.
 
+    Of one that should have come back, what was left behind keeps it.
+
     The directory may be there all the same, when only the answer was lost, and it bears this uid:
     under another one it would be somebody else's for ever. As a tombstone the row is absent to
     every plan; left in, it would have to be replaced, which is destructive.
     """
+    if step.arguments.get("returns"):
+        context.transaction.execute(
+            "DELETE FROM resources WHERE kind = 'volume' AND name = ? AND state = 'making'",
+            (step.resource.name,),
+        )
+        return
     context.transaction.execute(
         "UPDATE resources SET archived = 1, state = 'failed'"
         " WHERE kind = 'volume' AND name = ? AND state = 'making'",
@@ -79,10 +94,14 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
+        if step.verb != "volume.update":
+            take_from_left(context.transaction, said["path"])
         made = "imported" if step.verb == "volume.adopt" else "made"
+        if said.get("returns"):
+            made = "taken back"
         verb = made if before[0] == "making" else "updated"
         context.transaction.log(
-            f"volume.{verb}",
+            f"volume.{verb.replace(' ', '-')}",
             context.now_ms,
             f"volume {step.resource.name} was {verb}",
             step.resource,
@@ -91,10 +110,14 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
 
 def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
-        context.transaction.execute(
-            "DELETE FROM resources WHERE kind = 'volume' AND name = ?", (step.resource.name,)
+        row = context.transaction.one(
+            "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
+            (step.resource.name,),
         )
         kept = step.verb == "volume.forget"
+        # One that was never made in whole says no path.
+        if kept and row is not None and step.arguments["path"]:
+            _remember(context, step, row[0], step.arguments["path"])
         context.transaction.log(
             "volume.forgotten" if kept else "volume.removed",
             context.now_ms,
@@ -111,19 +134,7 @@ def finish_snapshot(context: Context, steps: Sequence[Step], _: Sequence[StepOut
             "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
             (step.resource.name,),
         )
-        context.transaction.execute(
-            "INSERT INTO snapshots (volume, volume_uid, fleet, path, place, who, taken_at_ms)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                step.resource.name,
-                row[0] if row else "",
-                said["fleet"],
-                said["path"],
-                said["into"],
-                context.who,
-                context.now_ms,
-            ),
-        )
+        _remember(context, step, row[0] if row else "", said["into"])
         context.transaction.log(
             "volume.snapshot",
             context.now_ms,
@@ -133,10 +144,28 @@ def finish_snapshot(context: Context, steps: Sequence[Step], _: Sequence[StepOut
         )
 
 
+def _remember(context: Context, step: Step, uid: str, place: str) -> None:
+    """Write down where the data of a volume is that goes; `place` is its own path if it stays."""
+    said = step.arguments
+    context.transaction.execute(
+        "INSERT INTO snapshots (volume, volume_uid, fleet, path, place, who, taken_at_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            step.resource.name,
+            uid,
+            said["fleet"],
+            said["path"],
+            place,
+            context.who,
+            context.now_ms,
+        ),
+    )
+
+
 def read_snapshots(connection: Statements) -> tuple[Snapshot, ...]:
     """Read what was put aside, newest first."""
     rows = connection.execute(
         "SELECT volume, volume_uid, fleet, path, place, who, taken_at_ms FROM snapshots"
-        " ORDER BY number DESC"
+        " WHERE place <> path ORDER BY number DESC"
     )
     return tuple(Snapshot(*row) for row in rows)

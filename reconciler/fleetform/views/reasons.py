@@ -36,6 +36,8 @@ REASONS: Mapping[Reason, str] = {
     Reason.UNFINISHED: "an earlier apply began to change it and did not come to its end",
 }
 
+_COMES_BACK = "it comes back: its data was kept"
+
 HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.RUNNING_WORK: "running work",
     HeldBy.ENDING: "an end that is under way",
@@ -73,12 +75,17 @@ def reason_sentence(change: Change) -> str:
         # "Only" would be wrong, and beside the others it says nothing.
         reasons = tuple(one for one in reasons if one is not Reason.COSMETIC_CHANGED)
     sentence = "; ".join(_sentence(reason, change) for reason in reasons)
-    if change.action is Action.CREATE and Reason.RETURNED in change.reasons:
+    if (
+        change.key.kind == "run"
+        and change.action is Action.CREATE
+        and Reason.RETURNED in change.reasons
+    ):
         return f"{sentence}: its result is found again and nothing runs"
     if change.action is Action.ARCHIVE and Reason.DESTROY_ASKED in change.reasons:
         return f"{sentence}; its result is kept"
     # Environments, fleets and volumes execute nothing.
     if change.key.kind != "run":
         sentence = sentence.replace("what it executes changed", "it cannot be changed in place")
+        sentence = sentence.replace(REASONS[Reason.RETURNED], _COMES_BACK)
         sentence = sentence.replace("how it is driven changed", "its settings changed")
     return sentence

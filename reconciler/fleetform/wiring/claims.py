@@ -1,23 +1,26 @@
 """
 Looks at what new volumes would take of this machine, so that a plan can name its owner.
 
-Only where a path leads out of the environment's own folder or is to be taken in as it is found,
-and only for what is about to be made: whether a volume that is there is still ours is drift's to
-say. On other machines the agent finds out, and refuses with the same sentence.
+Only where a path leads out of the environment's own folder, is to be taken in as it is found, or
+meets one where data was left, and only for what is about to be made: whether a volume that is
+there is still ours is drift's to say. What was left and is gone by now does not come back, and is
+in nobody's way. On other machines the agent finds out, and refuses with the same sentence.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fleetform.model.claim import Claim
+from fleetform.model.left_data import is_within, place_of
 from fleetform.model.rows import quiet_digests
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.table import digests_of
 
 if TYPE_CHECKING:
+    from fleetform.model.left_data import LeftData
     from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import PlaceSeen
@@ -28,8 +31,8 @@ __all__ = ["claimed", "with_claims"]
 
 
 def with_claims(workspace: Workspace, desired: Desired, live: Live) -> Live:
-    """Return what is live, with who owns what new volumes would take."""
-    if not _new_places(desired, live):
+    """Return what is live, with who owns what new volumes would take, and what is really left."""
+    if not _new_places(desired, live) and not _left_met(desired, live):
         return live
     # Most plans make no volume of such a path, and need neither a loop nor what drives hosts.
     import asyncio
@@ -53,7 +56,16 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
             claims[key] = dataclasses.replace(
                 _claim(path, around.mark), near=around.mark.path, is_inside=around.is_inside
             )
+    gone = {one for one in _left_met(desired, live) if not await _is_there(hosts, uid, one)}
+    if gone:
+        left = tuple(one for one in live.left if one not in gone)
+        live = dataclasses.replace(live, left=left)
     return dataclasses.replace(live, claims=claims) if claims else live
+
+
+async def _is_there(hosts: HostProvider, uid: str, left: LeftData) -> bool:
+    seen = await hosts.place_at(uid, left.path)
+    return (seen.environment_uid, seen.volume_uid) == (uid, left.uid)
 
 
 def _claim(path: str, mark: PlaceSeen) -> Claim:
@@ -79,17 +91,32 @@ def _goes(mark: PlaceSeen, uid: str, key: ResourceKey, desired: Desired, live: L
 
 def _new_places(desired: Desired, live: Live) -> Mapping[ResourceKey, str]:
     """Paths of volumes that are not there as they are declared, by key, where they are looked at."""
-    places: dict[ResourceKey, str] = {}
-    quiet = quiet_digests(live.resources)
     found = frozenset(desired.imports)
+    return {
+        key: path
+        for key, path in _new_paths(desired, live)
+        if path.startswith("/") or (path and key in found)
+    }
+
+
+def _left_met(desired: Desired, live: Live) -> tuple[LeftData, ...]:
+    """What was left where volumes are to be that are not there yet, or around it or within."""
+    if not live.left:
+        return ()
+    places = [place_of(path) for _, path in _new_paths(desired, live)]
+    return tuple(one for one in live.left if any(_meets(place_of(one.path), at) for at in places))
+
+
+def _meets(one: str, other: str) -> bool:
+    return one == other or is_within(one, other) or is_within(other, one)
+
+
+def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
+    quiet = quiet_digests(live.resources)
     for key, digest in digests_of(desired.resources).items():
         if key.kind != "volume" or quiet.get(key) == digest:
             continue
         declared = desired.resources[key]
-        path = declared.document.get("path", "")
-        if not path.startswith("/") and not (path and key in found):
-            continue
         row = live.resources.get(key)
         if row is None or row.archived or row.digest != declared.digest:
-            places[key] = path
-    return places
+            yield key, declared.document.get("path", "")

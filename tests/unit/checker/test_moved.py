@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from fleetform.checker import Invariant, check
+from fleetform.model.left_data import LeftData
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan, Scope
 from fleetform.model.run import RunState
@@ -130,3 +133,25 @@ def test_what_is_taken_in_unasked():
     desired = replace(tree(fleet("local"), volume("data")), imports=(key("volume/data"),))
     made = planned(desired, ledger())
     assert found(made, replace(desired, imports=()), ledger()) == {Invariant.FOUND_IS_ASKED_FOR}
+
+
+@pytest.mark.parametrize(
+    "there", [{"volume": "texts"}, {"uid": "u-2"}, {"path": "/elsewhere"}], ids=str
+)
+def test_what_comes_back_and_was_another(there: dict[str, str]):
+    """Name, uid and place are those under which the ledger let it go."""
+    desired = tree(fleet("local"), volume("data"))
+    live = replace(ledger(), left=(LeftData("data", "u-1", "/data"),))
+    made = planned(desired, live)
+    assert found(made, desired, live) == set()
+    other = replace(live, left=(replace(live.left[0], **there),))
+    assert found(made, desired, other) == {Invariant.RETURNS_ITS_OWN}
+
+
+def test_what_comes_back_unpinned():
+    """Somebody else may take the data in before the plan is carried out."""
+    desired = tree(fleet("local"), volume("data"))
+    live = replace(ledger(), left=(LeftData("data", "u-1", "/data"),))
+    made = planned(desired, live)
+    bare = tuple(one for one in made.predicates if one.claim != "left")
+    assert Invariant.RETURNS_ITS_OWN in found(replace(made, predicates=bare), desired, live)

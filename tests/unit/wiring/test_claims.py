@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import applied
+from fleetform.model.left_data import LeftData
 from fleetform.spec.desired import ResourceKey
 from fleetform.wiring.claims import with_claims
 from fleetform.wiring.planning import nothing_yet
@@ -131,3 +132,20 @@ def test_what_goes_with_this_plan_is_no_claim(workspace: Workspace, tmp_path: Pa
         volume_at(tmp_path / "shared" / "inner", name=name, uid=applied.UID)
         known = replace(live, resources={**live.resources, DATA: row, key: replace(row, key=key)})
         assert with_claims(workspace, desired, known) is known
+
+
+def test_what_was_left_and_is_gone_does_not_come_back(workspace: Workspace, tmp_path: Path) -> None:
+    """A person has removed it, or others have it: the mark that it bore says which."""
+    desired = workspace.load().desired
+    assert desired is not None
+    left = LeftData("data", "w-1", f"{tmp_path}/shared")
+    live = replace(nothing_yet(desired), left=(left,))
+    assert with_claims(workspace, desired, live).left == ()
+    mark(tmp_path, environment_uid=applied.UID, name="data", volume_uid="w-1")
+    assert with_claims(workspace, desired, live).left == (left,)
+    mark(tmp_path, environment_uid=applied.UID, name="data", volume_uid="w-2")
+    assert with_claims(workspace, desired, live).left == ()
+    elsewhere = replace(left, path=f"{tmp_path}/elsewhere")
+    live = replace(live, left=(elsewhere,))
+    # Nobody asks for it, so nobody looks.
+    assert with_claims(workspace, desired, live).left == (elsewhere,)

@@ -40,8 +40,11 @@ def hold_taken_places(sheet: Sheet) -> None:
             continue
         verbs = _verbs(sheet.changes.get(row.key))
         for key, how in taking.near(_place(json.loads(row.document))):
-            if key in sheet.changes and not _gives_way(verbs, how, is_itself=key == row.key):
-                sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, verbs, how))
+            if key not in sheet.changes or _gives_way(
+                verbs, _verbs(sheet.changes[key]), how, is_itself=key == row.key
+            ):
+                continue
+            sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, key, verbs, how))
     if len(sheet.held) > before:
         # What needs it waits with it.
         hold_dependants(sheet)
@@ -60,15 +63,21 @@ def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
     return freed
 
 
-def _gives_way(verbs: frozenset[str], how: str, *, is_itself: bool) -> bool:
+def _gives_way(verbs: frozenset[str], taking: frozenset[str], how: str, *, is_itself: bool) -> bool:
     """Tell whether a volume that these are the steps of leaves room for one that comes."""
-    if how == _SAME:
-        return is_itself or bool(verbs & _FREES)
-    # What is only forgotten keeps its data and its mark, and nothing is put around or into those.
+    # What is only forgotten keeps its data and its mark: whoever is to have it has to say so, and
+    # nothing is put around or into it.
+    if how == _SAME and (is_itself or (_KEEPS in verbs and "volume.adopt" in taking)):
+        return True
     return bool(verbs & (_FREES - {_KEEPS}))
 
 
-def _cure(key: ResourceKey, verbs: frozenset[str], how: str) -> str:
+def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str) -> str:
+    if how == _SAME and _KEEPS in verbs:
+        return (
+            f"say `moved:` where it is the same, write `import: [{other}]` to take in what"
+            f" {key} leaves there, or choose another path"
+        )
     if how == _SAME:
         return f"it follows as soon as {key} has gone, or say `moved:` where it is the same"
     if _KEEPS in verbs:

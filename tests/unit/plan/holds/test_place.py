@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.model.plan import HeldBy
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import Declared, ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 OLD = volume("old", "f", "/data")
@@ -15,10 +15,22 @@ KEY = ResourceKey("volume", "new")
 
 def test_the_place_of_one_that_goes_is_free_once_it_has_gone() -> None:
     """Another name for the same directory: the old volume goes first, then the new one comes."""
-    live = ledger(row(fleet("f")), row(OLD))
-    plan = planned(tree(fleet("f"), NEW), live)
+    live = ledger(row(fleet("f")), row(volume("old", "f", "/data", deletion_policy="delete")))
+    plan = planned(tree(fleet("f"), NEW), live, allow_destroy=True)
     steps = {step.key: step for step in plan.steps}
-    assert steps["volume.make:volume/new"].needs == ("volume.forget:volume/old",)
+    assert steps["volume.make:volume/new"].needs == ("volume.remove:volume/old",)
+
+
+def test_data_that_stays_is_taken_in_where_somebody_says_so() -> None:
+    """It keeps its mark when its volume is forgotten, so that a host would refuse another."""
+    live = ledger(row(fleet("f")), row(OLD))
+    desired = tree(fleet("f"), NEW)
+    plan = planned(desired, live)
+    assert [step.verb for step in plan.steps] == ["volume.forget"]
+    assert "write `import: [volume/new]`" in plan.held[0].cure
+    steps = planned(replace(desired, imports=(KEY,)), live).steps
+    needs = {step.verb: step.needs for step in steps}
+    assert needs == {"volume.forget": (), "volume.adopt": ("volume.forget:volume/old",)}
 
 
 def test_the_place_of_one_that_is_held_is_taken() -> None:
@@ -42,14 +54,19 @@ def test_what_needs_a_volume_without_a_place_waits_with_it() -> None:
 
 
 def test_two_volumes_change_places() -> None:
-    """Both go before either comes back."""
-    live = ledger(row(fleet("f")), row(volume("a", "f", "/1")), row(volume("b", "f", "/2")))
-    desired = tree(fleet("f"), volume("a", "f", "/2"), volume("b", "f", "/1"))
-    steps = {step.key: step for step in planned(desired, live, allow_destroy=True).steps}
-    assert set(steps["volume.make:volume/a"].needs) == {
-        "volume.forget:volume/a",
-        "volume.forget:volume/b",
-    }
+    """Both go before either comes; what keeps its data has its place for itself."""
+    for policy, verb in (("delete", "volume.remove"), ("retain", "")):
+
+        def at(name: str, path: str, policy: str = policy) -> Declared:
+            return volume(name, "f", path, deletion_policy=policy)
+
+        live = ledger(row(fleet("f")), row(at("a", "/1")), row(at("b", "/2")))
+        plan = planned(tree(fleet("f"), at("a", "/2"), at("b", "/1")), live, allow_destroy=True)
+        steps = {step.key: step for step in plan.steps}
+        if not verb:
+            assert not steps
+            continue
+        assert set(steps["volume.make:volume/a"].needs) == {f"{verb}:volume/a", f"{verb}:volume/b"}
 
 
 def test_a_directory_in_or_around_the_place_of_one_that_goes() -> None:
