@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 
+from fleetform.agents.protocol.naming import short_uid
+
 __all__ = ["fingerprint", "short_uid"]
 
 _DOMAIN = b"fleetform environment\0"
 """So that it is no digest of a uid that stands anywhere else."""
-
-_UID_SHOWN = 8
-"""Of 32, which leaves 96 bits to guess."""
 
 
 def fingerprint(environment_uid: str) -> str:
@@ -27,8 +26,3 @@ def fingerprint(environment_uid: str) -> str:
     if not environment_uid:
         return ""
     return hashlib.sha256(_DOMAIN + environment_uid.encode()).hexdigest()[:32]
-
-
-def short_uid(uid: str) -> str:
-    """As much of a uid as people need to find its environment: `0b2f6a0e…`."""
-    return f"{uid[:_UID_SHOWN]}…" if len(uid) > _UID_SHOWN else uid

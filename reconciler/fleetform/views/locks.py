@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.tenure import Holder
 from fleetform.spec.dataclass import dataclass
@@ -29,6 +30,7 @@ class LockRow:
 
     Attributes:
         environment: Its name as it was applied last; empty where nothing was.
+        uid: The beginning of it, which tells two of one name apart (`model.fingerprint`).
         held: Whether anybody manages it now; the rest is empty where nobody does.
         pid: 0 for somebody who has not written it down yet.
         fence: Of a lease; 0 for a file lock.
@@ -72,10 +74,10 @@ class LockShown:
 
 def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:
     if holder is None:
-        return LockRow(environment, uid, held=False)
+        return LockRow(environment, short_uid(uid), held=False)
     return LockRow(
         environment,
-        uid,
+        short_uid(uid),
         held=True,
         command=holder.command,
         who=holder.who,

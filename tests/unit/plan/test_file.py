@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import RunState
@@ -135,3 +137,15 @@ def test_a_plan_that_was_cut_short_is_refused(sample: Plan) -> None:
     for length in range(0, len(data) - 2, 997):
         with pytest.raises(ValueError, match="cut short"):
             load(data[:length])
+
+
+def test_a_plan_of_an_earlier_build_names_its_environment_by_the_uid(sample: Plan) -> None:
+    """An apply that was interrupted before an upgrade is gone on with."""
+    whole = {**json.loads(dump(sample)), "environment_uid": "e" * 32}
+    annex = whole.pop("annex")
+    del whole["environment_fingerprint"], whole["salt"], whole["digest"]
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    plan = load(json.dumps({**whole, "annex": annex, "digest": found}).encode())
+    assert plan.environment_fingerprint == fingerprint("e" * 32)
+    assert plan.changes == sample.changes

@@ -16,6 +16,7 @@ from fleetform.agents.host import memory
 from fleetform.agents.host.effects import Effect
 from fleetform.agents.host.memory import Entry, Memory
 from fleetform.agents.protocol.messages import PROTOCOL_VERSION, Hello, JobRecord, Rejected
+from fleetform.agents.protocol.naming import short_uid
 
 TOMBSTONES_IN_SNAPSHOT_MAX = 20_000
 """About 6 MB of a frame's 16. The newest; the agent itself still refuses by all of them."""
@@ -79,8 +80,9 @@ def adopt(hello: Hello, known: Memory, now_ms: int) -> list[Effect]:
 
 
 def _owner(known: Memory) -> str:
-    """Name an owner as people know it: `lab (0b2f…) since 2026-11-21T10:26:30Z`."""
-    name = f"{known.owner_name} ({known.owner})" if known.owner_name else str(known.owner)
+    """Name an owner as people know it: `lab (0b2f6a0e…) since 2026-11-21T10:26:30Z`."""
+    uid = short_uid(str(known.owner))
+    name = f"{known.owner_name} ({uid})" if known.owner_name else uid
     if not known.owned_since_ms:
         return name
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(known.owned_since_ms // 1000))

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from fleetform.agents.protocol.messages import MakeVolume, RemoveVolume
+from fleetform.agents.protocol.naming import short_uid
 
 MARK = ".fleetform-volume"
 
@@ -243,8 +244,8 @@ def require_owner(path: str, owner: str, volume_uid: str) -> None:
 
 
 def _owner(mark: dict[str, Any]) -> str:
-    """Name whose a directory is: `lab (0b2f…) since 2026-11-21T10:26:30Z`."""
-    uid = str(mark.get("environment_uid", "unknown"))
+    """Name whose a directory is: `lab (0b2f6a0e…) since 2026-11-21T10:26:30Z`."""
+    uid = short_uid(str(mark.get("environment_uid", "unknown")))
     name = mark.get("environment")
     owner = f"{name} ({uid})" if name else uid
     since_ms = mark.get("made_at_ms")

@@ -39,7 +39,7 @@ def held(lab):
 def test_every_environment_is_listed(asked, typed, lab, held):
     """By name, with holder, process and since when; the same row is shown."""
     (row,) = asked("lock", "list")
-    assert (row["environment"], row["uid"], row["held"]) == ("lab", applied.UID, True)
+    assert (row["environment"], row["uid"], row["held"]) == ("lab", f"{applied.UID[:8]}…", True)
     assert (row["command"], row["who"], row["pid"]) == ("serve", "ada", held.pid)
     assert asked("lock", "show")["lock"] == row
     assert str(held.pid) in typed("lock", "list")[1]
