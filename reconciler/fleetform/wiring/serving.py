@@ -19,6 +19,7 @@ from fleetform.controllers.tree import (
     Planned,
     TreeKeeper,
 )
+from fleetform.model.fingerprint import short_uid
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
@@ -42,6 +43,7 @@ from fleetform.wiring.opening import (
 )
 from fleetform.wiring.planning import checked_plan
 from fleetform.wiring.problems import Locked, Problem
+from fleetform.wiring.workspace import ENVIRONMENT_FILE
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
@@ -247,6 +249,8 @@ class _Keeping:
     async def make_plan(self) -> Planned:
         try:
             loaded = await asyncio.to_thread(self._workspace.load)
+            if (other := _elsewhere(loaded, self._workspace)) is not None:
+                return Planned(None, (other, STAYS))
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
                 self._files[:] = sorted(loaded.desired.contents.values())
@@ -295,6 +299,18 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event
         working.cancel()
         signalled.cancel()
         await asyncio.gather(working, signalled, return_exceptions=True)
+
+
+def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:
+    """A sentence where the folder holds another environment by now: a branch was switched."""
+    if loaded.desired is None or loaded.desired.environment.uid == workspace.environment.uid:
+        return None
+    other, name = loaded.desired.environment, workspace.environment.name
+    return (
+        f"{ENVIRONMENT_FILE} says that this is `{other.name}` ({short_uid(other.uid)}) by now, and"
+        f" `{name}` ({short_uid(workspace.environment.uid)}) is served: nothing of it is planned"
+        " until that is there again"
+    )
 
 
 async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWatch) -> Planned:

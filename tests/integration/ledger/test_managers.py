@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from typing import IO
 
 import pytest
 
@@ -80,3 +81,38 @@ def test_an_apply_that_is_killed_is_taken_up_again(lab: Lab, delay: float) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(lab.said(), key=int) == [str(number) for number in range(1, 21)]
     assert set(lab.states().values()) == {"done"}
+
+
+def test_serve_says_that_another_environment_lies_in_its_folder(lab: Lab) -> None:
+    """A branch was switched under it: what was applied stays, and it goes on when it is back."""
+    environment = lab.tree / "environment.yaml"
+    ours = environment.read_text(encoding="utf-8")
+    lab.declare(FLEET, task("train", lab.says("one")))
+    assert lab.run("apply", "-y").returncode == 0
+    server = lab.start("serve")
+    try:
+        assert server.stdout is not None
+        _read_until(server.stdout, "serving lab")
+        environment.write_text(ours.replace(lab.uid, "f" * 32), encoding="utf-8")
+        lab.declare(FLEET)
+        told = _read_until(server.stdout, "stays in force")
+        assert "is served" in told
+        assert lab.uid not in told
+        environment.write_text(ours, encoding="utf-8")
+        lab.declare(FLEET, task("train", lab.says("one")), task("later", lab.says("two")))
+        lab.wait_until_said("two")
+        assert server.poll() is None
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+    assert lab.said() == ["one", "two"]
+
+
+def _read_until(stream: IO[str], words: str) -> str:
+    """What was printed until a line has these words; a server that ends has said all it will."""
+    lines = []
+    for line in stream:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
