@@ -99,6 +99,26 @@ def test_what_is_no_file_is_not_opened(tree: Path, name: str):
     assert loaded.desired.unread == (("x.yaml",) if code else ())
 
 
+def test_a_folder_outside_that_nobody_reads_is_a_note(tree: Path):
+    """A link to data stands in many trees: it is told, not followed, and holds nothing back."""
+    (tree / "data").symlink_to("../outside")
+    loaded = load_tree(tree)
+    assert [(one.code, one.level.value) for one in loaded.findings] == [("file-outside", "note")]
+    assert [str(key) for key in loaded.desired.resources] == ["run/train"]
+    assert loaded.desired.unread == ()
+
+
+def test_a_file_behind_a_link_out_is_an_error_where_it_is_named(tree: Path):
+    """A run that takes a file from there is refused; nothing of it is opened."""
+    (tree / "data").symlink_to("../outside")
+    (tree / "x.yaml").write_text(
+        "type: task\nname: other\ncommands: [x]\nfiles: [data/secret.yaml]\n"
+    )
+    loaded = load_tree(tree)
+    assert [one.code for one in loaded.errors] == ["file-outside"]
+    assert [str(key) for key in loaded.desired.resources] == ["run/train"]
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_an_environment_that_is_no_file(tree: Path, name: str):
     """In place of `environment.yaml` it leaves nothing declared, and is not followed out."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.spec.documents import read_documents
-from fleetform.spec.findings import Finding
+from fleetform.spec.findings import Finding, Level
 from fleetform.spec.format.payload import payload_of
 from fleetform.spec.format.text import Formatted, format_read
 from fleetform.spec.identity import FILE_NAME
@@ -55,7 +55,7 @@ def format_files(root: Path) -> Iterator[FormattedFile]:
         for finding in walked.findings:
             if finding.code == "environment-elsewhere" and not is_environment:
                 folders.append(posixpath.dirname(finding.place.file))
-            else:
+            elif finding.code != "file-outside" or finding.level is Level.ERROR:
                 yield FormattedFile(finding.place.file, b"", Formatted(b"", (finding,)))
         for path in [*([declared] if is_environment else []), *walked.files]:
             if (root / path).is_symlink():

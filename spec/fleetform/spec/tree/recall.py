@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fleetform.spec.desired import Loaded, ResourceKey
-from fleetform.spec.findings import Finding
+from fleetform.spec.findings import Finding, Level
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache, look_of
 from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.resources import tree_digest
@@ -68,11 +68,13 @@ class Recall:
         changed: dict[str, str] = {}
         count = 0
         inputs = dict(self._whole.inputs)
+        told: set[str] = set()
         for folder in self._whole.folders:
             walked = self._walk(folder)
             if walked is None:
                 return None
             count += len(walked.files)
+            told.update(one.place.file for one in walked.findings)
             for file in walked.files:
                 known = self._cache.known(file)
                 if known is None:
@@ -90,7 +92,7 @@ class Recall:
                         return None
                     else:
                         changed[file] = look
-        if count != self._whole.walked_count:
+        if count != self._whole.walked_count or told != self._links_out():
             return None
         if not all(self._is_same(file, one, "") for file, one in inputs.items()):
             return None
@@ -102,7 +104,16 @@ class Recall:
         if not path.is_dir():
             return None
         walked = walk(path, prefix=folder)
-        return None if walked.findings or walked.unread else walked
+        is_wrong = any(one.level is not Level.NOTE for one in walked.findings)
+        return None if is_wrong or walked.unread else walked
+
+    def _links_out(self) -> set[str]:
+        """The links that a walk noted and did not follow."""
+        return {
+            one.place.file
+            for one in self._whole.findings
+            if one.code == "file-outside" and one.level is Level.NOTE
+        }
 
     def _is_same(self, file: str, known: Input, look: str) -> bool:
         if look and look == known.look:

@@ -159,8 +159,14 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
     is_inside = target == real_root or target.startswith(real_root + os.sep)
     if os.path.isdir(target):  # noqa: PTH112 - Path's raises where a folder may not be entered.
         # A folder inside of the tree is read where it lies; following links could go in circles.
-        if not is_inside:
+        if is_inside:
+            return
+        if _is_wanted(path):
             _leads_out(path, found)
+        else:
+            # Data, or what a program has installed, and often git's to ignore: nobody reads there,
+            # and a document that names a file behind it is refused for that.
+            found.findings.append(_not_followed(path))
     elif _is_wanted(path):
         if not os.path.exists(target):  # noqa: PTH110 - As above.
             _cannot_read(path, FileNotFoundError(errno.ENOENT, "The link leads to nothing"), found)
@@ -199,6 +205,16 @@ def _outside(path: str) -> Finding:
         path,
         "The link leads out of the tree, and what lies there is in no commit.",
         "Put the file itself into the tree.",
+    )
+
+
+def _not_followed(path: str) -> Finding:
+    return finding(
+        "file-outside",
+        path,
+        "The link leads to a folder outside of the tree; documents are not looked for there.",
+        "If it has documents, put the folder itself into the tree.",
+        level=Level.NOTE,
     )
 
 

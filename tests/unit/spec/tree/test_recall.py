@@ -141,6 +141,21 @@ def test_a_file_that_a_run_names_is_looked_at(root, tmp_path, settled):
         assert loaded.desired.contents
 
 
+def test_a_link_to_data_costs_no_load_and_is_told_while_it_is_there(
+    root, tmp_path, settled, monkeypatch
+):
+    """It stands in many trees; when it comes and when it goes, the tree is loaded as a whole."""
+    through_disk(root, tmp_path / "cache")
+    (root / "data").symlink_to("/")
+    noted = through_disk(root, tmp_path / "cache")
+    assert [one.code for one in noted.findings] == ["file-outside"]
+    counted = whole_loads(monkeypatch)
+    assert through_disk(root, tmp_path / "cache") == noted
+    assert counted == []
+    (root / "data").unlink()
+    assert through_disk(root, tmp_path / "cache").findings == ()
+
+
 def test_bases_and_patches_are_recalled(root, tmp_path, settled, monkeypatch):
     """What an overlay has made of documents is kept as it came out."""
     write(tmp_path, "base/base.yaml", TASK.replace("train", "inherited"))
