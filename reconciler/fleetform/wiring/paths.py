@@ -9,11 +9,16 @@ from fleetform.spec.dataclass import dataclass
 
 
 def state_home() -> Path:
-    """Return the user's state folder: FLEETFORM_STATE_HOME, else the XDG one."""
+    """
+    Return the user's state folder: FLEETFORM_STATE_HOME, else the XDG one.
+
+    Raises:
+        Problem: The first is relative: each folder would have another ledger.
+    """
     if home := os.environ.get("FLEETFORM_STATE_HOME"):
-        return Path(home).absolute()
-    if xdg := os.environ.get("XDG_STATE_HOME"):
-        return Path(xdg).absolute() / "fleetform"
+        return _absolute("FLEETFORM_STATE_HOME", home)
+    if xdg := _xdg("XDG_STATE_HOME"):
+        return xdg / "fleetform"
     return Path.home() / ".local" / "state" / "fleetform"
 
 
@@ -21,16 +26,37 @@ def cache_home() -> Path | None:
     """
     Return the user's folder of what may be deleted at any time: FLEETFORM_CACHE_HOME, else the
     XDG one. None: nothing is to be kept, since the variable is empty or there is no home.
+
+    Raises:
+        Problem: FLEETFORM_CACHE_HOME is relative.
     """
     home = os.environ.get("FLEETFORM_CACHE_HOME")
     if home is not None:
-        return Path(home).absolute() if home else None
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg).absolute() / "fleetform"
+        return _absolute("FLEETFORM_CACHE_HOME", home) if home else None
+    if xdg := _xdg("XDG_CACHE_HOME"):
+        return xdg / "fleetform"
     try:
         return Path.home() / ".cache" / "fleetform"
     except RuntimeError:
         return None
+
+
+def _absolute(variable: str, value: str) -> Path:
+    path = Path(value)
+    if path.is_absolute():
+        return path
+    from fleetform.wiring.problems import Problem
+
+    raise Problem(
+        f"{variable} is `{value}`, a relative path: it would be another folder wherever you are",
+        f"set it to an absolute one, such as `{path.absolute()}`",
+    )
+
+
+def _xdg(variable: str) -> Path | None:
+    """Of the XDG base directory specification: a path that is relative is to be ignored."""
+    path = Path(os.environ.get(variable, ""))
+    return path if path.is_absolute() else None
 
 
 @dataclass(frozen=True, slots=True)

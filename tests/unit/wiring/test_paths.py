@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleetform.wiring.paths import cache_home
+import pytest
+
+from fleetform.wiring.paths import cache_home, state_home
+from fleetform.wiring.problems import Problem
 
 
 def test_the_cache_lies_where_people_say(monkeypatch):
@@ -19,3 +22,29 @@ def test_the_cache_lies_where_people_say(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/ada")
     assert cache_home() == Path("/home/ada/.cache/fleetform")
+
+
+@pytest.mark.parametrize(
+    ("variable", "find"),
+    [("FLEETFORM_STATE_HOME", state_home), ("FLEETFORM_CACHE_HOME", cache_home)],
+)
+def test_a_relative_folder_of_ours_is_refused(monkeypatch, tmp_path, variable, find):
+    """Each folder would have another ledger, and all that was made would be made again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "./state")
+    with pytest.raises(Problem, match=f"{variable} is `./state`") as refused:
+        find()
+    assert str(tmp_path / "state") in refused.value.advice
+
+
+def test_a_relative_folder_of_xdg_is_ignored(monkeypatch):
+    """As the XDG base directory specification has it."""
+    for variable in ("FLEETFORM_STATE_HOME", "FLEETFORM_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert state_home() == Path("/home/ada/.local/state/fleetform")
+    assert cache_home() == Path("/home/ada/.cache/fleetform")
+    monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
+    assert state_home() == Path("/xdg/fleetform")
