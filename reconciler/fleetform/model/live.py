@@ -125,6 +125,8 @@ class Live:
     """Fleets whose hosts are being exchanged for others of a new template."""
     let_go: frozenset[str] = frozenset()
     """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
+    let_go_names: frozenset[str] = frozenset()
+    """What those are called, each on its machine."""
     left: tuple[LeftData, ...] = ()
     """Data that volumes left behind which were let go, in the order in which they went."""
     overrides: tuple[Override, ...] = ()

@@ -18,6 +18,7 @@ from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
+from fleetform.plan.let_go import taken_in
 from fleetform.plan.pairing import Pairing, pair_elements
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import MAKING
@@ -48,6 +49,8 @@ def compare_resources(sheet: Sheet) -> None:
             _add(sheet, _proposed(KINDS[key.kind].renew, declared, row, sheet.permissions))
         elif key in exchanged:
             sheet.add(_exchange(declared, row, exchanged[key]))
+        elif (taking := taken_in(sheet, declared, row)) is not None:
+            sheet.add(taking)
         elif row.digest != declared.digest or row.archived:
             _add(sheet, _proposed(KINDS[key.kind].change, declared, row, sheet.permissions))
     removed = [

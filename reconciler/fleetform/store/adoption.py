@@ -60,8 +60,16 @@ def _adopt_fleets(
 ) -> list[Recovered]:
     found = []
     by_fleet: dict[str, list[InstanceSeen]] = {}
+    let_go = {
+        uid
+        for (uid,) in context.transaction.execute(
+            "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
+        )
+    }
     for instance in evidence.instances:
-        by_fleet.setdefault(instance.fleet, []).append(instance)
+        # What was let go stays so, unless the tree asks for it again.
+        if instance.uid not in let_go or instance.fleet in steps:
+            by_fleet.setdefault(instance.fleet, []).append(instance)
     for fleet, instances in sorted(by_fleet.items()):
         for instance in instances:
             _put_instance(context, instance)
@@ -94,7 +102,9 @@ def _put_instance(context: Context, instance: InstanceSeen) -> None:
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address)"
         " VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1')"
-        " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning'"
+        # One that was let go has no fleet by now.
+        " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning', fleet = excluded.fleet,"
+        " number = excluded.number, name = excluded.name, message = ''"
         " WHERE instances.state = 'terminated'",
         (instance.uid, instance.name, instance.fleet, number),
     )

@@ -80,7 +80,22 @@ def begin_adopt(context: Context, step: Step) -> None:
         " ORDER BY CASE WHEN message = ? THEN 0 ELSE 1 END, name, uid",
         (_let_go_from(fleet),),
     ).fetchall()
-    wanted = sorted(entry["number"] for entry in step.arguments["instances"])
+    if let_go:
+        # Rows that a fleet was given in their stead, and no host has ever answered for.
+        transaction.execute(
+            "UPDATE instances SET state = 'terminated', message = 'its name is a let-go host''s',"
+            " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'"
+            " AND install_id = '' AND name IN"
+            " (SELECT name FROM instances WHERE state = 'terminated' AND fleet = '')",
+            (fleet,),
+        )
+    there = {
+        number
+        for (number,) in transaction.execute(
+            "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+        )
+    }
+    wanted = sorted({entry["number"] for entry in step.arguments["instances"]} - there)
     transaction.many(
         "UPDATE instances SET fleet = ?, number = ?, state = 'provisioning', message = '',"
         " generation = generation + 1 WHERE uid = ?",

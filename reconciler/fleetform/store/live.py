@@ -91,6 +91,7 @@ def read_live(
         "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules, fence FROM meta"
     ).fetchone()
     instances = read_instances(connection)
+    let_go = _let_go(connection)
     resources: Mapping[ResourceKey, LiveResource]
     if known is None or read_again is None:
         resources = _resources(connection)
@@ -108,7 +109,8 @@ def read_live(
         fence=fence,
         notes=_notes(note, instances),
         overrides=read_overrides(connection),
-        let_go=_let_go(connection),
+        let_go=frozenset(let_go),
+        let_go_names=frozenset(let_go.values()),
         left=read_left(connection),
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
@@ -213,9 +215,13 @@ def _work(connection: Statements) -> tuple[Work, ...]:
     return tuple(found)
 
 
-def _let_go(connection: Statements) -> frozenset[str]:
-    rows = connection.execute("SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''")
-    return frozenset(uid for (uid,) in rows)
+def _let_go(connection: Statements) -> dict[str, str]:
+    """Names of hosts that are up and belong to no fleet, by uid."""
+    return dict(
+        connection.execute(
+            "SELECT uid, name FROM instances WHERE state = 'terminated' AND fleet = ''"
+        )
+    )
 
 
 def read_instances(connection: Statements) -> tuple[Instance, ...]:

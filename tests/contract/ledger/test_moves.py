@@ -120,6 +120,25 @@ def test_nothing_is_adopted_where_nothing_was_let_go(ledger: Ledger) -> None:
     assert ledger.read_live().resources == {}
 
 
+def test_let_go_hosts_are_taken_in_over_a_fleet_that_was_begun(ledger: Ledger) -> None:
+    """Rows that were written for others of their names, and that no host answered for, give way."""
+    desk = Desk.of(ledger, nodes=2)
+    carry_out(ledger, [step("fleet.forget", "local")])
+    made = fleet_step("local", 3)
+    accepted = enter(ledger, plan_of(ledger, [made]))
+    ledger.begin_steps(accepted.apply_uid, [made], now_ms=1)
+    outcome = StepOutcome(made.key, "local-0 exists on this machine as another")
+    ledger.finish_steps(accepted.apply_uid, [made], [outcome], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
+    assert ledger.read_live().let_go_names == {"local-0", "local-1"}
+    key = ResourceKey("fleet", "local")
+    carry_out(ledger, [Step(f"fleet.adopt:{key}", "fleet.adopt", key, (), made.arguments)])
+    live = ledger.read_live()
+    assert [one.name for one in live.instances] == ["local-0", "local-1", "local-2"]
+    assert [one.uid for one in live.instances[:2]] == list(desk.instances)
+    assert live.let_go == frozenset()
+
+
 def test_a_forgotten_run_is_new_when_it_comes_back(ledger: Ledger) -> None:
     """Its tombstone is gone; what it did stays in the history."""
     carry_out(ledger, [submit_step("a")])

@@ -6,8 +6,11 @@ import pytest
 
 from contract.ledgers import (
     Desk,
+    carry_out,
     enter,
+    fleet_step,
     plan_of,
+    step,
     submit_step,
 )
 from fleetform.agents.protocol.messages import JobKey, JobRecord
@@ -16,6 +19,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import StalePlan
 from fleetform.model.recovery import Evidence
 from fleetform.model.run import RunState
+from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired, Environment
 
 
@@ -88,3 +92,18 @@ def test_adoption_keeps_a_run_from_starting_twice(desk: Desk) -> None:
     assert (second.state, second.attempt) == (RunState.FINISHING, 2)
     desk.finish("b", RunState.FAILED)
     assert desk.run("b").state is RunState.FAILED
+
+
+def test_a_let_go_host_comes_back_with_a_fleet_that_is_declared(desk: Desk) -> None:
+    """To the place that it had, in the stead of what was begun there; others stay let go."""
+    (uid,) = desk.instances
+    carry_out(desk.ledger, [step("fleet.forget", "local")])
+    seen = InstanceSeen(uid, "local-0", "local", "e" * 32, "", 1, alive=True)
+    evidence = Evidence(Desired(Environment("test", "e" * 32), {}), (seen,), {}, {})
+    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=False)
+    assert desk.ledger.read_live().let_go == {uid}
+    made = fleet_step("local")
+    desk.ledger.adopt_world(evidence, {"local": made}, who="me", now_ms=9, mark_missing=False)
+    live = desk.ledger.read_live()
+    assert [(one.uid, one.name, one.fleet) for one in live.instances] == [(uid, "local-0", "local")]
+    assert live.let_go == frozenset()

@@ -22,6 +22,7 @@ from fleetform.plan.holds.protection import hold_protected
 from fleetform.plan.holds.recovery import hold_while_recovering
 from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.holds.window import hold_in_window
+from fleetform.plan.let_go import hold_taken_names
 from fleetform.plan.moves import hold_while_starting
 from fleetform.plan.proposal import Sheet
 
@@ -43,6 +44,7 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_protected,
     hold_volumes_in_use,
     hold_forgotten_in_use,
+    hold_taken_names,
     hold_destruction,
     # Counts what would really be destroyed, so it follows everything that holds by itself.
     hold_beyond_budget,

@@ -173,6 +173,13 @@ def propose_adopt(declared: Declared) -> Proposal:
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 
+def propose_taking_in(declared: Declared, row: LiveResource) -> Proposal:
+    """As `propose_adopt`, for a fleet that is there: what it lacks may be hosts that were let go."""
+    change = propose_adopt(declared).change
+    fields = changed_fields("fleet", json.loads(row.document), declared.document)
+    return Proposal(replace(change, fields=fields, uid=row.uid, generation=row.generation))
+
+
 def _arguments(declared: Declared) -> dict[str, Any]:
     name = declared.key.name
     return {

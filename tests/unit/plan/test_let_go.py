@@ -1,0 +1,61 @@
+"""A fleet does not take the names of hosts that were let go, unless it takes those hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.checker import check
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import WHOLE, Action, HeldBy, Permissions, Plan
+from fleetform.spec.desired import Declared, Desired, ResourceKey
+from unit.plan.trees import fleet, ledger, planned, row, tree
+
+KEY = ResourceKey("fleet", "local")
+LOCAL = fleet("local")
+
+
+def let_go(*rows: LiveResource) -> Live:
+    return replace(ledger(*rows), let_go=frozenset({"i-0"}), let_go_names=frozenset({"local-0"}))
+
+
+def importing(*declared: Declared) -> Desired:
+    return replace(tree(*declared), imports=(KEY,))
+
+
+def sound(plan: Plan, desired: Desired, live: Live) -> bool:
+    return not check(plan, desired, live, Permissions(), WHOLE)
+
+
+def test_a_fleet_with_the_name_of_a_host_that_is_up_is_held() -> None:
+    """By the plan, with the way out: the machine would refuse it, and leave half a fleet."""
+    plan = planned(tree(LOCAL), let_go())
+    assert not plan.changes
+    (held,) = plan.held
+    assert held.by is HeldBy.DEPENDENCY
+    assert held.detail == "host local-0 was let go and is up still under that name"
+    assert "`import: [fleet/local]`" in held.cure
+
+
+def test_other_names_are_nobodys() -> None:
+    """Hosts of another name are made beside those that were let go."""
+    plan = planned(tree(fleet("other")), let_go())
+    assert [change.action for change in plan.changes] == [Action.CREATE]
+
+
+def test_an_import_takes_them_in() -> None:
+    """Also for a fleet that somebody has begun to make, which has a row without a digest."""
+    begun = replace(row(LOCAL), digest="", execution_digest="", own_digest="", document="{}")
+    for live in (let_go(), let_go(begun)):
+        plan = planned(importing(LOCAL), live)
+        assert [change.action for change in plan.changes] == [Action.ADOPT]
+        assert [step.verb for step in plan.steps] == ["fleet.adopt"]
+        assert sound(plan, importing(LOCAL), live)
+    assert [held.change.key for held in planned(tree(LOCAL), let_go(begun)).held] == [KEY]
+
+
+def test_an_import_that_was_carried_out_means_nothing() -> None:
+    """A fleet whose hosts answer changes in place."""
+    live = replace(let_go(row(LOCAL)), let_go_names=frozenset({"local-7"}))
+    changed = fleet("local", local={"cpu": 2})
+    plan = planned(importing(changed), live)
+    assert [change.action for change in plan.changes] == [Action.UPDATE]
