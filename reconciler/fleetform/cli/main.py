@@ -163,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _settle_process() -> None:
     """Set what holds for a process that is all ours, and not for one that calls `main`."""
+    _open_closed_streams()
     # Classes, documents and rows are made and kept: looking for garbage among them finds none,
     # and took a twentieth of `plan`, and half of reading ten thousand documents.
     gc.set_threshold(50_000)
@@ -171,6 +172,24 @@ def _settle_process() -> None:
     # Pydantic would read the metadata of every installed distribution for plugins (10 ms), and
     # what is valid is not for whatever else is installed to change.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
+def _open_closed_streams() -> None:
+    """
+    Have what was closed by whoever started us (`>&-`) lead to nowhere.
+
+    Not for our own words alone: the next file that is opened would get the number, and a ledger
+    would be written to by whatever prints.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            # As Python leaves the standard ones to those who start processes.
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _dispatch(arguments: Sequence[str] | None) -> int:

@@ -52,3 +52,19 @@ def test_a_reader_that_leaves_is_no_error_of_ours():
     os.close(write)
     assert finished.stderr == ""
     assert finished.returncode == Exit.BROKEN_PIPE
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_a_stream_that_is_closed_leads_to_nowhere(closed, tmp_path):
+    """A job of cron may have none: exit codes stay, and no file takes the stream's number."""
+    program = "import sys; from fleetform.cli.main import main; sys.exit(main())"
+    for arguments, code in (("version", 0), ("explain", 0), ("nosuch", 1), ("init lab", 0)):
+        finished = subprocess.run(
+            ["sh", "-c", f'exec "$0" -c "$1" {arguments} {closed}', sys.executable, program],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert finished.returncode == code, finished.stderr
+        assert "Traceback" not in finished.stderr
+    written = [file.read_text() for file in (tmp_path / "lab").rglob("*.yaml")]
+    assert written
+    assert not [text for text in written if "error:" in text]
