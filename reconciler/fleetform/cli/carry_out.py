@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
@@ -342,7 +342,15 @@ def _code(result: ApplyResult | None) -> int:
 def _record(stack: contextlib.ExitStack, path: str | None) -> JsonProgress | None:
     if path is None:
         return None
-    return JsonProgress(stack.enter_context(Path(path).open("a", encoding="utf-8")))
+    file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 -- the stack closes it
+    # Each line was flushed when it was written, and one that could not be was said then.
+    stack.callback(_close, file)
+    return JsonProgress(file)
+
+
+def _close(file: TextIO) -> None:
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def take_over_first(
         take_over(
             workspace,
             who=who_asks(),
-            reason=str(reason),
+            reason=" ".join(str(reason).split()),
             for_ms=for_ms,
             progress=PlainProgress(error_screen()),
         )

@@ -7,6 +7,7 @@ commit is made: whoever proposes a change goes on with what they have.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from fleetform.source.commits import (
@@ -22,6 +23,8 @@ from fleetform.wiring.editing import write_edits
 from fleetform.wiring.problems import EditProblem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleetform.wiring.editing import Edits, FileEdit
     from fleetform.wiring.workspace import Workspace
 
@@ -38,7 +41,7 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
     """
     try:
         # Before anything is written: of a file that is gone git would not say whether it is its.
-        files = [workspace.root / edit.path for edit in _committed(workspace, edits)]
+        files = [_file(workspace, edit.path) for edit in _committed(workspace, edits)]
         _refuse_uncommitted(workspace, edits)
     except GitRefused as refusal:
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
@@ -61,7 +64,7 @@ def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str)
     """
     try:
         _refuse_uncommitted(workspace, edits)
-        files = {workspace.root / edit.path: edit.after for edit in _committed(workspace, edits)}
+        files = {_file(workspace, edit.path): edit.after for edit in _committed(workspace, edits)}
         return commit_on_branch(workspace.root, files, message, branch)
     except GitRefused as refusal:
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
@@ -84,7 +87,7 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
     Raises:
         EditProblem: A file in which it stands has changes that nobody committed.
     """
-    files = [workspace.root / file for file in edits.looked_at]
+    files = [_file(workspace, file) for file in edits.looked_at]
     try:
         changed = changed_files(workspace.root, files)
     except GitRefused as refusal:
@@ -97,16 +100,25 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
         )
 
 
+def _file(workspace: Workspace, path: str) -> Path:
+    """The file that is written: of a link within the tree what it leads to, as git has it."""
+    named = workspace.root / path
+    if not named.is_symlink():
+        return named
+    return workspace.root / os.path.relpath(named.resolve(), workspace.root.resolve())
+
+
 def _committed(workspace: Workspace, edits: Edits) -> list[FileEdit]:
     """Those that are git's to know: an experiment's document is not, and goes without it."""
-    ignored = ignored_files(workspace.root, [workspace.root / edit.path for edit in edits.files])
-    return [edit for edit in edits.files if workspace.root / edit.path not in ignored]
+    files = {edit.path: _file(workspace, edit.path) for edit in edits.files}
+    ignored = ignored_files(workspace.root, [*files.values()])
+    return [edit for edit in edits.files if files[edit.path] not in ignored]
 
 
 def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
     """What somebody has begun in the same file would be committed under our words."""
     there = [
-        workspace.root / edit.path
+        _file(workspace, edit.path)
         for edit in _committed(workspace, edits)
         if edit.before is not None
     ]

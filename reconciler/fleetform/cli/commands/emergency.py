@@ -210,7 +210,8 @@ def _put(
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.emergency import put_in_force
 
-    reason = typed["reason"].strip()
+    # One line: it stands within sentences and tables, whatever somebody pastes.
+    reason = " ".join(typed["reason"].split())
     if not reason:
         raise Refused("--reason is empty", advice="say why: everybody who is held back is told")
     until_ms = _until_ms(typed["duration_ms"], typed["until"], SystemClock().now_ms())

@@ -95,7 +95,9 @@ def break_lock(path: str | None, force: bool, reason: str | None) -> int:
     if force and not (reason or "").strip():
         raise Refused("whoever breaks a lock says why", advice="pass --reason TEXT")
     workspace = open_workspace(path)
-    found = break_it(workspace, who=who_asks(), reason=str(reason or ""), force=force)
+    found = break_it(
+        workspace, who=who_asks(), reason=" ".join((reason or "").split()), force=force
+    )
     out = screen()
     if found is None:
         out.line("nobody holds this environment", "dim")

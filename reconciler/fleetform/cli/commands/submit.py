@@ -157,8 +157,10 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
         if (one.change.parent or one.change.key.name) == submission.key.name
     ]
     if mine:
+        from fleetform.views.reasons import HELD_BY
+
         raise Refused(
-            f"{submission.key.name} is held: {mine[0].detail}",
+            f"{submission.key.name} is held: {HELD_BY[mine[0].by]}: {mine[0].detail}",
             advice=mine[0].cure,
             code=Exit.HELD,
         )

@@ -126,8 +126,12 @@ class JsonProgress:
     def write(self, kind: str, **values: Any) -> None:
         assert values.keys() == EVENTS[kind].keys(), kind
         record = {"type": kind, "at_ms": time.time_ns() // 1_000_000, **values}
-        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as problem:
+            # Of what is written through a handle the machine says no name.
+            raise OSError(problem.errno, problem.strerror, self._file.name) from problem
 
     def _write_step(self, step: Step, state: str, error: str) -> None:
         self.write(

@@ -24,6 +24,13 @@ def test_what_is_put_in_force_is_listed_until_it_is_lifted(typed, asked, lab):
     assert row["lifted_by"] == row["who"]
 
 
+def test_a_reason_of_several_lines_is_one(typed, asked, lab):
+    """It stands in sentences and tables, which a pasted message would break."""
+    assert typed("emergency", "pause", "--reason", "disk\n\n full\t now\n")[0] == 0
+    (row,) = asked("emergency", "list")
+    assert row["reason"] == "disk full now"
+
+
 def test_it_is_shown_before_all_else(typed, lab):
     """In a plan for people and for pull requests, and in `ps`."""
     typed("emergency", "pause", *FOR)

@@ -85,3 +85,17 @@ def test_what_a_hook_kept_out_is_not_called_committed(typed, tree, how):
     assert "git commit eval.yaml" in err
     repository.git.commit("--all", "--message", "as it is")
     assert typed("set", "eval", "priority=4", *how)[0] == 0
+
+
+@pytest.mark.parametrize("how", [("--commit",), ("--branch", "lower")])
+def test_a_document_that_is_a_link_is_committed_where_it_lies(typed, tree, how):
+    """The file that is written is in the commit; the link stays one."""
+    (tree / "eval.yaml").rename(tree / "eval.yaml.in")
+    (tree / "eval.yaml").symlink_to("eval.yaml.in")
+    repository = git_repository(tree)
+    code, _out, err = typed("set", "eval", "priority=4", *how)
+    assert code == 0, err
+    revision = "lower" if how[0] == "--branch" else "HEAD"
+    assert repository.git.diff("--name-only", f"{revision}~1", revision) == "eval.yaml.in"
+    assert (tree / "eval.yaml").is_symlink()
+    assert not repository.is_dirty()

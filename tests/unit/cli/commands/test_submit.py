@@ -125,7 +125,7 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
     """A field that nothing carries out yet would have it wait for ever."""
     code, _out, err = typed("submit", str(script), "-n", "held", "-s", "image=alpine")
     assert code == Exit.HELD
-    assert "held" in err
+    assert "held is held: not carried out yet: " in err, "what holds it comes first"
     assert not (lab / "scratch/held.yaml").exists()
 
 

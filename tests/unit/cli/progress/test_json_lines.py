@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+from pathlib import Path
 
-from fleetform.cli.carry_out import record_nothing
+import pytest
+
+from fleetform.cli.carry_out import _record, record_nothing
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.several import SeveralProgress
 from fleetform.model.plan import Step
@@ -90,3 +94,15 @@ def test_several_watchers_see_the_same():
     ]
     assert strip[0] == strip[1]
     assert len(strip[0]) == 5
+
+
+def test_a_file_that_cannot_be_written_is_named():
+    """The machine says of a handle only that there is no space; people have several disks."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no device that is full")
+    with contextlib.ExitStack() as stack:
+        record = _record(stack, str(full))
+        assert record is not None
+        with pytest.raises(OSError, match="'/dev/full'"):
+            record.notice("hm")
