@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from fleetform.checker.called import MOVE, moves, name_before
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames
 
 
@@ -37,9 +39,16 @@ def check_moved_kept(reading: Reading) -> Iterator[Violation]:
         return
     declared = Renames(dict(reading.desired.moved))
     renamed = {step.resource for step in moves(reading.plan)}
+    known = {*reading.desired.resources, *reading.desired.removed}
+    known |= {ResourceKey(key.kind, one.parent) for key, one in reading.desired.resources.items()}
+    targets = dict(reading.desired.moved)
     for key in reading.live.resources:
         after = declared.of(key)
-        if after == key or after in reading.live.resources or after in renamed:
+        if after == key or after in reading.live.resources:
+            continue
+        parent = ResourceKey(key.kind, split_element(key.name)[0])
+        target = targets.get(key, targets.get(parent, after))
+        if after in renamed and {after, target} & known:
             continue
         for _, step in reading.steps:
             if step.resource in {key, after}:

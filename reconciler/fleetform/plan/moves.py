@@ -23,7 +23,14 @@ from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 
-__all__ = ["add_moves", "hold_while_starting", "moved_live", "renames_of", "stuck_warnings"]
+__all__ = [
+    "add_moves",
+    "hold_moved_nowhere",
+    "hold_while_starting",
+    "moved_live",
+    "renames_of",
+    "stuck_warnings",
+]
 
 _STARTING = frozenset({RunState.PROVISIONING, RunState.PREPARING})
 
@@ -296,6 +303,32 @@ def hold_while_starting(sheet: Sheet) -> None:
             HeldBy.RUNNING_WORK,
             f"{starting[0]} is just being started under the names that hold now",
             "plan again once it runs",
+        )
+
+
+def hold_moved_nowhere(sheet: Sheet) -> None:
+    """
+    What has another name by an entry, and is declared by neither, does not go.
+
+    Somebody mistyped the new name, or removed a document and forgot the entry: only they know.
+    """
+    entries = dict(sheet.desired.moved) if sheet.moves.before else {}
+    if not entries:
+        return
+    declared = {*sheet.wanted, *sheet.desired.removed}
+    declared |= {ResourceKey(key.kind, one.parent) for key, one in sheet.wanted.items()}
+    for after, before in sorted(sheet.moves.before.items()):
+        entry = (
+            before if before in entries else ResourceKey(before.kind, split_element(before.name)[0])
+        )
+        target = entries.get(entry)
+        if target is None or {after, target} & declared or after not in sheet.changes:
+            continue
+        sheet.hold(
+            after,
+            HeldBy.DEPENDENCY,
+            f"`moved:` says that {entry} is {target}, which no document declares",
+            f"declare {target}, or remove the entry: then {entry} goes",
         )
 
 

@@ -104,6 +104,17 @@ def test_a_run_that_is_run_again_unasked():
     assert Invariant.FINISHED_STAYS_FINISHED in found(made, desired, live, Scope(replaces=("two",)))
 
 
+def test_what_is_called_by_a_name_that_nobody_declares():
+    """It neither goes nor is renamed, until somebody says which of the two was meant."""
+    live = ledger(row(fleet("local")), row(volume("data")))
+    moved = replace(tree(fleet("local")), moved=((key("volume/data"), key("volume/texts")),))
+    assert found(planned(moved, live), moved, live) == set()
+    meant = replace(moved, removed=(key("volume/texts"),))
+    made = planned(meant, live)
+    assert found(made, meant, live) == set()
+    assert Invariant.MOVED_IS_KEPT in found(made, moved, live)
+
+
 def test_what_nobody_lets_go():
     """A verb that forgets needs an entry that says so."""
     live = ledger(row(fleet("old")))

@@ -23,7 +23,7 @@ from fleetform.plan.holds.recovery import hold_while_recovering
 from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.let_go import hold_taken_names
-from fleetform.plan.moves import hold_while_starting
+from fleetform.plan.moves import hold_moved_nowhere, hold_while_starting
 from fleetform.plan.proposal import Sheet
 
 PASSES: tuple[Callable[[Sheet], None], ...] = (
@@ -36,6 +36,8 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     # An earlier apply owns the resource until it is finished.
     hold_unfinished,
     hold_while_starting,
+    # Not even a flag may remove what an entry says is something else.
+    hold_moved_nowhere,
     # What passes by itself comes before what somebody has to do something about.
     hold_overridden,
     hold_in_window,

@@ -1,9 +1,10 @@
 """
 What `environment.yaml` says of single resources: which were renamed, are let go, or taken in.
 
-An entry is compared with what the tree declares. One that contradicts it stops the environment:
-whoever mistypes the new name of a fleet would else see the old one removed and another made.
-Whether there is still anything to do for an entry is for a plan, which knows the ledger.
+An entry is compared with what the tree declares. One that contradicts it stops the environment.
+One that names what is declared no more is a warning: it may have been carried out long ago.
+Whether there is still anything to do for it is for a plan, which knows the ledger, and holds what
+a mistyped name would else remove.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
 
 if TYPE_CHECKING:
@@ -135,8 +136,10 @@ def _check_ends(
         yield Problem(
             "unknown-reference",
             ("moved", number, "to"),
-            f"No document declares `{after}`, so `{before}` would be removed.",
+            f"No document declares `{after}`. If there is a `{before}` still, nothing is done with"
+            " it; else the entry means nothing any more.",
             _meant(after, catalogue, "Declare it, or remove the entry."),
+            level=Level.WARNING,
         )
 
 
@@ -174,8 +177,9 @@ def _check_imports(addresses: Addresses, catalogue: Catalogue) -> Iterator[Probl
             yield Problem(
                 "unknown-reference",
                 where,
-                f"No document declares `{key}`, so nobody knows what to take in.",
+                f"No document declares `{key}`, so nothing is taken in.",
                 _meant(key, catalogue, "Declare it as it is, or remove the entry."),
+                level=Level.WARNING,
             )
         seen.add(key)
 

@@ -87,12 +87,12 @@ class Environments:
         return _environment(document, bases.rules) if is_usable else None
 
     def check_addresses(self, catalogue: Catalogue) -> bool:
-        """Tell what is wrong with them; False if anything is."""
+        """Tell what is wrong with them; False if anything stops the environment."""
         problems = list(check_addresses(self.addresses, catalogue))
         for problem in problems:
             assert self._own is not None, "what it says was read from it"
             self._tell(place(problem, self._own, FILE_NAME, ADDRESS))
-        return not problems
+        return all(problem.level is not Level.ERROR for problem in problems)
 
     def read_alone(self) -> Environment | None:
         """

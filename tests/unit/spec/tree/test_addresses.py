@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Level
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT
 
@@ -72,12 +73,28 @@ def test_what_is_let_go_and_taken_in_is_known(load):
 
 
 @pytest.mark.parametrize(
+    ("said", "detail", "advice"),
+    [
+        ("moved: [{from: run/old, to: run/trian}]", "trian", "`run/train`"),
+        ('moved: [{from: run/old, to: "run/sweep[lr=3]"}]', "lr=3", ""),
+        ("import: [volume/dta]", "dta", "`volume/data`"),
+    ],
+)
+def test_what_is_declared_no_more_is_a_warning(load, said, detail, advice):
+    """It may have been carried out long ago, which the ledger knows and not the language."""
+    loaded = load(said)
+    assert loaded.desired is not None
+    (found,) = loaded.findings
+    assert (found.code, found.level) == ("unknown-reference", Level.WARNING)
+    assert detail in found.detail
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(
     ("said", "code", "detail", "advice"),
     [
         ("moved: [{from: run/train, to: run/sweep}]", "contradiction", "still declared", "Rename"),
-        ("moved: [{from: run/old, to: run/trian}]", "unknown-reference", "trian", "`run/train`"),
         ('moved: [{from: "run/sweep[lr=0.1]", to: run/train}]', "contradiction", "still", ""),
-        ('moved: [{from: run/old, to: "run/sweep[lr=3]"}]', "unknown-reference", "lr=3", ""),
         (
             "moved: [{from: run/aa, to: run/bb}, {from: run/bb, to: run/aa}]",
             "contradiction",
@@ -103,7 +120,6 @@ def test_what_is_let_go_and_taken_in_is_known(load):
         ("removed: [secret/token]", "bad-value", "ledger", ""),
         ("removed: [train]", "bad-value", "kind", "run/train"),
         ("removed: [task/old]", "bad-value", "one space of names", "run/old"),
-        ("import: [volume/dta]", "unknown-reference", "dta", "`volume/data`"),
         ("import: [run/train]", "bad-value", "cannot be imported", "moved"),
         (
             "removed: [run/aa]\nmoved: [{from: run/aa, to: run/train}]",
