@@ -47,9 +47,7 @@ class Look(NamedTuple):
     comparison: Comparison
 
 
-async def look(
-    ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None
-) -> Look:
+async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None) -> Look:
     """
     Look at the world, compare it with the ledger, and note what is right.
 

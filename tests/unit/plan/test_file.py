@@ -104,7 +104,10 @@ def edited(sample: Plan, **keys: Any) -> bytes:
         (b'{"format": "other"}', "no plan of fleetform"),
         (b'{"format": "fleetform-plan", "format_version": 99}', "has format 99"),
         (b'{"format": "fleetform-plan", "format_version": "x"}', "has format x"),
-        (b'{"format": "fleetform-plan", "format_version": 1}', "'environment_fingerprint' is missing"),
+        (
+            b'{"format": "fleetform-plan", "format_version": 1}',
+            "'environment_fingerprint' is missing",
+        ),
     ],
 )
 def test_what_is_no_plan_is_refused(data: bytes, message: str) -> None:
