@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -120,6 +121,12 @@ def _restart_permitted(reading: Reading, change: Change) -> bool:
     verbs = [(one.verb, one.resource) for one in change.steps if one.verb != "resource.move"]
     if verbs != [("run.stop", change.key), ("run.submit", change.key)]:
         return False
-    declared = reading.declared(change.key)
-    asked = declared is not None and declared.document.get("on_change") == "restart"
+    declared, row = reading.declared(change.key), reading.row(change.key)
+    asked = (
+        declared is not None
+        and declared.document.get("on_change") == "restart"
+        # What a commit loosens helps the next plan.
+        and row is not None
+        and json.loads(row.document).get("on_change") == "restart"
+    )
     return asked or reading.permissions.allow_restart

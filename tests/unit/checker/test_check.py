@@ -486,3 +486,15 @@ def test_a_run_without_evidence_runs_only_when_a_person_asks() -> None:
     assert Invariant.ONE_EXECUTION_AT_A_TIME in broken
     other = tree(task("train", commands=["false"]))
     assert planned(other, ledger(unknown)).changes == ()
+
+
+def test_a_restart_that_permits_itself() -> None:
+    """`on_change: restart` counts where it was applied before, and where it is still wanted."""
+    asking = task("train", on_change="restart", commands=["new"])
+    asked, silent = task("train", on_change="restart"), task("train")
+    live = ledger(row(asked, RunState.RUNNING))
+    plan = planned(tree(asking), live)
+    assert [step.verb for step in plan.steps] == ["run.stop", "run.submit"]
+    assert found(plan, tree(asking), live, Permissions()) == set()
+    before = ledger(row(silent, RunState.RUNNING))
+    assert Invariant.DESTRUCTION_PERMITTED in found(plan, tree(asking), before, Permissions())

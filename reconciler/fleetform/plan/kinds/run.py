@@ -288,6 +288,11 @@ def _executed_anew(case: _Case) -> Proposal:
     return _updated(case, (Reason.INHERITED_CHANGED, *inherited), stale=True)
 
 
+def _applied(row: LiveResource, field: str) -> Any:
+    """What the document applied last says: one that brings a permission along does not use it."""
+    return json.loads(row.document).get(field)
+
+
 def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
     """A run at work whose execution changed: only what it or somebody allows."""
     on_change = case.declared.document.get("on_change", "hold")
@@ -309,11 +314,13 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         )
     if on_change == "after-finish" and not case.permissions.allow_restart:
         return proposal
-    if on_change != "restart" and not case.permissions.allow_restart:
+    may_restart = on_change == "restart" and _applied(case.row, "on_change") == "restart"
+    if not may_restart and not case.permissions.allow_restart:
         return _held(
             proposal,
             f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
-            "--allow-restart, or `on_change: restart` or `after-finish` in its document",
+            "--allow-restart, or `on_change: after-finish` in its document, or `restart` there,"
+            " applied before the change",
         )
     stop = _stop_step(case.row, "replaced")
     (submit,) = proposal.change.steps

@@ -201,7 +201,7 @@ class Judge(Witness):
             asked = any(
                 one.arguments.get("document", {}).get("on_change") == "restart"
                 for one in change.steps
-            )
+            ) and (before is None or before.document.get("on_change") == "restart")
             allowed = again and (permissions.allow_restart or asked)
         self.require(Rule.PERMITTED, allowed, f"{step.verb} of {step.resource}")
 

@@ -123,9 +123,30 @@ def test_allow_restart_stops_and_starts_anew() -> None:
 
 
 def test_on_change_restart_is_a_permission_of_the_run() -> None:
-    """`on_change: restart` in the new document allows what the flag would."""
+    """`on_change: restart` allows what the flag would, once it has been applied."""
+    before = task("train", env={"LR": "0.1"}, on_change="restart")
     declared = task("train", env={"LR": "0.2"}, on_change="restart")
-    assert verbs(only(plan_of(declared, row(OLD, RUNNING)))) == ["run.stop", "run.submit"]
+    assert verbs(only(plan_of(declared, row(before, RUNNING)))) == ["run.stop", "run.submit"]
+
+
+@pytest.mark.parametrize("applied", [None, "hold", "after-finish"])
+def test_on_change_restart_does_not_permit_what_it_comes_with(applied: str | None) -> None:
+    """A change is judged by what was applied last; the permission alone goes through in place."""
+    said = {} if applied is None else {"on_change": applied}
+    before = task("train", env={"LR": "0.1"}, **said)
+    declared = task("train", env={"LR": "0.2"}, on_change="restart")
+    plan = plan_of(declared, row(before, RUNNING))
+    assert plan.is_empty
+    assert "`restart` there, applied before the change" in plan.held[0].cure
+    alone = task("train", env={"LR": "0.1"}, on_change="restart")
+    assert verbs(only(plan_of(alone, row(before, RUNNING)))) == ["run.update"]
+
+
+def test_on_change_that_is_taken_back_permits_nothing() -> None:
+    """What a commit tightens counts at once."""
+    before = task("train", env={"LR": "0.1"}, on_change="restart")
+    declared = task("train", env={"LR": "0.2"})
+    assert plan_of(declared, row(before, RUNNING)).is_empty
 
 
 def test_after_finish_ends_nothing() -> None:
