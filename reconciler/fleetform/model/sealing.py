@@ -9,9 +9,14 @@ Who can do what. Whoever has the uid can try words at a version, and finds a wea
 minutes. The uid is in `environment.yaml`, in the ledger and in the marks that lie on hosts. Who
 reads the tree reads the secrets of its documents anyway; who reads it after a secret has left it,
 and has a plan from before, can try words. Who has only what is shown can do neither: plans, in all
-their forms, the answers of the API and the sentences of errors bear the environment's fingerprint,
-or the first eight digits of its uid, of which no key is made. The digests of a plan and of a
-resource that are shown would let words be tried as well, so the uid is in them too.
+their forms, the answers of the API and sentences that name an environment bear its fingerprint or
+the first eight digits of its uid, of which no key is made. The digests of a plan and of a resource
+that are shown would let words be tried as well, so the uid is in them too.
+
+What is not covered: folders of the state, and a schema on PostgreSQL, are called by the uid. So a
+sentence about such a path has it: where a ledger cannot be read, where a step on a volume with a
+relative path fails, where such a volume was found elsewhere. Commits and `tree_digest` are over
+whole files, of which who knows all the rest could try the rest.
 
 A file of `plan --out` has the values in the steps that it carries out, for the job is given what
 its author wrote. It is its owner's alone, and what was there before is sealed in it as well.
