@@ -140,6 +140,10 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
         yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed beside the targets")
 
 
+def _has_fleet(reading: Reading) -> bool:
+    return any(key.kind == "fleet" and not row.archived for key, row in reading.rows.items())
+
+
 def _needed(
     reading: Reading, key: ResourceKey, changes: Mapping[ResourceKey, Change]
 ) -> Iterator[ResourceKey]:
@@ -148,6 +152,9 @@ def _needed(
     if declared is not None:
         yield from declared.references
         yield from (ResourceKey("run", name) for name in declared.upstream)
+        goes_anywhere = all(one.kind == "run" for one in declared.references)
+        if key.kind == "run" and goes_anywhere and not _has_fleet(reading):
+            yield from (one for one in reading.desired.resources if one.kind == "fleet")
         return
     if key.kind not in {"fleet", "volume"}:
         return

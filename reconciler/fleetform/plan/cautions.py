@@ -2,7 +2,8 @@
 What a person should hear about a plan as a whole before reading what it does.
 
 That much goes, because a tree that was read in part looks like one from which much was taken out;
-and that rules change, because they are not those by which this plan was judged.
+that nothing can start, because a run without a host waits and says nothing by itself; and that
+rules change, because they are not those by which this plan was judged.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GOING_MIN = 3
 
 def cautions(sheet: Sheet) -> tuple[str, ...]:
     """Return sentences, the gravest first."""
-    return (*_much_goes(sheet), *_rules_change(sheet))
+    return (*_much_goes(sheet), *_rules_change(sheet), *_nowhere_to_run(sheet))
 
 
 def _much_goes(sheet: Sheet) -> tuple[str, ...]:
@@ -40,6 +41,25 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
         (
             f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
             " than half."
+        ),
+    )
+
+
+def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
+    """Runs are submitted, and once this plan is carried out there is no fleet."""
+    steps = [step for change in sheet.changes.values() for step in change.steps]
+    waiting = sorted(step.resource.name for step in steps if step.verb == "run.submit")
+    fleets = {key for key in sheet.present if key.kind == "fleet"}
+    fleets |= {step.resource for step in steps if step.verb in {"fleet.make", "fleet.adopt"}}
+    fleets -= {step.resource for step in steps if step.verb in {"fleet.remove", "fleet.forget"}}
+    if not waiting or fleets:
+        return ()
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    verb = "wait" if more else "waits"
+    return (
+        (
+            f"No fleet will be there, so {waiting[0]}{more} {verb}: declare one, or release the one"
+            " that is held or left out."
         ),
     )
 

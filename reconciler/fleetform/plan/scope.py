@@ -138,11 +138,20 @@ def _needs(
     if declared is None:
         return _users(sheet, key, changes)
     needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
+    if key.kind == "run" and not any(one.kind != "run" for one in declared.references):
+        needed += _fleets_to_choose_from(sheet)
     return [
         one
         for one in needed
         if one in changes and (one not in sheet.present or changes[one].moved_from)
     ]
+
+
+def _fleets_to_choose_from(sheet: Sheet) -> list[ResourceKey]:
+    """For a run that may go anywhere, while there is nowhere to go: whatever is declared."""
+    if any(key.kind == "fleet" for key in sheet.present):
+        return []
+    return sorted(key for key in sheet.wanted if key.kind == "fleet")
 
 
 def _users(sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]) -> list[ResourceKey]:

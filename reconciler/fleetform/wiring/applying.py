@@ -79,6 +79,9 @@ SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""
 
 
+_MAKES_HOSTS = frozenset({"fleet.make", "fleet.adopt", "fleet.update"})
+
+
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
     """
@@ -184,6 +187,10 @@ class _Apply:
         self._unknown_since_ms: int | None = None
         self._told: tuple[str, ...] = ()
         self._kept: dict[str, tuple[str, ...]] = {}
+        self._makes_hosts = any(
+            step.verb in _MAKES_HOSTS for change in plan.changes for step in change.steps
+        )
+        self._homeless = False
         self._steps_told: set[str] = set()
         self._followed: Holder | None = None
 
@@ -334,7 +341,8 @@ class _Apply:
         """
         Tell whether these runs are over, or have got nowhere for long; None is over.
 
-        Nowhere: nobody knows how they are, or they wait for a host that is silent.
+        Nowhere: nobody knows how they are, they wait for a host that is silent, or there is no host
+        at all and this plan makes none.
         """
         # What has left the tree has no outcome by its name, and its end is waited for all the same.
         states = {**states, **_still_ending(self._ending, rows)}
@@ -343,7 +351,10 @@ class _Apply:
         ]
         unknown = [name for name, state in states.items() if state is RunState.UNKNOWN]
         self._kept = {}
-        if moving or unknown:
+        if moving and not self._makes_hosts and not any(True for _ in rows.instances):
+            self._kept = dict.fromkeys((*moving, *unknown), ())
+            self._tell_homeless()
+        elif moving or unknown:
             kept = kept_by_silence(rows)
             self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
             self._tell_silence()
@@ -355,6 +366,17 @@ class _Apply:
         if self._unknown_since_ms is None:
             self._unknown_since_ms = SystemClock().boot_ms()
         return self._is_long_unknown()
+
+    def _tell_homeless(self) -> None:
+        """Say once that there is nothing to run on."""
+        if not self._homeless:
+            self._progress.notice(self._no_host())
+        self._homeless = True
+
+    def _no_host(self) -> str:
+        names = sorted(self._kept)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"no fleet has a host, and {names[0]}{more} {'wait' if more else 'waits'} for one"
 
     def _tell_silence(self) -> None:
         """Say once for which hosts runs wait."""
@@ -387,6 +409,9 @@ class _Apply:
         )
 
     def _left_waiting(self) -> tuple[str, ...]:
+        if self._homeless and self._kept and not self._told:
+            cure = "declare a fleet, or run `fleetform plan` to see what holds one"
+            return (f"{self._no_host()}: {cure}; `fleetform apply` goes on then",)
         if not self._told or not self._kept:
             return ()
         return (f"{self._silence(self._told)}; they go on when it comes back, apply or not",)

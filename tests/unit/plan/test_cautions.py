@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan as make_plan
 from unit.plan.holds.guards import EVERYTHING
-from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,15 @@ def test_that_much_goes_is_said(there: int, gone: int, warned: bool) -> None:
             tree(*tasks[gone:], fleet("f")), live, permissions=permissions, now_ms=NOW_MS
         )
         assert any("more than half" in one for one in plan.warnings) == warned
+
+
+def test_a_run_that_has_nowhere_to_go_is_told() -> None:
+    """Neither declared nor there, held, or left out: it would wait and say nothing."""
+    (said,) = planned(tree(task("train")), ledger()).warnings
+    assert said.startswith("No fleet will be there, so train waits: declare one")
+    both = tree(fleet("local"), task("train"), task("test"))
+    assert planned(both, ledger()).warnings == ()
+    assert planned(tree(fleet("local"), task("train")), ledger(row(fleet("local")))).warnings == ()
+    held = replace(ledger(), let_go_names=frozenset({"local-0"}))
+    (said,) = planned(both, held).warnings
+    assert said.startswith("No fleet will be there, so test and 1 more wait")

@@ -60,6 +60,15 @@ def test_a_target_brings_what_it_needs():
     assert {one.why for one in made.deferred} == {"it is not among the targets"}
 
 
+def test_a_run_that_may_go_anywhere_brings_the_fleets():
+    """While none is there: it would wait for ever, and nobody knows which of them it will get."""
+    free = tree(fleet("local"), fleet("other"), volume("data"), task("train"))
+    made = scoped(free, ledger(), targets=("train",))
+    assert names(made.changes) == ["fleet/local", "fleet/other", "run/train"]
+    made = scoped(free, ledger(row(fleet("other"))), targets=("train",))
+    assert names(made.changes) == ["run/train"]
+
+
 def test_what_is_there_does_not_come_along():
     """A fleet that only changes is none of the target's business."""
     live = ledger(row(fleet("local", nodes=2)))

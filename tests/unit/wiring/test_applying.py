@@ -54,6 +54,7 @@ def test_a_moment_of_silence_ends_no_apply(monkeypatch: pytest.MonkeyPatch) -> N
     apply._ending = {}
     apply._unknown_since_ms = None
     apply._told = ()
+    apply._makes_hosts = True
     nothing = Mirror()
     monkeypatch.setattr(applying, "SILENCE_MS", 30)
     assert apply._are_settled({"a": RunState.DONE, "b": None}, nothing)
@@ -62,6 +63,27 @@ def test_a_moment_of_silence_ends_no_apply(monkeypatch: pytest.MonkeyPatch) -> N
     assert not apply._are_settled({"a": RunState.UNKNOWN}, nothing)
     asyncio.run(asyncio.sleep(0.05))
     assert apply._are_settled({"a": RunState.UNKNOWN}, nothing)
+
+
+def test_a_run_without_any_host_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can start where there is no fleet: said once, and it is over after a while."""
+    told = Told()
+    apply = applying._Apply.__new__(applying._Apply)
+    apply._ending = {}
+    apply._unknown_since_ms, apply._told, apply._progress = None, (), told
+    apply._makes_hosts = apply._homeless = False
+    monkeypatch.setattr(applying, "SILENCE_MS", 30)
+    nothing, waiting = Mirror(), {"a": RunState.SUBMITTED, "b": RunState.PENDING}
+    assert not apply._are_settled(waiting, nothing)
+    assert not apply._are_settled(waiting, nothing)
+    time.sleep(0.05)
+    assert apply._are_settled(waiting, nothing)
+    assert told.notices == ["no fleet has a host, and a and 1 more wait for one"]
+    (message,) = apply._left_waiting()
+    assert "`fleetform plan`" in message
+    # Where this very plan makes hosts they are on their way.
+    apply._makes_hosts = True
+    assert not apply._are_settled(waiting, nothing)
 
 
 def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +105,7 @@ def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPat
         apply = applying._Apply.__new__(applying._Apply)
         apply._ending = {}
         apply._unknown_since_ms, apply._told, apply._progress = None, (), told
+        apply._makes_hosts = apply._homeless = False
         states = {name: book.outcomes[name].state for name in ("one", "next")}
         assert not apply._are_settled(states, book)
         time.sleep(0.05)  # noqa: ASYNC251 -- the clock asked is real, and the loop's is virtual
