@@ -14,7 +14,7 @@ DATA = ResourceKey("volume", "data")
 
 
 def make(name: str = "data", path: str = "data", verb: str = "volume.make", **more: str) -> Step:
-    document = {"type": "volume", "fleet": "local", "path": path}
+    document: dict[str, object] = {"type": "volume", "fleet": "local", "path": path}
     return step(verb, name, **written(document), fleet="local", path=path, **more)
 
 

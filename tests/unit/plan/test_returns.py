@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.model.left_data import LeftData
-from fleetform.model.live import Live
+from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.plan.standing import failing
 from fleetform.spec.desired import ResourceKey
@@ -18,7 +18,7 @@ LOCAL = fleet("local")
 LEFT = LeftData("data", "u-1", "/data")
 
 
-def left(*rows: object, there: LeftData = LEFT) -> Live:
+def left(*rows: LiveResource, there: LeftData = LEFT) -> Live:
     return replace(ledger(row(LOCAL), *rows), left=(there,))
 
 
