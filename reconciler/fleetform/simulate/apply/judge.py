@@ -198,6 +198,7 @@ class Judge(Witness):
         allowed = permissions.allow_destroy or rules.allow_destroy
         if not allowed and step.verb == "run.stop":
             again = any(one.verb == "run.submit" for one in change.steps)
+            before = self.record.resources.get(step.resource)
             asked = any(
                 one.arguments.get("document", {}).get("on_change") == "restart"
                 for one in change.steps
