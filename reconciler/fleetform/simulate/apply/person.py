@@ -362,8 +362,7 @@ class Person:
     async def _attend(self, process: Process) -> str:
         if not await self._settle(process):
             return "recovering"
-        while not self._room.lock.take(process):
-            await self._room.lock.wait()
+        await self._lock(process)
         if await self._refuse(process):
             return "recovering"
         reach, runs = await self._take_over(process)
@@ -381,11 +380,16 @@ class Person:
         await reach.let_leave()
         return "done"
 
+    async def _lock(self, process: Process) -> None:
+        while not self._room.lock.take(process):
+            await self._room.lock.wait()
+            # The kernel gives a lock to nobody who has died while they waited for it.
+            process.check_alive()
+
     # -- recovery -------------------------------------------------------------------------
 
     async def _rebuild(self, process: Process, tree: Desired) -> str:
-        while not self._room.lock.take(process):
-            await self._room.lock.wait()
+        await self._lock(process)
         ledger = process.ledger
         reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
         if not await self._room.rebuild(ledger, reach, tree, process):  # type: ignore[arg-type]

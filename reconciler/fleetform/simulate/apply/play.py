@@ -35,6 +35,9 @@ from fleetform.spec.desired import Desired
 __all__ = ["MET", "ApplyVerdict", "play_apply"]
 
 COMMITS_MAX = 3
+END_SECONDS = 3600.0
+"""Virtual ones; a seed takes some fifty."""
+
 TRIES_MAX = 3
 """How often somebody tries one commit again before they make the next."""
 
@@ -96,7 +99,9 @@ def play_apply(
     play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look, taken_over)
     play.faults.also = dies_at
     try:
-        run(play.run(), loop)
+        run(_bounded(play), loop)
+    except TimeoutError:
+        judge.violate(loop.time(), "it is not over after an hour")
     except (Exception, Stuck) as problem:  # noqa: BLE001 -- whatever it is, the seed has found a bug
         judge.violate(loop.time(), f"{type(problem).__name__}: {problem}")
     for sentence in loop.problems:
@@ -116,6 +121,12 @@ def play_apply(
         trace_digest=hashlib.sha256("\n".join(trace).encode()).hexdigest(),
         trace=trace,
     )
+
+
+async def _bounded(play: _Play) -> None:
+    # Whoever looks again and again for what never comes keeps the loop's time going for ever.
+    async with asyncio.timeout(END_SECONDS):
+        await play.run()
 
 
 class _Play:
