@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from fleetform.model.plan import Plan, Reason, Scope
 from fleetform.simulate.apply.process import Room
@@ -99,6 +100,8 @@ class Decay:
     def judge(self, plan: Plan, tree: Desired, scope: Scope, missing: Iterable[Missing]) -> None:
         """`plan` is of what was `missing` before the world was asked, and still is."""
         judge = self._room.judge
+        renamed = self._renamed(tree)
+        missing = [replace(one, key=renamed.get(one.key, one.key)) for one in missing]
         # A directory that was made anew meanwhile, or is found elsewhere, is told of as that.
         told = {one["resource"] for one in plan.annex["drift"]}
         cared_for = {one.key for one in plan.changes} | {one.change.key for one in plan.held}
@@ -118,3 +121,9 @@ class Decay:
                 and str(change.key) not in scope.replaces
             )
             judge.require(Rule.DRIFT, not hidden, f"{change.key} is to be made anew unasked")
+
+    def _renamed(self, tree: Desired) -> dict[ResourceKey, ResourceKey]:
+        """What has another name from this tree on; one whose new name is taken keeps its own."""
+        rows = self._room.disk.ask("SELECT kind, name FROM resources WHERE archived = 0")
+        taken = {ResourceKey(kind, name) for kind, name in rows}
+        return {before: after for before, after in tree.moved if after not in taken}
