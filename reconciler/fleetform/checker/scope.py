@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from fleetform.checker.invariant import Invariant, Violation
@@ -12,7 +12,7 @@ from fleetform.checker.references import mentioned
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
-from fleetform.model.rows import quiet_digests
+from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.table import digests_of
@@ -130,8 +130,9 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
     known = {**held, **changes}
     waiting = [*asked, *(one.key for one in known.values() if _means(targets, one))]
     reached = set(waiting)
+    fleets = _fleets_to_choose_from(reading)
     while waiting:
-        for needed in _needed(reading, waiting.pop(), known):
+        for needed in _needed(reading, waiting.pop(), known, fleets):
             one = replaced.get(needed, needed)
             if one not in reached:
                 reached.add(one)
@@ -140,12 +141,20 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
         yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed beside the targets")
 
 
-def _has_fleet(reading: Reading) -> bool:
-    return any(key.kind == "fleet" and not row.archived for key, row in reading.rows.items())
+def _fleets_to_choose_from(reading: Reading) -> list[ResourceKey]:
+    """Those declared, while none is there; one of which no more than a digest is known is there."""
+    rows = restless_rows(reading.rows).items()
+    is_one_there = any(key.kind == "fleet" for key in quiet_digests(reading.rows)) or any(
+        key.kind == "fleet" and not row.archived for key, row in rows
+    )
+    return [] if is_one_there else [one for one in reading.desired.resources if one.kind == "fleet"]
 
 
 def _needed(
-    reading: Reading, key: ResourceKey, changes: Mapping[ResourceKey, Change]
+    reading: Reading,
+    key: ResourceKey,
+    changes: Mapping[ResourceKey, Change],
+    fleets: Iterable[ResourceKey],
 ) -> Iterator[ResourceKey]:
     """What must be there for this, or end before this goes."""
     declared = reading.declared(key)
@@ -153,8 +162,8 @@ def _needed(
         yield from declared.references
         yield from (ResourceKey("run", name) for name in declared.upstream)
         goes_anywhere = all(one.kind == "run" for one in declared.references)
-        if key.kind == "run" and goes_anywhere and not _has_fleet(reading):
-            yield from (one for one in reading.desired.resources if one.kind == "fleet")
+        if key.kind == "run" and goes_anywhere:
+            yield from fleets
         return
     if key.kind not in {"fleet", "volume"}:
         return

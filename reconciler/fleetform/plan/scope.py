@@ -121,8 +121,9 @@ def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
     )
     waiting = sorted(asked)
     reached = set(waiting)
+    fleets = _fleets_to_choose_from(sheet)
     while waiting:
-        for needed in _needs(sheet, waiting.pop(), changes):
+        for needed in _needs(sheet, waiting.pop(), changes, fleets):
             if needed not in reached and not _selects(excludes, changes[needed]):
                 reached.add(needed)
                 waiting.append(needed)
@@ -131,7 +132,10 @@ def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
 
 
 def _needs(
-    sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]
+    sheet: Sheet,
+    key: ResourceKey,
+    changes: dict[ResourceKey, Change],
+    fleets: Iterable[ResourceKey],
 ) -> Iterable[ResourceKey]:
     """What must be changed before this can be: it is not there, or not yet of that name."""
     declared = sheet.wanted.get(key)
@@ -139,7 +143,7 @@ def _needs(
         return _users(sheet, key, changes)
     needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
     if key.kind == "run" and not any(one.kind != "run" for one in declared.references):
-        needed += _fleets_to_choose_from(sheet)
+        needed += fleets
     return [
         one
         for one in needed
