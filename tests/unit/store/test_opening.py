@@ -284,7 +284,7 @@ def test_who_reads_an_older_form_is_told_the_same(path: Path) -> None:
     snapshot = open_snapshot(path, ENVIRONMENT)
     with pytest.raises(DamagedLedgerError, match=r"earlier build of this .*who") as caught:
         snapshot.read_overrides()
-    assert "move it away and run `fleetform state rebuild`" in caught.value.advice
+    assert "or run `fleetform state rebuild`, which puts it aside" in caught.value.advice
     snapshot.close()
 
 
@@ -301,7 +301,7 @@ def test_a_half_migrated_ledger_is_refused_and_left(path: Path) -> None:
     before = altered(path, "UPDATE alembic_version SET version_num = '0001'")
     with pytest.raises(DamagedLedgerError, match="duplicate column name") as caught:
         reopen(path)
-    assert "restore a copy" in caught.value.advice
+    assert "restore a backup with `fleetform state restore`" in caught.value.advice
     assert path.read_bytes() == before
 
 
