@@ -49,10 +49,12 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     """Runs are submitted, and once this plan is carried out there is no fleet."""
     steps = [step for change in sheet.changes.values() for step in change.steps]
     waiting = sorted(step.resource.name for step in steps if step.verb == "run.submit")
+    if not waiting:
+        return ()
     fleets = {key for key in sheet.present if key.kind == "fleet"}
     fleets |= {step.resource for step in steps if step.verb in {"fleet.make", "fleet.adopt"}}
     fleets -= {step.resource for step in steps if step.verb in {"fleet.remove", "fleet.forget"}}
-    if not waiting or fleets:
+    if fleets:
         return ()
     more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     verb = "wait" if more else "waits"

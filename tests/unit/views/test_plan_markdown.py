@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from fleetform.model.run import RunState
 from fleetform.views.plan_markdown import SIZE_MAX, _code, _escaped, render
-from unit.plan.trees import ledger, planned, row, task, tree
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 
 def test_a_plan_in_full() -> None:
     """Summary, a table of changes, their fields folded away, what is held, what failed."""
     live = ledger(
+        row(fleet("local")),
         row(task("train", env={"LR": "0.1"})),
         row(task("gone"), RunState.RUNNING),
         row(task("bad"), RunState.FAILED, message="exit code 1"),
     )
-    plan = planned(tree(task("train", env={"LR": "0.2"}), task("bad")), live)
+    plan = planned(tree(fleet("local"), task("train", env={"LR": "0.2"}), task("bad")), live)
     assert render(plan) == dedent(f"""\
         ### Plan of `lab` at `4f2a91c`
 

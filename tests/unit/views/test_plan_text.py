@@ -74,7 +74,7 @@ def test_changes_show_before_and_after() -> None:
     """Each field has both sides, and a replacement says which field forces it."""
     old = task("train", env={"LR": "0.1"}, priority=10)
     new = task("train", env={"LR": "0.2"}, priority=50, shell="bash")
-    plan = planned(tree(new), ledger(row(old)))
+    plan = planned(tree(fleet("local"), new), ledger(row(fleet("local")), row(old)))
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
@@ -90,7 +90,8 @@ def test_changes_show_before_and_after() -> None:
 
 def test_a_thousand_elements_are_one_line() -> None:
     """Elements of an array that come into being together are one fact."""
-    plan = planned(tree(*(item("array", index) for index in range(1, 1001))), ledger())
+    array = (item("array", index) for index in range(1, 1001))
+    plan = planned(tree(fleet("local"), *array), ledger(row(fleet("local"))))
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
