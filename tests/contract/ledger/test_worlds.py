@@ -125,7 +125,7 @@ def test_volume_lives_and_is_forgotten(ledger: Ledger) -> None:
     carry_out(ledger, [step("volume.update", "v", **protect)])
     row = ledger.read_live().resources[make.resource]
     assert (row.uid, row.generation, row.protected) == (uid, 2, True)
-    carry_out(ledger, [step("volume.forget", "v")])
+    carry_out(ledger, [step("volume.forget", "v", fleet="f", path="data")])
     assert not ledger.read_live().resources
 
 
@@ -145,7 +145,8 @@ def test_volume_that_is_put_aside_is_remembered(ledger: Ledger) -> None:
 
 def test_book_says_where_volumes_lie(desk: Desk) -> None:
     """A run that mounts a volume must go to its fleet: the whole book tells which that is."""
-    make = step("volume.make", "data", **written({"fleet": "local", "path": "d"}, type="volume"))
+    where = {"fleet": "local", "path": "d"}
+    make = step("volume.make", "data", **written(where, type="volume", **where))
     accepted = enter(desk.ledger, plan_of(desk.ledger, [make]))
     desk.ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
     assert desk.ledger.read_book().volume_fleets == {}
@@ -160,7 +161,8 @@ def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:
 
     Its directory may be there and bear that uid, when only the answer was lost.
     """
-    make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))
+    where = {"fleet": "f", "path": "data"}
+    make = step("volume.make", "v", **written(where, **where))
     accepted = enter(ledger, plan_of(ledger, [make]))
     first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
     ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key, "no")], now_ms=1)
@@ -177,9 +179,9 @@ def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:
 @pytest.mark.parametrize("verb", ["volume.remove", "volume.snapshot"])
 def test_volume_whose_removal_failed_is_left_to_the_next_plan(ledger: Ledger, verb: str) -> None:
     """It may be gone although nobody heard of it: without a digest it differs from any document."""
-    where = {"fleet": "f", "path": "data", "into": "data.1"}
-    carry_out(ledger, [step("volume.make", "v", **written({"fleet": "f", "path": "data"}))])
-    drop = step(verb, "v", **where)
+    where = {"fleet": "f", "path": "data"}
+    carry_out(ledger, [step("volume.make", "v", **written(where, **where))])
+    drop = step(verb, "v", into="data.1", **where)
     accepted = enter(ledger, plan_of(ledger, [drop]))
     ledger.begin_steps(accepted.apply_uid, [drop], now_ms=1)
     ledger.finish_steps(accepted.apply_uid, [drop], [StepOutcome(drop.key, "no")], now_ms=1)
@@ -201,7 +203,8 @@ def test_fleet_of_an_apply_that_ended_early_is_left_to_the_next_plan(ledger: Led
 
 def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> None:
     """An apply that is given up between intent and outcome leaves what a failure leaves."""
-    make = step("volume.make", "v", **written({"fleet": "f", "path": "data"}))
+    where = {"fleet": "f", "path": "data"}
+    make = step("volume.make", "v", **written(where, **where))
     accepted = enter(ledger, plan_of(ledger, [make]))
     first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
     ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
