@@ -111,7 +111,8 @@ async def apply_plan(
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
-        if workspace.manager() is None:
+        alone = workspace.manager() is None
+        if alone:
             await refuse_if_outgrown(ledger, hosts)
         # Files may be large, and a session that waits for its agent must not.
         await asyncio.to_thread(
@@ -122,8 +123,9 @@ async def apply_plan(
         except LedgerUnavailable as problem:
             raise LedgerProblem(str(problem), "free some space and apply again") from problem
         apply = _Apply(
-            workspace, plan, accepted, ledger, hosts, who, progress, detach=detach, leave=detach
-        )
+            workspace, plan, accepted, ledger, hosts, who, progress,
+            detach=detach, leave=detach, asked=alone,
+        )  # fmt: skip
         return await apply.finish()
 
 
@@ -148,10 +150,13 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
         while (found := ledger.unfinished_apply()) is not None:
             accepted, body = found
             plan = load_plan(body)
-            if workspace.manager() is None:
+            alone = workspace.manager() is None
+            if alone:
                 await refuse_if_outgrown(ledger, hosts)
                 progress.notice("going on with the apply that was interrupted")
-            apply = _Apply(workspace, plan, accepted, ledger, hosts, who, progress, detach=True)
+            apply = _Apply(
+                workspace, plan, accepted, ledger, hosts, who, progress, detach=True, asked=alone
+            )
             await apply.finish()
 
 
@@ -170,8 +175,11 @@ class _Apply:
         *,
         detach: bool,
         leave: bool = False,
+        asked: bool = False,
     ) -> None:
         self._workspace = workspace
+        # The world was, and nobody else has managed since.
+        self._asked = asked
         self._plan = plan
         self._accepted = accepted
         self._ledger = ledger
@@ -200,12 +208,16 @@ class _Apply:
             self._progress.notice(f"waiting for the end of {names}, which was asked to stop")
         with contextlib.closing(WriterGate()) as gate:
             while True:
+                asked, self._asked = self._asked, False
                 try:
                     if await self._is_over(gate):
                         break
                     with self._lock() as tenure:
                         if tenure is not None:
                             self._tell_succession()
+                            if not asked:
+                                # Who managed may have gone before they asked, or have found out.
+                                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
                             await self._drive(gate, tenure)
                             break
                         if await self._follow(gate):

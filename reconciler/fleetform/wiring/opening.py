@@ -8,6 +8,7 @@ environment's uid and another ledger's id, a higher epoch, or a higher fence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleetform.model.live import LedgerStatus
@@ -21,6 +22,7 @@ from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
+    from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
@@ -53,14 +55,24 @@ def host_provider(workspace: Workspace) -> HostProvider:
     return provider("local", state=workspace.state, environment_uid=workspace.environment.uid)
 
 
-async def refuse_if_outgrown(ledger: StoredLedger, hosts: HostProvider) -> None:
+async def refuse_if_outgrown(
+    ledger: StoredLedger, hosts: HostProvider, tenure: Tenure | None = None
+) -> None:
     """
     Compare the ledger with what bears the environment's uid in the world.
+
+    Args:
+        ledger: Whose knowledge is in question.
+        hosts: Who is asked.
+        tenure: That was just taken, before anything was done under it.
 
     Raises:
         RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
     """
     live = ledger.read_live()
+    if tenure is not None and tenure.holder.fence:
+        # A lease comes with its fence: a host that has heard that one heard it from another ledger.
+        live = replace(live, fence=tenure.holder.fence - 1)
     proof = outgrown_by(await hosts.inventory(live.environment_uid), live)
     if proof:
         ledger.begin_recovery(proof)

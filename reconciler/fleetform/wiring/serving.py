@@ -140,7 +140,7 @@ class _Serving:
             try:
                 with tenure:
                     if has_rested:
-                        await refuse_if_outgrown(self._ledger, self._hosts)
+                        await refuse_if_outgrown(self._ledger, self._hosts, tenure)
                     if await self._manage(tenure, wake):
                         return
             except FenceLost as lost:

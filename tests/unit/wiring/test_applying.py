@@ -12,11 +12,13 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
+from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.simulate.controller import Silent
 from fleetform.simulate.scenario import make_desired
 from fleetform.wiring import applying
 from fleetform.wiring.applying import exit_code
 from fleetform.wiring.planning import make_plan
+from fleetform.wiring.problems import RecoveringProblem
 from fleetform.wiring.workspace import Workspace
 from unit.controllers.rig import Rig, pool, task
 
@@ -146,3 +148,25 @@ def test_who_does_not_wait_leaves_a_slow_manager_after_a_while(
         return
     result = asyncio.run(story())
     assert (result.state, result.exit_code) == ("handed-over", 0)
+
+
+def test_who_takes_over_from_a_manager_asks_the_world_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A manager that has gone need not have asked: an older ledger is found out all the same."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
+    root = applied.write_tree(tmp_path / "lab", applied.FLEET)
+    workspace = Workspace.open(str(root))
+    plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
+    uid = workspace.environment.uid
+    stranger = InstanceSeen("7" * 32, "pool-7", "pool", uid, "", 0, alive=True)
+
+    async def inventory(_: str) -> list[InstanceSeen]:
+        return [stranger]
+
+    there = [SimpleNamespace(command="serve", pid=1)]
+    monkeypatch.setattr(Workspace, "manager", lambda _: there.pop() if there else None)
+    monkeypatch.setattr(applying, "host_provider", lambda _: SimpleNamespace(inventory=inventory))
+    with pytest.raises(RecoveringProblem, match="pool-7 remembers this environment"):
+        asyncio.run(applying.apply_plan(workspace, plan, who="ada", detach=True, progress=Silent()))

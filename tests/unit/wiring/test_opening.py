@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live
+from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.wiring.opening import outgrown_by
+from fleetform.wiring.opening import outgrown_by, refuse_if_outgrown
+from fleetform.wiring.problems import RecoveringProblem
 from unit.plan.trees import UID, ledger
 
 HOST = "1" * 32
@@ -41,3 +45,25 @@ def test_a_host_that_was_let_go_is_no_proof() -> None:
     """It is up and belongs to no fleet, by somebody's decision."""
     stray = replace(SEEN, uid="2" * 32)
     assert outgrown_by([stray], replace(LIVE, let_go=frozenset({stray.uid}))) == ""
+
+
+@pytest.mark.parametrize(
+    ("fence", "heard", "is_refused"), [(4, 4, True), (4, 3, False), (0, 4, False)]
+)
+def test_the_fence_of_a_new_lease_is_nobodys_yet(fence: int, heard: int, is_refused: bool) -> None:
+    """A host that has heard it, heard it from another ledger; a file lock brings no fence."""
+    told: list[str] = []
+    ledger = SimpleNamespace(read_live=lambda: LIVE, begin_recovery=told.append)
+    tenure = SimpleNamespace(holder=Holder(1, "ada", "apply", 0, "here", fence))
+
+    async def inventory(_: str) -> list[InstanceSeen]:
+        return [replace(SEEN, fence=heard)]
+
+    hosts = SimpleNamespace(inventory=inventory)
+    asking = refuse_if_outgrown(ledger, hosts, tenure)  # type: ignore[arg-type]
+    if is_refused:
+        with pytest.raises(RecoveringProblem, match="a newer state of this ledger"):
+            asyncio.run(asking)
+    else:
+        asyncio.run(asking)
+    assert bool(told) is is_refused

@@ -84,6 +84,7 @@ class Judge(Witness):
     let_go: set[str] = field(default_factory=set)
     above: Above = field(init=False)
     _ended: set[str] = field(default_factory=set)
+    _unfounded: set[str] = field(default_factory=set)
     _applies: dict[str, _Apply] = field(default_factory=dict)
     _carried_out: Counter[str] = field(default_factory=Counter)
     _made_for: dict[str, list[dict[ResourceKey, int]]] = field(default_factory=dict)
@@ -119,9 +120,19 @@ class Judge(Witness):
         )
 
     def entered(
-        self, plan: Plan, accepted: Accepted, permissions: Permissions, unjudged: Iterable[str] = ()
+        self,
+        plan: Plan,
+        accepted: Accepted,
+        permissions: Permissions,
+        unjudged: Iterable[str] = (),
+        *,
+        asked: bool = True,
     ) -> None:
-        """The ledger took a plan in; of the runs `unjudged` it knew no end."""
+        """
+        The ledger took a plan in; of the runs `unjudged` it knew no end.
+
+        `asked` unless somebody managed: then it is they who ask the world, before they do anything.
+        """
         self.note(self.now, f"{accepted.state} {accepted.apply_uid[:8]} {plan.digest[:8]}")
         uid = accepted.apply_uid
         # One that had come to its end and is taken up again, is entered again.
@@ -136,7 +147,11 @@ class Judge(Witness):
             self._carried_out[plan.digest] < len(self._made_for[plan.digest]),
             f"plan {plan.digest[:8]} was entered after {self._carried_out[plan.digest]} times",
         )
-        self.require(Rule.RECOVERING, not self.outgrown, f"plan {plan.digest[:8]} was entered")
+        self.require(
+            Rule.RECOVERING, not (asked and self.outgrown), f"plan {plan.digest[:8]} was entered"
+        )
+        if self.outgrown:
+            self._unfounded.add(uid)
         self._applies[uid] = _Apply(
             plan.digest,
             permissions,
@@ -243,6 +258,9 @@ class Judge(Witness):
                 self.record.left_paths.add(step.arguments["path"])
             if error or step.key in before:
                 continue
+            # What was planned of an older copy is over with it, also once that is rebuilt.
+            founded = self.outgrown or apply_uid not in self._unfounded
+            self.require(Rule.RECOVERING, founded, f"{step.key} of an older copy's plan was done")
             self._check_step(apply_uid, step)
             self._take_over_names(step)
             self.record.take(step, run_uids.get(step.resource.name, ""))
@@ -420,6 +438,9 @@ class Judge(Witness):
             not disk.ask(_KNOWN[kind], (uid,))
             for kind, uid in self._done_in_world[marks.done_in_world :]
         )
+        if not self.outgrown:
+            # This copy may have been made when it was, and nobody is left who knows better.
+            self._unfounded.clear()
         self.note(self.now, f"restored{', outgrown' if self.outgrown else ''}")
         self._applies = {uid: self._applies[uid] for uid in marks.applies}
 

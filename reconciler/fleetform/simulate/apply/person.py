@@ -215,9 +215,10 @@ class Person:
     async def _enter(
         self, process: Process, made: Plan, body: bytes, permissions: Permissions
     ) -> str:
-        if not self._is_managed() and await self._refuse(process):
+        asks = not self._is_managed()
+        if asks and await self._refuse(process):
             return "recovering"
-        ledger = self.witnessed(process)
+        ledger = self.witnessed(process, asked=asks)
         try:
             accepted = await process(
                 lambda: ledger.accept(
@@ -253,6 +254,9 @@ class Person:
         ledger = process.ledger
         live = await process(self._room.disk.outline)
         inventory = self._room.machine.inventory(live.environment_uid)
+        if process.fence:
+            # Of the lease that was just taken: no host can have heard it, unless from another.
+            live = replace(live, fence=process.fence - 1)
         proof = self._room.outgrown_by(inventory, live)
         if proof:
             await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]
@@ -308,8 +312,9 @@ class Person:
         finally:
             rounds.cancel()
 
-    def witnessed(self, process: Process) -> Witnessed:
-        return Witnessed(process.ledger, self._room.disk, self._room.judge, process.name)
+    def witnessed(self, process: Process, *, asked: bool = True) -> Witnessed:
+        room = self._room
+        return Witnessed(process.ledger, room.disk, room.judge, process.name, asked=asked)
 
     def _ending(
         self, ledger: Witnessed, accepted: Accepted, outcome: Outcome, fence: int

@@ -15,10 +15,17 @@ __all__ = ["Witnessed"]
 
 
 class Witnessed:
-    """The calls of `model.ports.Ledger` by which a plan is entered and written down."""
+    """
+    The calls of `model.ports.Ledger` by which a plan is entered and written down.
 
-    def __init__(self, real: Ledger, disk: Disk, judge: Judge, who: str) -> None:
+    `asked` unless somebody else manages, whose it is to ask the world.
+    """
+
+    def __init__(
+        self, real: Ledger, disk: Disk, judge: Judge, who: str, *, asked: bool = True
+    ) -> None:
         self.real = real
+        self._asked = asked
         self._who = who
         self._disk = disk
         self._judge = judge
@@ -28,7 +35,9 @@ class Witnessed:
     ) -> Accepted:
         accepted = self.real.accept(plan, body, who=who, now_ms=now_ms)
         rows = self._disk.ask("SELECT uid FROM runs WHERE final = 0")
-        self._judge.entered(plan, accepted, permissions, [uid for (uid,) in rows])
+        self._judge.entered(
+            plan, accepted, permissions, [uid for (uid,) in rows], asked=self._asked
+        )
         return accepted
 
     def begin_steps(
