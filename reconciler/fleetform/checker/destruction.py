@@ -45,10 +45,12 @@ def check_protected_kept(reading: Reading) -> Iterator[Violation]:
 
 def _protected_on(reading: Reading, fleet: ResourceKey) -> Iterator[ResourceKey]:
     """Protected runs that are at work on a fleet, by the names that the ledger knows."""
+    gone = {one.part for one in reading.live.drift if one.field == "host"}
     for work in ends_on(reading, fleet):
         key = ResourceKey("run", work.run)
         row = reading.live.resources.get(key)
-        if row is not None and row.protected:
+        # With one of its hosts it is lost already.
+        if row is not None and row.protected and not gone.intersection(work.hosts):
             yield key
 
 

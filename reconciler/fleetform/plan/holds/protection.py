@@ -41,9 +41,13 @@ def hold_protected(sheet: Sheet) -> None:
 
 def _sheltered(sheet: Sheet, fleet: Change) -> str:
     """The first protected run that would lose its hosts with the fleet's, or nothing."""
+    # What has lost a host already has nothing left there that anybody could keep from it, and
+    # would wait for ever where only this change finds out.
+    gone = {one.part for one in sheet.live.drift if one.field == "host"}
     for work in sheet.live.work:
         row = sheet.live.resources.get(ResourceKey("run", work.run))
-        if ends_with(fleet, work) and row is not None and row.protected:
+        is_lost = not gone.isdisjoint(work.hosts)
+        if ends_with(fleet, work) and not is_lost and row is not None and row.protected:
             return work.run
     return ""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.model.drift import Drift, DriftClass, Remedy
 from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy, Scope
 from fleetform.model.run import RunState
@@ -77,3 +78,20 @@ def test_a_replacement_that_somebody_asks_for_is_held() -> None:
     live = ledger(row(task("train", protect=True)))
     plan = make(tree(task("train", protect=True)), live, Scope(replaces=("run/train",)))
     assert held_by(plan) == {"run/train": HeldBy.PROTECTION}
+
+
+def test_a_run_whose_host_has_gone_keeps_no_fleet() -> None:
+    """It is lost already, and waits for ever where the fleet that would find out waits for it."""
+    run, old = task("train", protect=True), fleet("old")
+    live = replace(
+        ledger(row(run, RunState.RUNNING), row(old)),
+        work=(Work("train", "old", 1, 0, hosts=("old-0",)),),
+    )
+    desired = tree(run, fleet("old", blocks=2, update={"strategy": "recreate"}))
+    assert held_by(make(desired, live)) == {"fleet/old": HeldBy.PROTECTION}
+    for host, held in (("old-0", {}), ("old-1", {"fleet/old": HeldBy.PROTECTION})):
+        gone = Drift(
+            ResourceKey("fleet", "old"), "host", DriftClass.ENFORCED, Remedy.APPLY,
+            "there", "gone", part=host,
+        )  # fmt: skip
+        assert held_by(make(desired, replace(live, drift=(gone,)))) == held
