@@ -114,9 +114,8 @@ class Judge(Witness):
     def planned(self, plan: Plan, violations: Sequence[object]) -> None:
         """A plan was made of what there is at this moment."""
         self.require(Rule.CHECKED, not violations, f"{violations}")
-        version = self.record.version
         self._made_for.setdefault(plan.digest, []).append(
-            {key: version.get(key, 0) for key in _touched(plan.changes)}
+            {key: self.record.state_of(key) for key in _touched(plan.changes)}
         )
 
     def entered(
@@ -168,7 +167,7 @@ class Judge(Witness):
     def _check_made_for(self, plan: Plan) -> None:
         """Compare with every time that this very plan came out."""
         changed = [
-            [key for key, version in made.items() if self.record.version.get(key, 0) != version]
+            [key for key, state in made.items() if self.record.state_of(key) != state]
             for made in self._made_for[plan.digest]
         ]
         self.require(Rule.UNCHANGED, not all(changed), f"{changed[-1]} have changed since the plan")

@@ -89,6 +89,12 @@ class Record:
         elif "document" in said:
             self.resources[key] = self._applied(key, said, run_uid)
 
+    def state_of(self, key: ResourceKey) -> int:
+        """What a plan of it was made for; whatever is absent is as anything absent."""
+        one = self.resources.get(key)
+        is_absent = key.kind != "environment" and (one is None or one.archived)
+        return -1 if is_absent else self.version.get(key, 0)
+
     def _changed(self, key: ResourceKey) -> None:
         self.version[key] = self.version.get(key, 0) + 1
 
