@@ -9,7 +9,7 @@ place. Taken over too early, its data would be the new one's while the old one s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from fleetform.model.plan import Change, HeldBy
 from fleetform.model.rows import restless_rows
@@ -19,8 +19,6 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.folders import folders_of
 
 __all__ = ["hold_taken_places", "places_freed"]
-
-_Place = tuple[str, str]
 
 _SAME = "has this directory still"
 
@@ -91,53 +89,53 @@ def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str)
 class _Taken:
     """Which volumes come into which places, found by what lies there, around and within."""
 
-    def __init__(self, places: Mapping[_Place, ResourceKey]) -> None:
+    def __init__(self, places: Mapping[str, Sequence[ResourceKey]]) -> None:
         self._places = places
-        # By each folder around a place: the places in it. Most plans make volumes, and take none
+        # By each folder around a place: the volumes in it. Most plans make volumes, and take none
         # away, so that nobody asks.
-        self._around: dict[_Place, list[ResourceKey]] | None = None
+        self._around: dict[str, list[ResourceKey]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._places)
 
-    def near(self, place: _Place) -> Iterator[tuple[ResourceKey, str]]:
+    def near(self, place: str) -> Iterator[tuple[ResourceKey, str]]:
         """Yield what comes to a volume's place, or around it or within, and what that one does."""
-        fleet, path = place
-        if (key := self._places.get(place)) is not None:
+        for key in self._places.get(place, ()):
             yield key, _SAME
         if self._around is None:
             self._around = _by_folder(self._places)
         for key in self._around.get(place, ()):
             yield key, "has a directory around this one still"
-        for folder in folders_of(path):
-            if (key := self._places.get((fleet, folder))) is not None:
+        for folder in folders_of(place):
+            for key in self._places.get(folder, ()):
                 yield key, "has a directory in this one still"
 
 
-def _by_folder(places: Mapping[_Place, ResourceKey]) -> dict[_Place, list[ResourceKey]]:
-    found: dict[_Place, list[ResourceKey]] = {}
-    for (fleet, path), key in places.items():
+def _by_folder(places: Mapping[str, Sequence[ResourceKey]]) -> dict[str, list[ResourceKey]]:
+    found: dict[str, list[ResourceKey]] = {}
+    for path, keys in places.items():
         for folder in folders_of(path):
-            found.setdefault((fleet, folder), []).append(key)
+            found.setdefault(folder, []).extend(keys)
     return found
 
 
 def _taking(sheet: Sheet) -> _Taken:
-    return _Taken(
-        {
-            _place(step.arguments): step.resource
-            for change in sheet.changes.values()
-            if change.key.kind == "volume"
-            for step in change.steps
-            if step.verb in _TAKES
-        }
-    )
+    places: dict[str, list[ResourceKey]] = {}
+    for change in sheet.changes.values():
+        if change.key.kind == "volume":
+            for step in change.steps:
+                if step.verb in _TAKES:
+                    places.setdefault(_place(step.arguments), []).append(step.resource)
+    return _Taken(places)
 
 
 def _verbs(change: Change | None) -> frozenset[str]:
     return frozenset(step.verb for step in change.steps) if change is not None else frozenset()
 
 
-def _place(said: object) -> _Place:
+def _place(said: object) -> str:
+    """Fleets of one machine have one file system: whose hosts mount it makes no other directory."""
     assert isinstance(said, dict)
-    return said.get("fleet", ""), said.get("path", "")
+    path = said.get("path", "")
+    assert isinstance(path, str)
+    return path

@@ -109,3 +109,15 @@ def test_one_that_takes_the_places_of_several() -> None:
         "volume.remove:volume/a",
         "volume.remove:volume/b",
     )
+
+
+def test_a_directory_is_taken_whichever_fleet_mounts_it() -> None:
+    """Fleets of one machine have one file system, and a protected volume stays whose it is."""
+    live = ledger(row(fleet("f")), row(fleet("g")), replace(row(OLD), protected=True))
+    for imports in ((), (ResourceKey("volume", "new"),)):
+        desired = tree(fleet("f"), fleet("g"), volume("new", "g", "/data"))
+        plan = planned(replace(desired, imports=imports), live)
+        assert {str(one.change.key): one.by for one in plan.held} == {
+            "volume/new": HeldBy.DEPENDENCY,
+            "volume/old": HeldBy.PROTECTION,
+        }
