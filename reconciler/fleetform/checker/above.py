@@ -68,6 +68,9 @@ def _called_now(override: Override, reading: Reading) -> Override:
     if kind == "host":
         return _host_called_now(override, name, reading)
     after = Renames(dict(reading.desired.moved)).of(ResourceKey(kind, name))
+    there = reading.live.resources.get(after)
+    if there is not None and not there.archived:
+        return override  # Nothing is renamed to what something else is called.
     return replace(override, target=str(after))
 
 

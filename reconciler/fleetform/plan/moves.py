@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
@@ -39,6 +40,7 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
     """Return what is live under the names that hold now; the same where nothing was renamed."""
     if not desired.moved:
         return live, NOTHING_MOVED
+    live = replace(live, overrides=_of_the_absent(desired, live))
     pairs, stuck = _effective(desired, live)
     if not pairs:
         return live, Moves({}, stuck)
@@ -98,6 +100,22 @@ def renames_of(steps: Iterable[Step]) -> Renames:
         if sweep := step.arguments["sweep"]:
             pairs[ResourceKey(kind, sweep)] = ResourceKey(kind, split_element(name)[0])
     return Renames(pairs)
+
+
+def _of_the_absent(desired: Desired, live: Live) -> tuple[Override, ...]:
+    """Overrides go with a name also where nothing has it: what is stopped begins under no other."""
+    if not live.overrides:
+        return ()
+    named = {*live.resources}
+    named.update(ResourceKey(key.kind, row.parent) for key, row in live.resources.items())
+    renames = Renames(
+        {
+            before: after
+            for before, after in desired.moved
+            if before not in named and after not in named
+        }
+    )
+    return tuple(replace(one, target=_target(one.target, renames, {})) for one in live.overrides)
 
 
 def _effective(

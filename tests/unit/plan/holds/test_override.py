@@ -7,7 +7,7 @@ from dataclasses import replace
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import HeldBy
 from fleetform.model.run import RunState
-from fleetform.spec.desired import Rules
+from fleetform.spec.desired import ResourceKey, Rules
 from unit.plan.holds.guards import held_by, make, override
 from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree
 
@@ -34,3 +34,16 @@ def test_a_stop_lets_through_what_ends() -> None:
     assert {str(one.key) for one in plan.changes} == {"run/a", "run/b"}
     assert held_by(plan) == {"run/c": HeldBy.OVERRIDE}
     assert plan.held[0].cure == "`fleetform emergency lift 1`"
+
+
+def test_a_stop_goes_with_a_name_that_nothing_has_yet() -> None:
+    """A run that was stopped before it was ever applied does not begin by being called otherwise."""
+    live = replace(ledger(), overrides=(override(OverrideKind.STOP, "run/prep"),))
+    moved = ((ResourceKey("run", "prep"), ResourceKey("run", "train")),)
+    assert held_by(make(replace(tree(task("train")), moved=moved), live)) == {
+        "run/train": HeldBy.OVERRIDE
+    }
+    # Where something has the new name already, nothing is renamed.
+    there = replace(live, resources=ledger(row(task("train"), RunState.DONE)).resources)
+    again = replace(tree(task("train", rerun=1)), moved=moved)
+    assert held_by(make(again, there)) == {}
