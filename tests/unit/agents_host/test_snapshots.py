@@ -204,3 +204,19 @@ def test_a_copied_directory_is_not_emptied_around_another_volume(
         put_aside(order(data), "env", 77)
     assert (data / "model").read_text() == "weights"
     assert (data / "inner" / volumes.MARK).exists()
+
+
+def test_what_was_made_anew_goes_beside_what_was_put_aside(data: Path) -> None:
+    """A volume came back under its uid after its snapshot: what it holds by now is kept as well."""
+    first = order(data)
+    put_aside(first, "env", 1)
+    make(data)
+    (data / "newer").write_text("work")
+    put_aside(first, "env", 2)
+    assert not data.exists()
+    into = data.with_name("data.snapshot-vol-1")
+    assert (into / "model").exists()
+    beside = into.with_name(f"{into.name}-{first.operation_uid[:12]}")
+    assert (beside / "newer").read_text() == "work"
+    put_aside(first, "env", 3)
+    assert (beside / "newer").exists()

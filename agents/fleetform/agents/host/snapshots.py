@@ -38,6 +38,8 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
     if os.path.dirname(path) != os.path.dirname(into) or path == into:
         raise VolumeError("invalid", f"{into} is not beside {path}")
     with _alone(os.path.dirname(path)):
+        if _is_another(path, into, command.volume_uid):
+            into = f"{into}-{command.operation_uid[:12]}"
         if os.path.lexists(into):
             _require_same(into, command, owner)
         elif os.path.lexists(path):
@@ -51,6 +53,18 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
         # Last: as long as it is there, this is not finished.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{into}/{volumes.MARK}")
+
+
+def _is_another(path: str, into: str, volume_uid: str) -> bool:
+    """
+    Tell whether the volume was made anew since it was put aside there.
+
+    A try that has not ended leaves the volume's mark in the snapshot; one that has, none in the
+    directory. What is there now was never put aside, and is not emptied for what was.
+    """
+    is_finished = os.path.exists(f"{into}/{MARK}") and not os.path.exists(f"{into}/{volumes.MARK}")
+    mark = volumes.read_mark(f"{path}/{volumes.MARK}")
+    return is_finished and mark.get("volume_uid") == volume_uid
 
 
 def _mark(command: SnapshotVolume, owner: str, now_ms: int) -> dict[str, object]:

@@ -208,8 +208,12 @@ class Machine:
 
     def snapshot_volume(self, operation_uid: str, volume_uid: str, path: str, into: str) -> None:
         mark = self.volumes.get(path)
-        if self.snapshots.get(into) == volume_uid or mark is None:
+        aside = self.snapshots.get(into) == volume_uid
+        if mark is None or (aside and mark.volume_uid != volume_uid):
             return
+        if aside:
+            # It was made anew since: what is there now goes beside what was.
+            into = f"{into}-{operation_uid[:12]}"
         if mark.volume_uid != volume_uid:
             raise PermanentError(f"{path} belongs to volume {mark.name}")
         del self.volumes[path]
