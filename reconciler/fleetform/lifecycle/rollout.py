@@ -62,9 +62,13 @@ def _in_turn(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
     away = 0
     old: list[Place] = []
     for number in template.places:
-        host = there.get(number)
+        host, early = there.get(number), there.get(number + SURGE)
         if host is None:
-            yield Exchange(Move.MAKE, number=number)
+            # One that came early, when the fleet was exchanged otherwise, has this place now.
+            if early is None or early.is_leaving:
+                yield Exchange(Move.MAKE, number=number)
+            else:
+                yield Exchange(Move.SETTLE, early.uid, number)
             away += 1
         elif host.is_leaving or not host.is_outdated:
             away += not host.is_ready or host.is_leaving

@@ -118,3 +118,10 @@ def test_it_ends_and_keeps_to_its_bound(strategy, drawn, at_once):
         assert len(here) >= floor
     assert sorted(hosts) == list(wanted.places)
     assert not any(one.is_outdated for one in hosts.values())
+
+
+@pytest.mark.parametrize("strategy", ["drain", "recreate", "surge"])
+def test_one_that_came_early_gets_the_place_under_any_strategy(strategy):
+    """The strategy may change while it waits for the old one; nobody else is made then."""
+    early = Place("early", SURGE, is_outdated=False)
+    assert moves(template(strategy, places=1), early) == [(Move.SETTLE, "early")]
