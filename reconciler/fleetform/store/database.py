@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -207,6 +208,9 @@ class Database:
             raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
 
 
+_WAL_SECONDS = 0.01
+"""Between two tries to switch a new file to its log; the switch takes less."""
+
 # -- connections --------------------------------------------------------------------------
 
 
@@ -221,9 +225,23 @@ def connect(path: Path | str) -> sqlite3.Connection:
 def make_durable(connection: sqlite3.Connection) -> None:
     """Set what a ledger's writer promises; the first of these changes the file's header."""
     with translated():
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Wait for whoever makes the same switch: SQLite itself does not, whatever its timeout."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_WAL_SECONDS)
+        else:
+            return
 
 
 def connect_reading(path: Path | str) -> sqlite3.Connection:
