@@ -46,8 +46,12 @@ _WAIT_MS_MAX = 10_000
 _CLEANING_MS = 10
 """Between two rounds of killing what is left."""
 
-# Python ignores the first two and this process the others; ignored, they would stay so in the job.
-_RESET_SIGNALS = (int(signal.SIGPIPE), int(signal.SIGXFSZ), int(signal.SIGINT), int(signal.SIGHUP))
+# Python ignores the first two, and this process or whoever began it in the background the others;
+# ignored, they would stay so in the job.
+_RESET_SIGNALS = tuple(
+    int(number)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+)
 
 _EXIT_NOT_FOUND = 127
 _EXIT_NOT_EXECUTABLE = 126
