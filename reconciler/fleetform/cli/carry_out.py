@@ -22,10 +22,10 @@ from fleetform.cli.progress.several import SeveralProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
-from fleetform.model.plan import HeldBy
+from fleetform.plan.approval import following, is_within
 
 if TYPE_CHECKING:
-    from fleetform.model.plan import Change, Plan
+    from fleetform.model.plan import Plan
     from fleetform.model.ports import Progress
     from fleetform.spec.desired import ResourceKey
     from fleetform.wiring.applying import ApplyResult
@@ -37,8 +37,6 @@ _FASTER_MAX = 5
 
 _CAME_TO_ITS_END = frozenset({Exit.OK, Exit.HELD, Exit.RUN_FAILED})
 """After anything else nobody goes on: a step failed, or somebody has had enough."""
-
-_FOLLOWS = frozenset({HeldBy.ENDING, HeldBy.DEPENDENCY})
 
 
 class Watching(NamedTuple):
@@ -159,11 +157,6 @@ def carry_out(
     return end.code
 
 
-def following(plan: Plan) -> int:
-    """How many changes follow by themselves once runs that were asked to end have done so."""
-    return sum(held.by is HeldBy.ENDING for held in plan.held)
-
-
 def question_of(plan: Plan) -> tuple[str, str]:
     """
     Choose the question about a plan and the answer that it expects.
@@ -225,56 +218,6 @@ def record_nothing(path: str | None, plan: Plan, code: int) -> None:
         if record is not None:
             record.began(plan)
             record.result(ApplyResult("done", code), code)
-
-
-def is_within(newer: Plan, approved: Plan) -> bool:
-    """
-    Tell whether all that a plan does was approved with an earlier one, to the last value.
-
-    What was held until a run has ended, or for what waited for that, was approved with it: the
-    plan has shown it, and said that it follows.
-    """
-    known = {(change.key, change.action): change for change in approved.changes}
-    followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
-    return all(
-        _does_the_same(change, known.get((change.key, change.action)))
-        or _follows(change, followers.get(change.key))
-        for change in newer.changes
-    )
-
-
-def _does_the_same(change: Change, approved: Change | None) -> bool:
-    if approved is None or change.destructive > approved.destructive:
-        return False
-    if not _ended_by(change) <= _ended_by(approved):
-        return False
-    done = [(step.verb, step.resource, step.arguments) for step in change.steps]
-    return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
-
-
-def _ended_by(change: Change) -> frozenset[str]:
-    """Runs at work that nobody else may be added to: who agreed to some ends agreed to no other."""
-    return frozenset() if change.stake is None else frozenset(change.stake.runs)
-
-
-def _follows(change: Change, held: Change | None) -> bool:
-    """
-    Tell whether it brings about what was held, and nothing is lost by it.
-
-    How is another matter: a run that came to its own end meanwhile has its result found again.
-    """
-    if held is None or change.destructive > held.destructive:
-        return False
-    return _wanted(change) == _wanted(held)
-
-
-def _wanted(change: Change) -> set[tuple[ResourceKey, str]]:
-    """What is there after it, by the digests of its documents: values that wait are sealed."""
-    return {
-        (step.resource, step.arguments["digest"])
-        for step in change.steps
-        if "digest" in step.arguments
-    }
 
 
 def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> _End:

@@ -8,13 +8,13 @@ from fleetform.cli.carry_out import (
     Watching,
     ask,
     carry_out,
-    following,
     question_of,
     settle_earlier,
 )
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load
+from fleetform.plan.approval import following
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Scope

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleetform.cli import carry_out as module
-from fleetform.cli.carry_out import Watching, carry_out, is_within
-from fleetform.model.live import Work
+from fleetform.cli.carry_out import Watching, carry_out
 from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
 from fleetform.model.run import RunState
@@ -18,30 +17,6 @@ from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 LOCAL, ONE, OTHER = fleet("local"), task("one"), task("other")
 WHOLE = planned(tree(LOCAL, ONE, OTHER), ledger())
-
-
-def test_a_part_of_what_was_approved_is_within_it() -> None:
-    """What somebody else has done meanwhile is not done again, and asks nobody."""
-    rest = planned(tree(LOCAL, ONE, OTHER), ledger(row(LOCAL), row(ONE)))
-    assert [change.key.name for change in rest.changes] == ["other"]
-    assert is_within(rest, WHOLE)
-    assert is_within(
-        planned(tree(LOCAL, ONE, OTHER), ledger(row(LOCAL), row(ONE), row(OTHER))), WHOLE
-    )
-
-
-def test_another_value_is_not_within_it() -> None:
-    """The same run with another command was never shown."""
-    assert not is_within(planned(tree(LOCAL, task("one", commands=["rm"])), ledger()), WHOLE)
-    assert not is_within(planned(tree(LOCAL, task("third")), ledger()), WHOLE)
-    assert not is_within(planned(tree(fleet("local", nodes=2)), ledger()), WHOLE)
-
-
-def test_an_end_of_what_runs_is_not_within_its_creation() -> None:
-    """A plan that would destroy was not approved by one that made."""
-    ending = planned(tree(), ledger(row(LOCAL)), allow_destroy=True)
-    assert ending.changes[0].destructive
-    assert not is_within(ending, WHOLE)
 
 
 @pytest.fixture
@@ -123,18 +98,8 @@ def test_what_was_held_by_an_end_follows_it(ended) -> None:
     assert [one.by for one in held.held] == [HeldBy.ENDING]
     over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
     free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), over))
-    assert is_within(free, held)
     assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: free) == 0
     assert tried == [held, free]
-
-
-def test_a_result_that_came_meanwhile_is_found_again() -> None:
-    """It did not have to be stopped: how the document comes to stand is another matter."""
-    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
-    done = replace(ENDING, run=replace(ENDING.run, state=RunState.DONE))
-    found = planned(tree(LOCAL, ONE), ledger(row(LOCAL), done))
-    assert [step.verb for step in found.steps] == ["run.restore"]
-    assert is_within(found, held)
 
 
 def test_another_document_does_not_follow(ended) -> None:
@@ -162,13 +127,3 @@ def test_who_does_not_wait_is_told_that_it_is_held(ended) -> None:
     again = pytest.fail
     assert carry_out(SimpleNamespace(), held, Watching(detach=True), again=again) == 3
     assert tried == [held]
-
-
-def test_another_run_that_would_end_is_another_question() -> None:
-    """It began on the fleet while somebody thought about the plan."""
-    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING), row(OTHER, RunState.RUNNING))
-    one = replace(live, work=(Work("one", "local", 1, 0),))
-    both = replace(live, work=(*one.work, Work("other", "local", 1, 0)))
-    approved, newer = (planned(tree(ONE, OTHER), each, allow_destroy=True) for each in (one, both))
-    assert is_within(approved, newer)
-    assert not is_within(newer, approved)

@@ -158,7 +158,8 @@ def _carry_out(
     yes: bool,
     again: Callable[[], Plan] | None = None,
 ) -> int:
-    from fleetform.cli.carry_out import ask, carry_out, following, question_of
+    from fleetform.cli.carry_out import ask, carry_out, question_of
+    from fleetform.plan.approval import following
     from fleetform.plan.exit import exit_code
 
     follows = 0 if again is None or watching.detach else following(plan)

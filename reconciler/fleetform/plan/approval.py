@@ -1,0 +1,84 @@
+"""
+What was approved with a plan, where another is made of the same tree later.
+
+Whoever said yes has seen a plan. Others may be faster, and runs come to their ends meanwhile, so
+what is carried out may be a newer plan: then it may do less than was shown, and nothing else.
+Here that is decided; who plans again, and how often, is the command's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleetform.model.plan import HeldBy
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Change, Plan
+    from fleetform.spec.desired import ResourceKey
+
+_FOLLOWS = frozenset({HeldBy.ENDING, HeldBy.DEPENDENCY})
+"""What holds a change that goes on by itself: a run's end, and what waits for that."""
+
+
+def is_within(newer: Plan, approved: Plan) -> bool:
+    """
+    Tell whether all that a plan does was approved with an earlier one, to the last value.
+
+    What was held until a run has ended, or for what waited for that, was approved with it: the
+    plan has shown it, and said that it follows.
+    """
+    known = {(change.key, change.action): change for change in approved.changes}
+    followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
+    return all(
+        does_the_same(change, known.get((change.key, change.action)))
+        or brings_about(change, followers.get(change.key))
+        for change in newer.changes
+    )
+
+
+def does_the_same(change: Change, approved: Change | None) -> bool:
+    """
+    Tell whether a change has the steps of one that was approved, and ends no more than that.
+
+    False where none was (None). Whoever agreed to the ends of some runs agreed to no other: one
+    may have begun since.
+    """
+    if approved is None or change.destructive > approved.destructive:
+        return False
+    if not _runs_ended_by(change) <= _runs_ended_by(approved):
+        return False
+    done = [(step.verb, step.resource, step.arguments) for step in change.steps]
+    return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
+
+
+def brings_about(change: Change, held: Change | None) -> bool:
+    """
+    Tell whether a change leads to what was held, and nothing is lost by it.
+
+    False where nothing was (None). How is another matter: a run that came to its own end
+    meanwhile has its result found again.
+    """
+    if held is None or change.destructive > held.destructive:
+        return False
+    return _documents_after(change) == _documents_after(held)
+
+
+def following(plan: Plan) -> int:
+    """How many changes follow by themselves once runs that were asked to end have done so."""
+    return sum(held.by is HeldBy.ENDING for held in plan.held)
+
+
+def _runs_ended_by(change: Change) -> frozenset[str]:
+    return frozenset() if change.stake is None else frozenset(change.stake.runs)
+
+
+def _documents_after(change: Change) -> set[tuple[ResourceKey, str]]:
+    """What is there after it, by the digests of its documents: values that wait are sealed."""
+    return {
+        (step.resource, step.arguments["digest"])
+        for step in change.steps
+        if "digest" in step.arguments
+    }
+
+
+__all__ = ["brings_about", "does_the_same", "following", "is_within"]

@@ -1,0 +1,77 @@
+"""What of a newer plan was approved with an earlier one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.model.live import Work
+from fleetform.model.plan import HeldBy
+from fleetform.model.run import RunState
+from fleetform.plan.approval import following, is_within
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
+
+LOCAL, ONE, OTHER = fleet("local"), task("one"), task("other")
+WHOLE = planned(tree(LOCAL, ONE, OTHER), ledger())
+ENDING = row(ONE, RunState.FINISHING, archived=True)
+
+
+def test_a_part_of_what_was_approved_is_within_it() -> None:
+    """What somebody else has done meanwhile is not done again, and asks nobody."""
+    rest = planned(tree(LOCAL, ONE, OTHER), ledger(row(LOCAL), row(ONE)))
+    assert [change.key.name for change in rest.changes] == ["other"]
+    assert is_within(rest, WHOLE)
+    assert is_within(
+        planned(tree(LOCAL, ONE, OTHER), ledger(row(LOCAL), row(ONE), row(OTHER))), WHOLE
+    )
+
+
+def test_another_value_is_not_within_it() -> None:
+    """The same run with another command was never shown."""
+    assert not is_within(planned(tree(LOCAL, task("one", commands=["rm"])), ledger()), WHOLE)
+    assert not is_within(planned(tree(LOCAL, task("third")), ledger()), WHOLE)
+    assert not is_within(planned(tree(fleet("local", nodes=2)), ledger()), WHOLE)
+
+
+def test_an_end_of_what_runs_is_not_within_its_creation() -> None:
+    """A plan that would destroy was not approved by one that made."""
+    ending = planned(tree(), ledger(row(LOCAL)), allow_destroy=True)
+    assert ending.changes[0].destructive
+    assert not is_within(ending, WHOLE)
+
+
+def test_what_was_held_by_an_end_is_within_it_once_that_came() -> None:
+    """The plan has said that it follows; another document was never shown."""
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    assert [one.by for one in held.held] == [HeldBy.ENDING]
+    assert following(held) == 1
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    assert is_within(planned(tree(LOCAL, ONE), ledger(row(LOCAL), over)), held)
+    other = task("one", commands=["rm"])
+    assert not is_within(planned(tree(LOCAL, other), ledger(row(LOCAL), over)), held)
+
+
+def test_what_waits_for_a_person_does_not_follow() -> None:
+    """A permission that was missing was not given by a yes to the rest."""
+    held = planned(tree(), ledger(row(LOCAL)))
+    assert [one.by for one in held.held] == [HeldBy.DESTRUCTIVE]
+    assert following(held) == 0
+    assert not is_within(planned(tree(), ledger(row(LOCAL)), allow_destroy=True), held)
+
+
+def test_a_result_that_came_meanwhile_is_found_again() -> None:
+    """It did not have to be stopped: how the document comes to stand is another matter."""
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    done = replace(ENDING, run=replace(ENDING.run, state=RunState.DONE))
+    found = planned(tree(LOCAL, ONE), ledger(row(LOCAL), done))
+    assert [step.verb for step in found.steps] == ["run.restore"]
+    assert is_within(found, held)
+
+
+def test_another_run_that_would_end_is_another_question() -> None:
+    """It began on the fleet while somebody thought about the plan."""
+    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING), row(OTHER, RunState.RUNNING))
+    one = replace(live, work=(Work("one", "local", 1, 0),))
+    both = replace(live, work=(*one.work, Work("other", "local", 1, 0)))
+    approved, newer = (planned(tree(ONE, OTHER), each, allow_destroy=True) for each in (one, both))
+    assert is_within(approved, newer)
+    assert not is_within(newer, approved)
