@@ -9,6 +9,7 @@ import click
 
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
+from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen
 from fleetform.cli.who import who_asks
 
@@ -32,7 +33,9 @@ _OPTIONS = (
     click.option(
         "--for", "for_ms", type=DURATION, metavar="1h", help="How long a takeover holds at most."
     ),
-    click.option("--reason", metavar="TEXT", help="Why; shown to everybody while it holds."),
+    click.option(
+        "--reason", type=REASON, metavar="TEXT", help="Why; shown to everybody while it holds."
+    ),
 )
 
 
@@ -50,7 +53,7 @@ def take_over_first(
         if for_ms is not None or reason is not None:
             raise Refused("--for and --reason belong to --takeover", advice="pass that too")
         return
-    if not for_ms or not (reason or "").strip():
+    if not for_ms or not reason:
         raise Refused(
             "a takeover says for how long and why",
             advice="fleetform apply --takeover --for 1h --reason TEXT",
@@ -64,7 +67,7 @@ def take_over_first(
         take_over(
             workspace,
             who=who_asks(),
-            reason=" ".join(str(reason).split()),
+            reason=reason,
             for_ms=for_ms,
             progress=PlainProgress(error_screen()),
         )

@@ -9,6 +9,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.drains import FleetHost, drained
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
+from fleetform.cli.reason import REASON
 
 _EXAMPLES = (
     ("fleetform drain local --reason 'New disks'", "Nothing more is placed on the fleet's hosts"),
@@ -19,7 +20,9 @@ _EXAMPLES = (
 
 @make_command("drain", examples=_EXAMPLES)
 @click.argument("addresses", nargs=-1, required=True, metavar="FLEET[/HOST]...")
-@click.option("--reason", required=True, metavar="TEXT", help="Shown to all who wait for it.")
+@click.option(
+    "--reason", required=True, type=REASON, metavar="TEXT", help="Shown to all who wait for it."
+)
 @edit_options
 def command(addresses: tuple[str, ...], reason: str, **typed: Any) -> int:
     """

@@ -11,6 +11,7 @@ from fleetform.cli.command import group, json_option, tree_option
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
+from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.who import who_asks
@@ -66,7 +67,9 @@ def _put_options(function: Function) -> Function:
     for option in (
         click.option("--until", metavar="MOMENT", help="Until when: `2026-12-24T18:00Z`."),
         click.option("--for", "duration_ms", type=DURATION, help="For how long.  [default: 4h]"),
-        click.option("--reason", required=True, metavar="TEXT", help="Why; everybody is told."),
+        click.option(
+            "--reason", required=True, type=REASON, metavar="TEXT", help="Why; everybody is told."
+        ),
     ):
         function = option(function)
     return tree_option(function)
@@ -210,8 +213,7 @@ def _put(
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.emergency import put_in_force
 
-    # One line: it stands within sentences and tables, whatever somebody pastes.
-    reason = " ".join(typed["reason"].split())
+    reason = typed["reason"]
     if not reason:
         raise Refused("--reason is empty", advice="say why: everybody who is held back is told")
     until_ms = _until_ms(typed["duration_ms"], typed["until"], SystemClock().now_ms())

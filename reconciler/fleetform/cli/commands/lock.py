@@ -6,6 +6,7 @@ import click
 
 from fleetform.cli.command import group, json_option, tree_option
 from fleetform.cli.failure import Refused
+from fleetform.cli.reason import REASON
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 from fleetform.cli.who import who_asks
@@ -81,8 +82,8 @@ def show(path: str | None, as_json: bool) -> None:
 @command.command("break", examples=_EXAMPLES[2:])
 @tree_option
 @click.option("--force", is_flag=True, help="End a holder that is alive; needs --reason.")
-@click.option("--reason", metavar="TEXT", help="Why; kept as an event.")
-def break_lock(path: str | None, force: bool, reason: str | None) -> int:
+@click.option("--reason", default="", type=REASON, metavar="TEXT", help="Why; kept as an event.")
+def break_lock(path: str | None, force: bool, reason: str) -> int:
     """
     Take this environment from whoever holds it.
 
@@ -92,12 +93,10 @@ def break_lock(path: str | None, force: bool, reason: str | None) -> int:
     """
     from fleetform.wiring.locking import break_lock as break_it
 
-    if force and not (reason or "").strip():
+    if force and not reason:
         raise Refused("whoever breaks a lock says why", advice="pass --reason TEXT")
     workspace = open_workspace(path)
-    found = break_it(
-        workspace, who=who_asks(), reason=" ".join((reason or "").split()), force=force
-    )
+    found = break_it(workspace, who=who_asks(), reason=reason, force=force)
     out = screen()
     if found is None:
         out.line("nobody holds this environment", "dim")

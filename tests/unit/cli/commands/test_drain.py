@@ -28,6 +28,12 @@ def test_a_host_is_drained_and_everybody_sees_it(typed, asked, lab):
     assert "fleet/local" not in json.dumps(asked("plan")["resource_changes"]) or "No changes" in out
 
 
+def test_a_reason_of_several_lines_is_one(typed, lab):
+    """It is the subject of a commit as well."""
+    assert typed("drain", "local", "--reason", "Fan 3\n is loud\n")[0] == 0
+    assert "reason: Fan 3 is loud\n" in (lab / "tree.yaml").read_text()
+
+
 def test_a_host_that_is_not_there_is_refused(typed, lab):
     """The fleet's own document knows its hosts."""
     code, _out, err = typed("drain", "local/local-9", "--reason", "x")
