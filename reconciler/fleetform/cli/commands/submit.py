@@ -25,9 +25,6 @@ from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
 from fleetform.model.run_state import FINAL, RunState
 
-_POLL_SECONDS = 0.03
-_PATIENCE_SECONDS = 2.0
-
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
@@ -35,6 +32,12 @@ if TYPE_CHECKING:
     from fleetform.views.runs import RunRow
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
+
+_POLL_SECONDS = 0.03
+"""How late a line of the run is shown: shorter than for `logs`, for somebody waits for the first."""
+
+_PATIENCE_SECONDS = 2.0
+"""How long a run may wait before it is said for what: most start sooner."""
 
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with the working copy around it"),
@@ -122,12 +125,11 @@ def _say_submitted(submission: Submission) -> None:
         say.line(f"left out {left}: it leads out of the working copy, or is no file", "warn")
     for key in submission.expired:
         say.line(f"{key} was submitted over two weeks ago and goes; its result is kept", "dim")
-    commit = f", {bundle.commit[:12]}{'+dirty' if bundle.commit.endswith('+dirty') else ''}"
-    say.line(
-        f"{submission.key.name}: {bundle.files} files of {bundle.root}"
-        f"{commit if bundle.commit else ''}",
-        "dim",
-    )
+    commit = ""
+    if bundle.commit:
+        dirty = "+dirty" if bundle.commit.endswith("+dirty") else ""
+        commit = f", {bundle.commit[:12]}{dirty}"
+    say.line(f"{submission.key.name}: {bundle.files} files of {bundle.root}{commit}", "dim")
     say.flush()
 
 
@@ -176,18 +178,14 @@ def _carry_out(
     from fleetform.wiring.applying import apply_plan
 
     name = submission.key.name
-    # Elements of a sweep speak over each other; each says whose line it is.
-    is_one = submission.elements == 1
+    # Elements of a sweep speak over each other: there each line says whose it is.
+    speaks_alone = submission.elements == 1 and not as_json
     follower = _Follower(workspace, name)
-    progress = (
-        PlainProgress(error_screen())
-        if as_json
-        else _EndLast(error_screen())
-        if is_one
-        else PlainProgress(screen(), show_output=True)
-    )
+    end_last = _EndLast(error_screen()) if speaks_alone else None
+    shown_on = error_screen() if as_json else screen()
+    progress = end_last or PlainProgress(shown_on, show_output=not as_json)
     try:
-        if is_one and not detach and not as_json:
+        if speaks_alone and not detach:
             follower.start()
         result = asyncio.run(
             apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
@@ -201,9 +199,9 @@ def _carry_out(
             _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
         return Exit.INTERRUPTED
     follower.finish()
-    if isinstance(progress, _EndLast):
-        progress.say_end()
-    _say_end(name, result.exit_code, detach=detach)
+    if end_last is not None:
+        end_last.say_end()
+    _say_next(name, result.exit_code, detach=detach)
     if as_json:
         ended = "done" if result.exit_code == Exit.OK else "failed"
         outcome = "submitted" if detach or result.state == "handed-over" else ended
@@ -237,7 +235,7 @@ def _print_json(
     )
 
 
-def _say_end(name: str, code: int, *, detach: bool) -> None:
+def _say_next(name: str, code: int, *, detach: bool) -> None:
     say = error_screen()
     if detach:
         say.line(f"{name} is submitted", "good")
@@ -289,18 +287,21 @@ class _Follower:
             self._thread.join(timeout=5)
 
     def _follow(self) -> None:
+        # A reader of this thread's own: a connection is not passed around.
+        while (reader := self._workspace.reader()) is None:
+            self._sleep(0)
+        with contextlib.closing(reader):
+            while not reader.read_runs([self._name]):
+                self._sleep(0)
+            self._follow_run(reader)
+
+    def _follow_run(self, reader: Reader) -> None:
         from fleetform.cli import tail
 
-        # A reader of this thread's own: a connection is not passed around.
-        reader = self._workspace.reader()
-        while reader is None or not reader.read_runs([self._name]):
-            self._sleep(0)
-            reader = reader or self._workspace.reader()
-        there = reader
         out = sys.stdout.buffer
-        self._say_what_it_waits_for(there)
+        self._say_what_it_waits_for(reader)
         for piece in tail.follow(
-            lambda: one_run(there, self._name),
+            lambda: one_run(reader, self._name),
             self._workspace.logs(),
             rank=None,
             tail=None,
@@ -329,6 +330,5 @@ class _Follower:
             self._sleep(0)
 
     def _sleep(self, _seconds: float) -> None:
-        # Shorter than for `logs`: the first line is what somebody waits for.
         if self._stopped.wait(_POLL_SECONDS):
             raise SystemExit
