@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fleetform.checker.called import host_called
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.override import Override, OverrideKind
@@ -75,11 +76,10 @@ def _called_now(override: Override, reading: Reading) -> Override:
 
 
 def _host_called_now(override: Override, name: str, reading: Reading) -> Override:
-    """Hosts are called by their fleet and number."""
     for before, after in reading.desired.moved:
-        number = name.removeprefix(f"{before.name}-")
-        if before.kind == "fleet" and number != name and number.isdigit():
-            return replace(override, target=f"host/{after.name}-{number}")
+        now = host_called(name, before.name, after.name) if before.kind == "fleet" else name
+        if now != name:
+            return replace(override, target=f"host/{now}")
     return override
 
 

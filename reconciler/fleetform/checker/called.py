@@ -55,6 +55,17 @@ def name_before(step: Step) -> ResourceKey:
     return ResourceKey(step.resource.kind, str(step.arguments["from"]))
 
 
+def host_called(name: str, before: str, after: str) -> str:
+    """
+    Name a host whose fleet is called `after` instead of `before`.
+
+    Those called by their fleet and number are renamed with it; what has a name of its own, or is
+    of another fleet, keeps it.
+    """
+    number = name.removeprefix(f"{before}-")
+    return f"{after}-{number}" if number != name and number.isdigit() else name
+
+
 def moves(plan: Plan) -> Iterator[Step]:
     """Yield each renaming, also where it is held or left for another plan."""
     changes = _all_changes(plan)

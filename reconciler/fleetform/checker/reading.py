@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from fleetform.checker.called import earlier_names, renamed_rows
+from fleetform.checker.called import earlier_names, host_called, renamed_rows
 from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
@@ -136,12 +136,7 @@ def ends_on(reading: Reading, fleet: ResourceKey) -> Iterator[Work]:
     for work in reading.live.work:
         if work.fleet != known_as.name:
             continue
-        # By the names that hosts have now: those called by their fleet are renamed with it.
-        hosts = {
-            f"{fleet.name}{host.removeprefix(known_as.name)}"
-            if host.startswith(f"{known_as.name}-")
-            else host
-            for host in work.hosts
-        }
+        # What is exchanged is said by the names that hosts have now.
+        hosts = {host_called(host, known_as.name, fleet.name) for host in work.hosts}
         if not some or not hosts or some & hosts:
             yield work

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from fleetform.checker.called import host_called
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.checker.references import mentioned
@@ -208,8 +209,7 @@ def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
     for _, step in reading.steps:
         before = reading.earlier_names.get(step.resource, step.resource)
         for name in step.arguments.get("exchange", ()):
-            # One that is called by its fleet is renamed with it.
-            called = {name, f"{before.name}{name.removeprefix(step.resource.name)}"}
+            called = {name, host_called(name, step.resource.name, before.name)}
             is_there = any(hosts.get(one) == before.name for one in called)
             if not is_there or not asked.selects(ResourceKey("host", name)):
                 yield Violation(
