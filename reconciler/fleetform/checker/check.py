@@ -53,6 +53,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     telling.check_stake_told,
     data.check_policy_obeyed,
     data.check_snapshot_beside,
+    data.check_loss_seen,
     order.check_removal_ordered,
     order.check_successor_waits,
     execution.check_finished_not_rerun,

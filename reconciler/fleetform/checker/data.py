@@ -1,6 +1,6 @@
 """
-That data goes only where the policy that was applied last lets it, and is found again where it is
-kept.
+That data goes only where the policy that was applied last lets it, is found again where it is
+kept, and is missed where it is gone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading
 from fleetform.model.live import LiveResource
+from fleetform.model.selection import Selection
 
 _GOES = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})
 
@@ -47,6 +48,20 @@ def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
         if path != json.loads(row.document).get("path") or not beside or not own or into == path:
             yield Violation(
                 Invariant.SNAPSHOT_BESIDE, f"{step.resource} in {path} is put aside as {into}"
+            )
+
+
+def check_loss_seen(reading: Reading) -> Iterator[Violation]:
+    """An empty directory in the place of one that is gone looks well and hides that its data is."""
+    asked = Selection(reading.scope.replaces)
+    gone = {one.resource for one in reading.live.drift if one.field == "directory"}
+    for _, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "volume.update" or "take" not in step.arguments or row is None:
+            continue
+        if row.digest and not (step.resource in gone and asked.selects(step.resource, "")):
+            yield Violation(
+                Invariant.LOSS_SEEN, f"{step.key} would make a directory where there was one"
             )
 
 

@@ -41,6 +41,7 @@ class Invariant(enum.StrEnum):
     STAKE_TOLD = "stake-told"
     POLICY_OBEYED = "policy-obeyed"
     SNAPSHOT_BESIDE = "snapshot-beside"
+    LOSS_SEEN = "loss-seen"
     REMOVAL_ORDERED = "removal-ordered"
     SUCCESSOR_WAITS = "successor-waits"
     REFERRED_TO_STAYS = "referred-to-stays"
@@ -93,6 +94,7 @@ _SENTENCES = {
     Invariant.STAKE_TOLD: "what destroys tells what is lost",
     Invariant.POLICY_OBEYED: "data goes as the policy last applied says",
     Invariant.SNAPSHOT_BESIDE: "what is put aside is found beside where it lay",
+    Invariant.LOSS_SEEN: "a directory that is gone is made anew only where somebody asked for it",
     Invariant.REMOVAL_ORDERED: "what uses something ends before that goes",
     Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",

@@ -7,7 +7,7 @@ overlooks it, and what the tree changes anyway needs nothing further.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fleetform.model.drift import Drift, Remedy
@@ -37,13 +37,19 @@ def correct_drift(sheet: Sheet) -> None:
             sheet.changes.pop(key, None)
             sheet.held.pop(key, None)
             asked = (Reason.REPLACE_ASKED, Reason.DRIFTED)
-            change = _change(_as_it_stays(declared, row), row, drifts)
+            change = _change(_as_it_stays(declared, row), row, drifts, take="any")
             sheet.add(Proposal(replace(change, reasons=asked)))
             continue
-        # What goes needs no correction; what is changed anyway is made anew with that.
-        if row is None or declared is None or key in sheet.changes or key in sheet.held:
+        # What goes needs no correction.
+        if row is None or declared is None or key in sheet.held:
             continue
         undecided = [one for one in drifts if one.remedy is Remedy.DECIDE]
+        if key in sheet.changes:
+            # What is changed anyway is made anew with that. A change in place of data that is gone
+            # would be of nothing.
+            if undecided and _stays_in_place(sheet.changes[key]):
+                sheet.hold(key, HeldBy.DRIFT, *_told(undecided))
+            continue
         curable = [one for one in drifts if one.remedy is Remedy.APPLY]
         if undecided and _has_verb(key):
             sheet.held[key] = _held(_as_it_stays(declared, row), row, undecided)
@@ -55,6 +61,10 @@ def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> 
     """Tell whether a person has said of a volume that is gone that an empty one shall follow it."""
     gone = key.kind == "volume" and any(one.field == "directory" for one in drifts)
     return gone and anew.selects(key, "")
+
+
+def _stays_in_place(change: Change) -> bool:
+    return change.key.kind == "volume" and change.action is Action.UPDATE
 
 
 def _as_it_stays(declared: Declared, row: LiveResource) -> Declared:
@@ -77,13 +87,17 @@ def _has_verb(key: ResourceKey) -> bool:
 
 
 def _held(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Held:
+    return Held(_change(declared, row, drifts), HeldBy.DRIFT, *_told(drifts))
+
+
+def _told(drifts: Sequence[Drift]) -> tuple[str, str]:
+    """What a person is to decide, and what releases it."""
     first = drifts[0]
     what = "; ".join(f"{one.path}: {one.expected} → {one.seen}" for one in drifts)
-    cure = TABLE[first.resource.kind, first.field].cure.replace("NAME", first.resource.name)
-    return Held(_change(declared, row, drifts), HeldBy.DRIFT, what, cure)
+    return what, TABLE[first.resource.kind, first.field].cure.replace("NAME", first.resource.name)
 
 
-def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Change:
+def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **more: str) -> Change:
     return Change(
         key=declared.key,
         action=Action.UPDATE,
@@ -92,7 +106,7 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> C
         fields=tuple(
             FieldChange(one.path, one.seen, one.expected, field_class="control") for one in drifts
         ),
-        steps=(_step(declared),),
+        steps=(_step(declared, more),),
         uid=row.uid,
         generation=row.generation,
         parent=row.parent,
@@ -100,7 +114,7 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> C
     )
 
 
-def _step(declared: Declared) -> Step:
+def _step(declared: Declared, more: Mapping[str, str]) -> Step:
     """The same as makes it, for the world keeps what is there already."""
     made = KINDS[declared.key.kind].create(declared).change.steps[0]
-    return make_step(_VERBS[declared.key.kind], declared.key, made.arguments)
+    return make_step(_VERBS[declared.key.kind], declared.key, {**made.arguments, **more})

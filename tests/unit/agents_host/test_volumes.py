@@ -114,6 +114,26 @@ def test_what_is_not_there_is_not_found(tmp_path):
     assert not path.exists()
 
 
+def test_a_volume_that_is_gone_is_not_made_again_as_if_it_were_kept(tmp_path):
+    """Nor is an empty directory marked in its place; with its mark or its data it is taken."""
+    path = tmp_path / "data"
+    kept = MakeVolume(1, "op-1", "v1", "data", str(path), "kept")
+    with pytest.raises(volumes.VolumeError, match="is gone, so the data of volume data"):
+        volumes.make(kept, "env")
+    assert not path.exists()
+    path.mkdir()
+    with pytest.raises(volumes.VolumeError, match="is empty and bears no mark of ours"):
+        volumes.make(kept, "env")
+    assert names(path) == []
+    (path / "weights").write_text("w")
+    volumes.make(kept, "env")
+    (path / "weights").unlink()
+    volumes.make(kept, "env")
+    assert names(path) == [volumes.MARK]
+    with pytest.raises(volumes.VolumeError, match="belongs to volume data of environment env"):
+        volumes.make(kept, "other")
+
+
 def test_a_volume_is_not_made_in_the_directory_of_another(tmp_path):
     """It would go with that one's data, also where a link leads there."""
     outer = tmp_path / "outer"

@@ -43,6 +43,23 @@ def test_a_volume_that_is_let_go_is_not_put_aside() -> None:
     assert found(plan, desired, live, Permissions()) == set()
 
 
+def test_a_loss_that_would_be_hidden() -> None:
+    """A directory that was made before is made again only after a removal that failed, or asked."""
+    live = ledger(row(fleet("local")), row(volume("data")))
+    desired = tree(fleet("local"), volume("data", description="texts"))
+    plan = planned(desired, live)
+    assert found(plan, desired, live, Permissions()) == set()
+
+    def make_again(step: Step) -> Step:
+        return replace(step, arguments={**step.arguments, "take": "any"})
+
+    broken = edit_step(plan, "volume.update:volume/data", make_again)
+    assert found(broken, desired, live, Permissions()) == {Invariant.LOSS_SEEN}
+    unheard = replace(row(volume("data")), digest="", state="failed")
+    live = ledger(row(fleet("local")), unheard)
+    assert found(planned(desired, live), desired, live, Permissions()) == set()
+
+
 @pytest.mark.parametrize("into", ["/elsewhere/data.snapshot-data-1", "/data", "/data.snapshot"])
 def test_a_snapshot_that_nobody_would_find(into: str) -> None:
     """It lies beside its volume, and bears its uid."""

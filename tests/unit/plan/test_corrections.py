@@ -62,6 +62,20 @@ def test_what_hides_a_loss_is_held() -> None:
     assert check(plan, TREE, live, Permissions(allow_destroy=True)) == ()
 
 
+def test_a_change_of_a_volume_that_is_gone_is_held() -> None:
+    """It would be of an empty directory; a volume that goes to another path is changed as ever."""
+    live = _live(_drift("volume", "data", "directory"))
+    renamed = tree(LOCAL, volume("data", description="texts"), TRAIN)
+    plan = planned(renamed, live)
+    assert plan.changes == ()
+    (held,) = plan.held
+    assert (held.by, held.detail) == (HeldBy.DRIFT, "directory: as it was → other")
+    assert [one.path for one in held.change.fields] == ["description"]
+    assert check(plan, renamed, live, Permissions()) == ()
+    plan = planned(tree(LOCAL, volume("data", path="/new"), TRAIN), live, allow_destroy=True)
+    assert [change.action for change in plan.changes] == [Action.REPLACE]
+
+
 def test_a_volume_that_is_gone_begins_anew_when_asked() -> None:
     """Nothing is left to lose, so neither its policy nor a permission is in the way."""
     live = _live(_drift("volume", "data", "directory"))
@@ -70,7 +84,8 @@ def test_a_volume_that_is_gone_begins_anew_when_asked() -> None:
     (change,) = plan.changes
     assert (change.action, change.destructive) == (Action.UPDATE, False)
     assert change.reasons == (Reason.REPLACE_ASKED, Reason.DRIFTED)
-    assert [step.verb for step in change.steps] == ["volume.update"]
+    (step,) = change.steps
+    assert (step.verb, step.arguments["take"]) == ("volume.update", "any")
     assert plan.held == ()
     assert check(plan, TREE, live, Permissions(), scope) == ()
     there = _live(_drift("volume", "data", "mark"))

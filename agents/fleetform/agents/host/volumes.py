@@ -79,6 +79,8 @@ def _check_taken(command: MakeVolume, path: str) -> None:
             f"{path} is no directory of this host, so there is nothing to import: take"
             f" `volume/{command.name}` out of `import:`, and it is made",
         )
+    if command.take == "kept" and not is_ours:
+        _require_kept(command, path)
     if command.take == "found" and not is_ours:
         require_alone(path, "cannot be taken in: import directories beside it")
     if command.take == "new" and os.path.isdir(path) and not os.path.exists(f"{path}/{MARK}"):
@@ -92,6 +94,27 @@ def _check_taken(command: MakeVolume, path: str) -> None:
                 f" `import: [volume/{command.name}]` in environment.yaml to take it in, or choose"
                 " another path",
             )
+
+
+def _require_kept(command: MakeVolume, path: str) -> None:
+    """
+    Return when the directory of a volume that was made before is there.
+
+    Raises:
+        VolumeError: It is gone, or an empty one without a mark is in its place, such as a mount
+            point on which nothing is mounted. Marked anew, it would hide that the data is gone.
+    """
+    if not os.path.isdir(path):
+        seen = "is gone"
+    elif all(name.startswith(f"{MARK}.") for name in os.listdir(path)):
+        seen = "is empty and bears no mark of ours"
+    else:
+        return
+    raise VolumeError(
+        "invalid",
+        f"{path} {seen}, so the data of volume {command.name} is not where it was: put it back, or"
+        f" begin anew with `fleetform apply --refresh --replace volume/{command.name}`",
+    )
 
 
 def _require_outside(path: str) -> None:

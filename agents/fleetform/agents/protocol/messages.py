@@ -209,7 +209,8 @@ class MakeVolume:
     Make a directory and remember its owner; making it twice is the same as once.
 
     `take` says what of a directory that is there already: `new` takes an empty one only, `found`
-    takes whatever is in it and wants it to be there, `any` takes all.
+    takes whatever is in it and wants it to be there, `any` takes all. `kept` is of a volume that was
+    made before, and wants it to be there, with its mark or with data.
     """
 
     id: int

@@ -29,8 +29,8 @@ async def adopt(step: Step, begun: Begun, world: World) -> None:
 
 
 async def update(step: Step, begun: Begun, world: World) -> None:
-    """The directory that is this volume already; on hosts that came later it is made."""
-    await _make(step, begun, world, "any")
+    """The directory that is this volume already; one that is gone is made only if the plan says so."""
+    await _make(step, begun, world, step.arguments.get("take", "kept"))
 
 
 async def _make(step: Step, begun: Begun, world: World, take: str) -> None:

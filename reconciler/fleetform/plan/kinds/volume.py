@@ -46,15 +46,18 @@ def propose_change(
         return None
     if any(one.forces for one in changed):
         return _replaced(declared, row, before, changed, reasons_of(changed))
+    arguments = _arguments(declared)
+    if not row.digest:
+        # It was to go, and may have gone although nobody heard of it.
+        arguments["take"] = "any"
     return Proposal(
         Change(
             key=declared.key,
             action=Action.UPDATE,
-            # Without a digest it was to go, and may have gone although nobody heard of it.
             reasons=reasons_of(changed) or (Reason.UNFINISHED,),
             type=declared.type,
             fields=changed,
-            steps=(make_step("volume.update", declared.key, _arguments(declared)),),
+            steps=(make_step("volume.update", declared.key, arguments),),
             uid=row.uid,
             generation=row.generation,
         )

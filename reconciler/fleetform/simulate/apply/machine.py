@@ -185,11 +185,13 @@ class Machine:
         if mark is None:
             if take == "found":
                 raise PermanentError(f"{path} is no directory, so there is nothing to import")
+            if take == "kept":
+                raise PermanentError(f"{path} is gone, and with it the data of volume {name}")
             self._made += 1
             self.volumes[path] = _Mark(volume_uid, name, f"inode {self._made}")
             self.judge.made_volume(path, volume_uid, operation_uid)
         elif mark.volume_uid != volume_uid:
-            if take == "new" or (take == "any" and mark.volume_uid):
+            if take == "new" or (take != "found" and mark.volume_uid):
                 raise PermanentError(f"{path} belongs to volume {mark.name}")
             self.volumes[path] = replace(mark, volume_uid=volume_uid, name=name)
             if take == "found":

@@ -38,7 +38,9 @@ def test_the_policy_changes_in_place() -> None:
     """What shall become of the data later is no reason to touch it now."""
     live = ledger(row(LOCAL), row(volume("data")))
     plan = planned(tree(LOCAL, volume("data", deletion_policy="delete")), live)
-    assert [step.verb for step in plan.steps] == ["volume.update"]
+    (step,) = plan.steps
+    assert step.verb == "volume.update"
+    assert "take" not in step.arguments, "what is kept is not made where it is gone"
 
 
 @pytest.mark.parametrize(
@@ -94,4 +96,5 @@ def test_a_volume_whose_removal_failed_is_made_again() -> None:
     live = ledger(row(fleet("f")), failed)
     (change,) = planned(tree(fleet("f"), volume("v", "f")), live).changes
     assert (change.action, change.reasons) == (Action.UPDATE, (Reason.UNFINISHED,))
-    assert [step.verb for step in change.steps] == ["volume.update"]
+    (step,) = change.steps
+    assert (step.verb, step.arguments["take"]) == ("volume.update", "any")
