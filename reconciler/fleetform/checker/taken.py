@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, destroys
-from fleetform.model.left_data import place_of
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
 
@@ -34,14 +33,14 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
 
 def check_returns_own(reading: Reading) -> Iterator[Violation]:
     """What comes back is what the ledger let go, under that name and in that place, and pinned."""
-    left = {(one.volume, one.uid, place_of(one.path)) for one in reading.live.left}
+    left = {(one.volume, one.uid, one.path) for one in reading.live.left}
     called = reading.earlier_names
     for _, step in reading.steps:
         uid = step.arguments.get("returns")
         if uid is None:
             continue
         known_as = called.get(step.resource, step.resource).name
-        place = place_of(str(step.arguments.get("path", "")))
+        place = str(step.arguments.get("path", ""))
         if step.verb == "volume.make" and (uid, place) == _let_go_before(reading, step):
             continue
         if step.verb != "volume.make" or (known_as, uid, place) not in left:
@@ -56,7 +55,7 @@ def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
     first = reading.steps_by_key.get(f"volume.forget:{step.resource}")
     if row is None or first is None or first.key not in step.needs:
         return ("", "")
-    return (row.uid, place_of(str(first.arguments.get("path", ""))))
+    return (row.uid, str(first.arguments.get("path", "")))
 
 
 def check_found_asked_for(reading: Reading) -> Iterator[Violation]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fleetform.model.left_data import LeftData, is_within, place_of
+from fleetform.model.left_data import LeftData
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.plan.proposal import Sheet
+from fleetform.spec.folders import Places
 
 __all__ = ["take_back"]
 
@@ -23,21 +24,12 @@ _TAKES = frozenset({"volume.make", "volume.adopt"})
 
 def take_back(sheet: Sheet) -> None:
     """Let what was let go come back, and hold what would lie in another one's data."""
-    left = {place_of(one.path): one for one in sheet.live.left}
+    left = Places((one.path, one) for one in sheet.live.left)
     for change, step in tuple(_taking(sheet)):
-        place = place_of(step.arguments["path"])
-        there = _let_go_by(change, place) or left.get(place)
-        near = there or _near(place, left)
-        if near is None:
-            continue
+        place = step.arguments["path"]
+        there = _let_go_by(change, place) or next(reversed(left.at(place)), None)
         if there is None:
-            sheet.hold(
-                change.key,
-                HeldBy.DEPENDENCY,
-                f"{_lie(place, near)}, where the data of volume {near.volume} was kept",
-                f"declare a path beside {near.path}: a directory is one volume's, with all that"
-                " lies in it",
-            )
+            _hold_inside_another(sheet, change, place, left)
         elif step.verb == "volume.adopt":
             continue  # Whoever asks for what is found there may have it under any name.
         elif there.volume == change.key.name:
@@ -54,7 +46,7 @@ def take_back(sheet: Sheet) -> None:
 def _let_go_by(change: Change, place: str) -> LeftData | None:
     """What this change itself lets go there: another fleet of one machine has the same folder."""
     for step in change.steps:
-        if step.verb == "volume.forget" and place_of(step.arguments["path"]) == place:
+        if step.verb == "volume.forget" and step.arguments["path"] == place:
             return LeftData(change.key.name, change.uid, step.arguments["path"])
     return None
 
@@ -66,16 +58,27 @@ def _taking(sheet: Sheet) -> Iterator[tuple[Change, Step]]:
             yield from ((change, step) for step in change.steps if step.verb in _TAKES)
 
 
-def _near(place: str, left: dict[str, LeftData]) -> LeftData | None:
-    return next(
-        (left[one] for one in sorted(left) if is_within(place, one) or is_within(one, place)), None
+def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[LeftData]) -> None:
+    near = _inside_another(place, left)
+    if near is None:
+        return
+    how, other = near
+    sheet.hold(
+        change.key,
+        HeldBy.DEPENDENCY,
+        f"{how}, where the data of volume {other.volume} was kept",
+        f"declare a path beside {other.path}: a directory is one volume's, with all that lies in"
+        " it",
     )
 
 
-def _lie(place: str, near: LeftData) -> str:
-    if is_within(place, place_of(near.path)):
-        return f"{place} lies in {near.path}"
-    return f"{near.path} lies in {place}"
+def _inside_another(place: str, left: Places[LeftData]) -> tuple[str, LeftData] | None:
+    """Say which of two directories lies in the other, where one of them is left."""
+    for outer in left.around(place):
+        return f"{place} lies in {outer.path}", outer
+    for inner in left.within(place):
+        return f"{inner.path} lies in {place}", inner
+    return None
 
 
 def _returned(change: Change, step: Step, there: LeftData) -> Change:

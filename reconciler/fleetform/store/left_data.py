@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.model.left_data import LeftData, place_of
+from fleetform.model.left_data import LeftData
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
@@ -35,10 +35,5 @@ def uids_left(transaction: Transaction) -> frozenset[str]:
 
 
 def take_from_left(transaction: Transaction, path: str) -> None:
-    """Forget what was left in a directory, however its path was spelled: a volume has it now."""
-    rows = transaction.execute("SELECT number, path FROM snapshots WHERE place = path").fetchall()
-    place = place_of(path)
-    transaction.many(
-        "DELETE FROM snapshots WHERE number = ?",
-        [(number,) for number, left in rows if place_of(left) == place],
-    )
+    """Forget what was left in a directory: a volume has it now."""
+    transaction.execute("DELETE FROM snapshots WHERE place = path AND path = ?", (path,))

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fleetform.model.claim import Claim
-from fleetform.model.left_data import is_within, place_of
 from fleetform.model.rows import quiet_digests
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.folders import Places
 from fleetform.spec.table import digests_of
 
 if TYPE_CHECKING:
@@ -103,12 +103,8 @@ def _left_met(desired: Desired, live: Live) -> tuple[LeftData, ...]:
     """What was left where volumes are to be that are not there yet, or around it or within."""
     if not live.left:
         return ()
-    places = [place_of(path) for _, path in _new_paths(desired, live)]
-    return tuple(one for one in live.left if any(_meets(place_of(one.path), at) for at in places))
-
-
-def _meets(one: str, other: str) -> bool:
-    return one == other or is_within(one, other) or is_within(other, one)
+    coming = Places((path, key) for key, path in _new_paths(desired, live))
+    return tuple(one for one in live.left if coming.meets(one.path))
 
 
 def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:

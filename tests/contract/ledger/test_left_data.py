@@ -41,9 +41,9 @@ def test_what_is_removed_leaves_nothing(ledger: Ledger) -> None:
 
 
 def test_it_comes_back_as_who_it_was(ledger: Ledger) -> None:
-    """The mark in its directory bears that uid, however the path is spelled by now."""
+    """The mark in its directory bears that uid."""
     left = let_go(ledger)
-    carry_out(ledger, [make(path="./data", returns=left.uid)])
+    carry_out(ledger, [make(returns=left.uid)])
     live = ledger.read_live()
     assert live.resources[DATA].uid == left.uid
     assert live.left == ()

@@ -23,9 +23,8 @@ def left(*rows: LiveResource, there: LeftData = LEFT) -> Live:
 
 
 def test_it_comes_back_with_its_uid() -> None:
-    """The same name in the same place is the same volume, however its path is spelled."""
-    live = left(there=replace(LEFT, path="data/"))
-    (change,) = planned(tree(LOCAL, volume("data", path="./data")), live).changes
+    """The same name in the same place is the same volume."""
+    (change,) = planned(tree(LOCAL, volume("data")), left()).changes
     assert (change.action, change.reasons) == (Action.CREATE, (Reason.RETURNED,))
     assert reason_sentence(change) == "it comes back: its data was kept"
     assert [step.arguments["returns"] for step in change.steps] == ["u-1"]
@@ -57,6 +56,15 @@ def test_another_volumes_data_is_held(name: str, path: str, detail: str) -> None
     assert held.by is HeldBy.DEPENDENCY
     assert held.detail.startswith(detail)
     assert held.cure
+
+
+def test_the_folder_of_all_volumes_is_around_each_of_them() -> None:
+    """A volume at `.` has whatever lies in the environment's folder, and lies around the next."""
+    for kept, path in ((".", "texts"), ("texts", ".")):
+        plan = planned(tree(LOCAL, volume("new", path=path)), left(there=replace(LEFT, path=kept)))
+        assert not plan.changes
+        (held,) = plan.held
+        assert held.detail.startswith("texts lies in ., where the data")
 
 
 def test_a_held_replacement_lets_nothing_go() -> None:

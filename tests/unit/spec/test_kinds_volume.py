@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fleetform.spec.desired import ResourceKey
 from unit.spec.trees import codes, good, load
 
 DOCUMENT = "type: volume\nname: data\n"
@@ -28,6 +29,7 @@ DOCUMENT = "type: volume\nname: data\n"
             "a directory of the fleet `local`",
         ),
         ("fleet: local\npath: ../data", "bad-path", "contains `..`"),
+        ("fleet: local\npath: a/../data", "bad-path", "contains `..`"),
         ("backend: aws\nsize: 1GB", "missing-field", "`region` is missing"),
         (
             "backend: aws\nregion: a\nsize: 1GB\npath: /data",
@@ -86,6 +88,23 @@ def test_where_it_lies(tmp_path, fields, codes_told, is_held):
     assert not loaded.errors
     assert loaded.desired is not None
     assert bool(loaded.desired.beyond) == is_held
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("data/", "data"),
+        ("./data", "data"),
+        ("a//b/./c", "a/b/c"),
+        ("//data", "/data"),
+        ("./", "."),
+    ],
+)
+def test_a_path_has_one_spelling(tmp_path, written, path):
+    """Whoever compares two paths later compares texts; `a/../data` is refused above."""
+    text = f"{DOCUMENT}fleet: local\npath: {written}\n---\ntype: fleet\nname: local\nlocal: true\n"
+    resources = good(tmp_path, text).resources
+    assert resources[ResourceKey("volume", "data")].document["path"] == path
 
 
 def test_amounts_are_whole(tmp_path):

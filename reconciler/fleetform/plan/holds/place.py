@@ -9,14 +9,14 @@ place. Taken over too early, its data would be the new one's while the old one s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from fleetform.model.plan import Change, HeldBy
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.folders import folders_of
+from fleetform.spec.folders import Places
 
 __all__ = ["hold_taken_places", "places_freed"]
 
@@ -37,7 +37,7 @@ def hold_taken_places(sheet: Sheet) -> None:
         if row.key.kind != "volume":
             continue
         verbs = _verbs(sheet.changes.get(row.key))
-        for key, how in taking.near(_place(json.loads(row.document))):
+        for key, how in _near(taking, _place(json.loads(row.document))):
             if key not in sheet.changes or _gives_way(
                 verbs, _verbs(sheet.changes[key]), how, is_itself=key == row.key
             ):
@@ -55,7 +55,7 @@ def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
     for change in sheet.changes.values() if taking else ():
         for step in change.steps:
             if step.verb in _FREES:
-                for key, _ in taking.near(_place(step.arguments)):
+                for key, _ in _near(taking, _place(step.arguments)):
                     if key != step.resource:
                         freed[key] = (*freed.get(key, ()), step.key)
     return freed
@@ -86,47 +86,25 @@ def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str)
     return f"it follows as soon as {key} has gone"
 
 
-class _Taken:
-    """Which volumes come into which places, found by what lies there, around and within."""
-
-    def __init__(self, places: Mapping[str, Sequence[ResourceKey]]) -> None:
-        self._places = places
-        # By each folder around a place: the volumes in it. Most plans make volumes, and take none
-        # away, so that nobody asks.
-        self._around: dict[str, list[ResourceKey]] | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._places)
-
-    def near(self, place: str) -> Iterator[tuple[ResourceKey, str]]:
-        """Yield what comes to a volume's place, or around it or within, and what that one does."""
-        for key in self._places.get(place, ()):
-            yield key, _SAME
-        if self._around is None:
-            self._around = _by_folder(self._places)
-        for key in self._around.get(place, ()):
-            yield key, "has a directory around this one still"
-        for folder in folders_of(place):
-            for key in self._places.get(folder, ()):
-                yield key, "has a directory in this one still"
+def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey, str]]:
+    """Yield what comes to a volume's place, or around it or within, and what that one does."""
+    for key in taking.at(place):
+        yield key, _SAME
+    for key in taking.within(place):
+        yield key, "has a directory around this one still"
+    for key in taking.around(place):
+        yield key, "has a directory in this one still"
 
 
-def _by_folder(places: Mapping[str, Sequence[ResourceKey]]) -> dict[str, list[ResourceKey]]:
-    found: dict[str, list[ResourceKey]] = {}
-    for path, keys in places.items():
-        for folder in folders_of(path):
-            found.setdefault(folder, []).extend(keys)
-    return found
-
-
-def _taking(sheet: Sheet) -> _Taken:
-    places: dict[str, list[ResourceKey]] = {}
-    for change in sheet.changes.values():
-        if change.key.kind == "volume":
-            for step in change.steps:
-                if step.verb in _TAKES:
-                    places.setdefault(_place(step.arguments), []).append(step.resource)
-    return _Taken(places)
+def _taking(sheet: Sheet) -> Places[ResourceKey]:
+    """Which volumes come into which places."""
+    return Places(
+        (_place(step.arguments), step.resource)
+        for change in sheet.changes.values()
+        if change.key.kind == "volume"
+        for step in change.steps
+        if step.verb in _TAKES
+    )
 
 
 def _verbs(change: Change | None) -> frozenset[str]:
