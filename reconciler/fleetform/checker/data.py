@@ -59,7 +59,8 @@ def check_loss_seen(reading: Reading) -> Iterator[Violation]:
         row = reading.row(step.resource)
         if step.verb != "volume.update" or "take" not in step.arguments or row is None:
             continue
-        if row.digest and not (step.resource in gone and asked.selects(step.resource, "")):
+        known_as = reading.earlier_names.get(step.resource, step.resource)
+        if row.digest and not (known_as in gone and asked.selects(step.resource, "")):
             yield Violation(
                 Invariant.LOSS_SEEN, f"{step.key} would make a directory where there was one"
             )

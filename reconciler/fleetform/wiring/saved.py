@@ -140,6 +140,8 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
     """
     Look whether a plan of a file may still be carried out, before anybody is asked to agree.
 
+    One that was made after a look at the world is judged after another.
+
     Returns:
         The answer for one that was carried out before; None for one that may be.
 
@@ -159,6 +161,11 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
             return None
         if failures := failing(plan, live):
             raise StalePlan([_sentence(reader, plan, one) for one in failures])
+    if plan.annex.get("depth") == "refresh":
+        # What it was judged by, such as a host that is gone, stands in no ledger and may be otherwise.
+        from fleetform.wiring.observing import refreshed
+
+        live = refreshed(workspace).live
     _require_sound(plan, live)
     return None
 

@@ -8,7 +8,8 @@ import pytest
 
 from fleetform.checker import Invariant
 from fleetform.checker.saved import check_saved
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.drift import Drift, DriftClass, Remedy
+from fleetform.model.live import LedgerStatus, Live, Work
 from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.file import sealed
@@ -75,3 +76,20 @@ def test_a_recovering_ledger_carries_out_nothing(removal) -> None:
     plan, live = removal
     now = replace(live, status=LedgerStatus.RECOVERING)
     assert Invariant.RECOVERING_CHANGES_NOTHING in broken(kept(plan, allow_destroy=True), now)
+
+
+def test_a_protected_run_that_has_lost_its_host_keeps_nothing() -> None:
+    """Whoever looked when the plan was made looks again; without that it is at work still."""
+    run, old = task("train", protect=True), fleet("old")
+    gone = Drift(
+        old.key, "host", DriftClass.ENFORCED, Remedy.APPLY, "there", "gone", part="old-0"
+    )  # fmt: skip
+    live = replace(
+        ledger(row(run, RunState.RUNNING), row(old)),
+        work=(Work("train", "old", 1, 0, hosts=("old-0",)),),
+    )
+    seen = replace(live, drift=(gone,))
+    desired = tree(run, fleet("old", blocks=2, update={"strategy": "recreate"}))
+    plan = kept(planned(desired, seen, allow_destroy=True), allow_destroy=True)
+    assert broken(plan, seen) == set()
+    assert Invariant.PROTECTED_STAYS in broken(plan, live)
