@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import unknown
 from fleetform.cli.screen import error_screen
+from fleetform.cli.wanted_runs import read_live
 
 if TYPE_CHECKING:
     from fleetform.model.override import PutInForce
@@ -63,8 +64,8 @@ def run_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
 
 def _known_runs(workspace: Workspace) -> dict[ResourceKey, str]:
     """Runs of the ledger and of the tree, with their sweeps; a tree with errors says less."""
-    reader = workspace.reader()
-    rows = {} if reader is None else reader.read_live().resources
+    live = read_live(workspace)
+    rows = {} if live is None else live.resources
     known = {key: row.parent for key, row in rows.items() if key.kind == "run"}
     desired = workspace.load().desired
     if desired is not None:
@@ -92,10 +93,9 @@ def place_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]
 
 def _known_places(workspace: Workspace) -> dict[str, str]:
     """How the tree's own verbs call each fleet and host: `host/gpu-3` is `gpu/gpu-3` to them."""
-    reader = workspace.reader()
-    if reader is None:
+    live = read_live(workspace)
+    if live is None:
         return {}
-    live = reader.read_live()
     fleets = {f"fleet/{key.name}": key.name for key in live.resources if key.kind == "fleet"}
     return fleets | {f"host/{one.name}": f"{one.fleet}/{one.name}" for one in live.instances}
 

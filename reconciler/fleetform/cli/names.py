@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,10 @@ def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: st
     # the answer is no completion, and never a message.
     try:
         reader = open_workspace(ctx.params.get("path")).reader()
-        runs = reader.read_runs() if reader is not None else ()
+        if reader is None:
+            return []
+        with contextlib.closing(reader):
+            runs = reader.read_runs()
     except Exception:  # noqa: BLE001 -- see above
         return []
     return [each.run.name for each in runs if each.run.name.startswith(incomplete)]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import click
+
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
 from fleetform.model.figures import counted
@@ -30,9 +32,19 @@ def open_workspace(path: str | None) -> Workspace:
     return Workspace.open(path)
 
 
-def open_reader(workspace: Workspace) -> Reader:
-    """Open the ledger for reading; refuse where nothing has been applied."""
+def maybe_reader(workspace: Workspace) -> Reader | None:
+    """Open the ledger for reading until the command ends; None where nothing has been applied."""
     reader = workspace.reader()
+    if reader is not None:
+        # The driver's connection is in a circle with its statements: nobody but the collector
+        # would close it, and a server would not hear that we have left.
+        click.get_current_context().call_on_close(reader.close)
+    return reader
+
+
+def open_reader(workspace: Workspace) -> Reader:
+    """The same; refuse where nothing has been applied."""
+    reader = maybe_reader(workspace)
     if reader is None:
         raise Refused(
             f"nothing has been applied in the environment `{workspace.environment.name}` yet",

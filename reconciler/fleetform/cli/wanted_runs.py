@@ -6,6 +6,7 @@ What cannot be said in a document is refused with what can be done instead.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.cli.failure import Refused
@@ -87,7 +88,10 @@ def find_run(workspace: Workspace, editor: Editor, live: Live | None, name: str)
 def read_live(workspace: Workspace) -> Live | None:
     """Read the ledger; None where nothing was ever applied."""
     reader = workspace.reader()
-    return None if reader is None else reader.read_live()
+    if reader is None:
+        return None
+    with contextlib.closing(reader):
+        return reader.read_live()
 
 
 def split_typed(name: str) -> tuple[str, str]:

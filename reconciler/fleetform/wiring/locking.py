@@ -223,8 +223,10 @@ def _signal(handle: int, number: signal.Signals, found: Holder) -> None:
 
 
 def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
-    if workspace.reader() is None:
+    reader = workspace.reader()
+    if reader is None:
         return
+    reader.close()
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         sentence = f"{who} took the environment from {_words(found)}: {reason}"
         ledger.append_events([LoggedEvent("lock.broken", SystemClock().now_ms(), sentence)])

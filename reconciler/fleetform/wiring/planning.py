@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -73,14 +74,15 @@ def _compared(
     if reader is None:
         live = with_claims(workspace, desired, _without_ledger(workspace, desired))
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
-    try:
-        # Most that is declared is as it should be, and no more is read of it.
-        live = with_claims(workspace, desired, reader.read_live(digests_of(desired.resources)))
-        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
-    except RowsOutdated:
-        # It was asked for after all, and somebody had committed meanwhile.
-        live = with_claims(workspace, desired, reader.read_live())
-        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+    with contextlib.closing(reader):
+        try:
+            # Most that is declared is as it should be, and no more is read of it.
+            live = with_claims(workspace, desired, reader.read_live(digests_of(desired.resources)))
+            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+        except RowsOutdated:
+            # It was asked for after all, and somebody had committed meanwhile.
+            live = with_claims(workspace, desired, reader.read_live())
+            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
 
 
 def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
@@ -92,8 +94,10 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
     if submitted > RUNS_MAX:
         return {"skipped": f"{submitted} runs are new; up to {RUNS_MAX} are foretold"}
     reader = workspace.reader()
-    book = None if reader is None else reader.read_book()
-    return forecast(made, book, now_ms=now_ms)
+    if reader is None:
+        return forecast(made, None, now_ms=now_ms)
+    with contextlib.closing(reader):
+        return forecast(made, reader.read_book(), now_ms=now_ms)
 
 
 def checked_plan(

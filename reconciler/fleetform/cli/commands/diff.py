@@ -11,7 +11,7 @@ from fleetform.cli.command import json_option, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import maybe_reader, open_workspace
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
 def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, RunSide] | None:
     from fleetform.wiring.comparing import find_run
 
-    reader = workspace.reader()
+    reader = None if right is None else maybe_reader(workspace)
     if reader is None or right is None:
         return None
     sides = [find_run(reader, one) for one in (left, right)]

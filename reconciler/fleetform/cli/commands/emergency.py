@@ -13,7 +13,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import maybe_reader, open_reader, open_workspace
 from fleetform.cli.who import who_asks
 from fleetform.model.override import OverrideKind
 
@@ -187,7 +187,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
     from fleetform.views.overrides import override_rows, overrides_table
     from fleetform.wiring.clock import SystemClock
 
-    reader = open_workspace(path).reader()
+    reader = maybe_reader(open_workspace(path))
     past = () if reader is None else reader.read_past_overrides(limit=1000)
     rows = [
         row

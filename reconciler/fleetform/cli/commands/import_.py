@@ -9,6 +9,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 from fleetform.cli.failure import Refused
+from fleetform.cli.tree import maybe_reader
 
 if TYPE_CHECKING:
     from fleetform.spec.desired import ResourceKey
@@ -80,7 +81,7 @@ def _key(address: str) -> ResourceKey:
 
 
 def _refuse_known(workspace: Workspace, key: ResourceKey) -> None:
-    reader = workspace.reader()
+    reader = maybe_reader(workspace)
     row = None if reader is None else reader.read_live().resources.get(key)
     if row is not None and not row.archived:
         raise Refused(
