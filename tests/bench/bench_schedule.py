@@ -54,7 +54,7 @@ def run(number: int, requirement: Requirement, **more: object) -> Run:
         type="task",
         commands=("true",),
         requirement=requirement,
-        **more,  # type: ignore[arg-type] # keywords of Template, spelled where it is called
+        **more,
     )
     return Run(RunUid(f"u{number:06}"), template.name, template, RunState.SUBMITTED, number, 1)
 
@@ -118,7 +118,7 @@ def print_rounds() -> None:
     print(f"{'one round':46}{'median ms':>10}{'worst ms':>10}{'starts':>8}{'waiting':>9}")
     for name, queue, instances in cases():
         median, worst, decisions = measure(
-            lambda q=queue, i=instances: schedule(q, i, (), Policies(), now_ms=0)  # type: ignore[misc] # bound now
+            lambda q=queue, i=instances: schedule(q, i, (), Policies(), now_ms=0)
         )
         print(
             f"{name:46}{median:10.1f}{worst:10.1f}"

@@ -251,7 +251,7 @@ FIELDS: Mapping[str, Callable[[Any], Any]] = {
 
 def _files(value: Any) -> dict[str, str]:
     model = read({"type": "task", "commands": ["true"], "files": [value]})
-    (entry,) = model.files  # type: ignore[attr-defined]  # A task's.
+    (entry,) = model.files
     return {"local_path": entry.local_path, "path": entry.path or entry.local_path}
 
 

@@ -131,7 +131,7 @@ def interpolation(data: bytes) -> None:
 
 
 def _folder() -> Path:
-    global _kept  # noqa: PLW0603 - One folder for a million trees, which lie in memory.
+    global _kept  # noqa: PLW0603 -- one folder for a million trees, which lie in memory
     if _kept is None:
         _kept = tempfile.TemporaryDirectory(prefix="fleetform-fuzz-")
     return Path(_kept.name)

@@ -29,12 +29,12 @@ def test_a_second_supervisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that starts what was started already is caught, once an agent asks for it again."""
     real = recovery._resume
 
-    def start_anything(known, entry, seen, boot_id, now_ms):  # type: ignore[no-untyped-def]
+    def start_anything(known, entry, seen, boot_id, now_ms):
         if seen.condition is recovery.Condition.ABANDONED:
             seen = dataclasses.replace(seen, condition=recovery.Condition.PREPARED)
         return real(known, entry, seen, boot_id, now_ms)
 
-    def start_again(self, job_uid):  # type: ignore[no-untyped-def]
+    def start_again(self, job_uid):
         directory = self.directories.get(job_uid)
         if directory is not None and not directory.held:
             directory.started = False
@@ -50,7 +50,7 @@ def test_a_gang_that_does_not_wait_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     """A rank that is told to go with its preparation, before the others are prepared, is caught."""
     real = sending.job_request
 
-    def hasty(*arguments):  # type: ignore[no-untyped-def]
+    def hasty(*arguments):
         return dataclasses.replace(real(*arguments), go=True)
 
     monkeypatch.setattr(sending, "job_request", hasty)
@@ -62,7 +62,7 @@ def test_a_lost_message_that_is_not_sent_again_is_seen(monkeypatch: pytest.Monke
     real = sending.due
     said: set[tuple[object, ...]] = set()
 
-    def once(job, record, **options):  # type: ignore[no-untyped-def]
+    def once(job, record, **options):
         what = real(job, record, **options)
         if what is not Due.FORGET:
             if (job.key, what) in said:
@@ -79,7 +79,7 @@ def test_a_host_that_is_given_too_much_is_seen(monkeypatch: pytest.MonkeyPatch) 
     """Jobs that together hold more CPUs than their host has are caught."""
     real = judge.Judge.host_exists
 
-    def smaller(self, host, cpu_millicores):  # type: ignore[no-untyped-def]
+    def smaller(self, host, cpu_millicores):
         real(self, host, cpu_millicores // 3)
 
     # The product is told three times what the host has.

@@ -48,7 +48,7 @@ def page(
     if cursor is not None:
         after = read_cursor(cursor)
         try:
-            items = [item for item in items if place(item) > after]  # type: ignore[operator] # a cursor of another list fails here
+            items = [item for item in items if place(item) > after]  # type: ignore[operator]  # a cursor of another list fails here
         except TypeError as error:
             raise _foreign(cursor) from error
     shown = list(items[:limit])

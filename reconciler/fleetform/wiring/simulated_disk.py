@@ -53,7 +53,7 @@ class SimulatedDisk:
     def connection(self) -> sqlite3.Connection:
         """What a transaction is carried out on that begins now."""
         if self._full:
-            return _Full(self._connection)  # type: ignore[return-value]
+            return _Full(self._connection)  # type: ignore[return-value]  # has what the store calls
         return self._connection
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -150,7 +150,7 @@ class _Written(_Shared):
         statements = self._writer.begins(call)
         connection = self._disk.connection()
         if statements:
-            connection = _Torn(connection, statements)  # type: ignore[assignment]
+            connection = _Torn(connection, statements)  # type: ignore[assignment]  # as above
         self.connection = connection
         with super().write(fence=fence, takes_fence=takes_fence) as transaction:
             yield transaction

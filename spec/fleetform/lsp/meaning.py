@@ -104,7 +104,7 @@ def _gpu(value: Any) -> str:
     name = " or ".join(gpu.names) or gpu.vendor or "GPU of any kind"
     memory = f", each with {_range(gpu.memory, _size)}" if gpu.memory else ""
     total = f", together with {_range(gpu.total_memory, _size)}" if gpu.total_memory else ""
-    return f"{count} × {name}{memory}{total}"  # noqa: RUF001 - a sign people read as "times"
+    return f"{count} × {name}{memory}{total}"  # noqa: RUF001 -- a sign people read as "times"
 
 
 def _size(amount: int) -> str:
@@ -125,7 +125,7 @@ def _matrix(value: Any) -> str:
     count = 1
     for size in axes.values():
         count *= size
-    product = " × ".join(f"{size} {name}" for name, size in axes.items())  # noqa: RUF001 - see above
+    product = " × ".join(f"{size} {name}" for name, size in axes.items())  # noqa: RUF001 -- see above
     return f"{_grouped(count)} element{'' if count == 1 else 's'}: {product}"
 
 

@@ -79,7 +79,7 @@ class Validations:
         await asyncio.sleep(self._delay_seconds)
         try:
             await self._check(asked)
-        except Exception:  # noqa: BLE001 - what fails here must not end the session: the next edit asks again
+        except Exception:  # noqa: BLE001 -- what fails here must not end the session: the next edit asks again
             _log.exception("validation.failed subject=%s", asked.subject)
 
 
@@ -161,7 +161,7 @@ async def _listen(process: asyncio.subprocess.Process, answers: _Answers) -> Non
     try:
         while True:
             size = HEADER.unpack(await stdout.readexactly(HEADER.size))[0]
-            answer: Answer = pickle.loads(await stdout.readexactly(size))  # noqa: S301 - our own process wrote it
+            answer: Answer = pickle.loads(await stdout.readexactly(size))  # noqa: S301 -- our own process wrote it
             waiting = answers.get(answer.number)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer.findings)

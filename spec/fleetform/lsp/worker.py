@@ -141,7 +141,7 @@ class Worker:
         while wait or select.select([self._asked], [], [], 0)[0]:
             wait = False
             size = HEADER.unpack(self._read(HEADER.size))[0]
-            job: Job = pickle.loads(self._read(size))  # noqa: S301 - our own process wrote it
+            job: Job = pickle.loads(self._read(size))  # noqa: S301 -- our own process wrote it
             before = self._waiting.pop(job.subject, None)
             if before is not None:
                 self._say(Answer(before.number, None))

@@ -113,7 +113,7 @@ def _compiled(cls: type, *, is_frozen: bool) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     body = "\n  ".join(lines or ["pass"])
-    exec(f"def __init__({', '.join(parameters)}):\n  {body}", known)  # noqa: S102  # Of names alone.
+    exec(f"def __init__({', '.join(parameters)}):\n  {body}", known)  # noqa: S102 -- of names alone
     made: Callable[..., None] = known["__init__"]
     return made
 

@@ -11,7 +11,7 @@ from fleetform.model.rollout import SURGE, UNWANTED, Exchange, Move
 def template(name: str, digest: str, nodes: int = 2, **document: object):
     """The step that makes the fleet so, with the template that a plan gives it."""
     made = fleet_step(name, nodes, "fleet.update", sharing="blocks", **document)
-    made.arguments["template"] = digest  # type: ignore[index] # A dict of this test's own.
+    made.arguments["template"] = digest
     return made
 
 
@@ -22,7 +22,7 @@ def exchange(desk: Desk, *moves: Exchange) -> None:
 def opened(ledger: Ledger) -> Desk:
     """A fleet of two hosts that answer, whose template has changed since."""
     first = fleet_step("local", 2, sharing="blocks", blocks=2)
-    first.arguments["template"] = "one"  # type: ignore[index] # As above.
+    first.arguments["template"] = "one"
     carry_out(ledger, [first])
     desk = Desk(ledger, ledger.take_fence(who="test", now_ms=1))
     desk.instances = tuple(one.uid for one in ledger.read_live().instances)
@@ -113,7 +113,7 @@ def test_a_single_host_makes_room(ledger: Ledger) -> None:
     carry_out(ledger, [template("local", "one", blocks=2)])
     assert ledger.read_book().templates == {}
     asked = template("local", "one", blocks=2)
-    asked.arguments["exchange"] = ["local-1"]  # type: ignore[index] # A dict of this test's own.
+    asked.arguments["exchange"] = ["local-1"]
     carry_out(ledger, [asked])
     assert ledger.read_book().templates.keys() == {"local"}
     carry_out(ledger, [template("local", "one", blocks=2)])
@@ -126,7 +126,7 @@ def test_a_host_leaves_only_once_its_fleets_step_is_done(ledger: Ledger) -> None
     opened(ledger)
     carry_out(ledger, [template("local", "one", blocks=2)])
     asked = template("local", "one", blocks=2)
-    asked.arguments["exchange"] = ["local-1"]  # type: ignore[index] # As above.
+    asked.arguments["exchange"] = ["local-1"]
     accepted = enter(ledger, plan_of(ledger, [asked]))
     ledger.begin_steps(accepted.apply_uid, [asked], now_ms=1)
     assert ledger.read_book().templates == {}

@@ -19,6 +19,7 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Predicate
 from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.spec.desired import ResourceKey
 
 
 def test_fleet_gets_instances_with_its_intent(ledger: Ledger) -> None:
@@ -143,6 +144,26 @@ def test_volume_that_is_put_aside_is_remembered(ledger: Ledger) -> None:
     assert kept.taken_at_ms == 77
 
 
+def test_each_place_of_a_volume_that_is_put_aside_again_is_remembered(ledger: Ledger) -> None:
+    """Once each: also one that its host had put aside before, without anybody hearing of it."""
+    document = {"type": "volume", "fleet": "f", "path": "data", "deletion_policy": "snapshot"}
+    make = step("volume.make", "v", **written(document, fleet="f", path="data"))
+    aside = step("volume.snapshot", "v", fleet="f", path="data", into="data.snapshot-v-1")
+    unheard, again = "data.snapshot-v-1", "data.snapshot-v-1-op"
+    for places, known in (([], []), ([unheard, again], [unheard, again])):
+        carry_out(ledger, [make])
+        accepted = enter(ledger, plan_of(ledger, [aside]))
+        ledger.begin_steps(accepted.apply_uid, [aside], now_ms=1)
+        outcome = StepOutcome(aside.key, outputs={"places": places})
+        ledger.finish_steps(accepted.apply_uid, [aside], [outcome], now_ms=1)
+        ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+        assert sorted(one.place for one in ledger.read_snapshots()) == known
+    assert [event.message for event in ledger.read_events() if event.kind == "volume.snapshot"] == [
+        "volume v is gone: on fleet f was nothing in data that could be put aside",
+        f"volume v was put aside: its data is in {unheard} and {again} on fleet f",
+    ]
+
+
 def test_book_says_where_volumes_lie(desk: Desk) -> None:
     """A run that mounts a volume must go to its fleet: the whole book tells which that is."""
     where = {"fleet": "local", "path": "d"}
@@ -167,12 +188,12 @@ def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:
     first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
     ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key, "no")], now_ms=1)
     ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
-    assert ledger.read_live().resources["volume", "v"].archived  # type: ignore[index]
+    assert ledger.read_live().resources[ResourceKey("volume", "v")].archived
     again = enter(ledger, plan_of(ledger, [make], Predicate("absent", make.resource)))
     second = ledger.begin_steps(again.apply_uid, [make], now_ms=2)[make.key]
     assert second.resource_uid == first.resource_uid
     ledger.finish_steps(again.apply_uid, [make], [StepOutcome(make.key)], now_ms=2)
-    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    row = ledger.read_live().resources[ResourceKey("volume", "v")]
     assert (row.archived, row.state, row.uid) == (False, "present", first.resource_uid)
 
 
@@ -185,7 +206,7 @@ def test_volume_whose_removal_failed_is_left_to_the_next_plan(ledger: Ledger, ve
     accepted = enter(ledger, plan_of(ledger, [drop]))
     ledger.begin_steps(accepted.apply_uid, [drop], now_ms=1)
     ledger.finish_steps(accepted.apply_uid, [drop], [StepOutcome(drop.key, "no")], now_ms=1)
-    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    row = ledger.read_live().resources[ResourceKey("volume", "v")]
     assert (row.digest, row.state, row.archived) == ("", "failed", False)
 
 
@@ -197,8 +218,8 @@ def test_fleet_of_an_apply_that_ended_early_is_left_to_the_next_plan(ledger: Led
     ledger.begin_steps(accepted.apply_uid, steps[:1], now_ms=1)
     ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
     rows = ledger.read_live().resources
-    assert rows["fleet", "f"].digest == ""  # type: ignore[index]
-    assert rows["fleet", "g"].digest != ""  # type: ignore[index]
+    assert rows["fleet", "f"].digest == ""
+    assert rows["fleet", "g"].digest != ""
 
 
 def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> None:
@@ -208,5 +229,5 @@ def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> No
     accepted = enter(ledger, plan_of(ledger, [make]))
     first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
     ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
-    row = ledger.read_live().resources["volume", "v"]  # type: ignore[index]
+    row = ledger.read_live().resources[ResourceKey("volume", "v")]
     assert (row.archived, row.uid, row.operation) == (True, first.resource_uid, "")

@@ -135,7 +135,7 @@ def test_prepare_refused(spec: object, code: str) -> None:
     mind = journal()
     prepared(mind)
     mind.handle(Start(2, KEY, 2, "boot-0"), NOW)
-    answer = reply(mind.handle(prepare(spec), NOW))  # type: ignore[arg-type]  # A table of jobs.
+    answer = reply(mind.handle(prepare(spec), NOW))
     assert (answer.ok, answer.code) == (False, code)
     assert answer.body["record"].job_uid == "job-a"
 

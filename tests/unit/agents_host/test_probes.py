@@ -125,7 +125,7 @@ def test_report() -> None:
     """A host's report is whole and plausible."""
     report = host.report("/", ("poll",), ())
     assert isinstance(report, HostReport)
-    assert 0 < report.cpu_millicores <= os.cpu_count() * 1000  # type: ignore[operator]  # Known on Linux.
+    assert 0 < report.cpu_millicores <= os.cpu_count() * 1000
     assert 0 < report.memory_free_bytes <= report.memory_bytes
     assert 0 <= report.disk_free_bytes <= report.disk_bytes
     assert all(not address.startswith("127.") for address in report.addresses)

@@ -22,7 +22,7 @@ class Silence:
     def __init__(self, rig: Rig) -> None:
         self._connect: Callable[..., Any] = rig.world.connect
         self._over = asyncio.Event()
-        rig.world.connect = self.connect  # type: ignore[method-assign]
+        rig.world.connect = self.connect
 
     async def connect(self, *arguments: Any) -> Any:
         await self._over.wait()

@@ -161,7 +161,7 @@ def test_a_ledger_that_is_away_for_long_is_told_once() -> None:
                 raise LedgerUnavailable(away[0])
             return real()
 
-        rig.ledger.unfinished_apply = call  # type: ignore[method-assign]
+        rig.ledger.unfinished_apply = call
         rig.lives.written_elsewhere()
         await asyncio.sleep(30)
         away[0] = "its server does not answer"

@@ -17,11 +17,11 @@ from fleetform.lsp.meaning import listed, meaning
         ("resources.cpu", "2..", "at least 2 CPUs"),
         ("resources.cpu", 0.25, "exactly 0.25 CPUs"),
         ("resources.cpu", "arm:1", "exactly 1 CPU, arm"),
-        ("resources.gpu", "A100:80GB:2", "exactly 2 × A100, each with exactly 80 GB"),  # noqa: RUF001 - the sign that is shown
-        ("resources.gpu", "24GB..", "at least 1 × GPU of any kind, each with at least 24 GB"),  # noqa: RUF001 - see above
+        ("resources.gpu", "A100:80GB:2", "exactly 2 × A100, each with exactly 80 GB"),  # noqa: RUF001 -- the sign that is shown
+        ("resources.gpu", "24GB..", "at least 1 × GPU of any kind, each with at least 24 GB"),  # noqa: RUF001 -- see above
         ("array", "1-100:2%10", "50 elements, 1 to 99, 10 at a time"),
         ("array", "7", "1 element, 7 to 7"),
-        ("matrix", {"lr": [1, 2], "seed": [1, 2, 3]}, "6 elements: 2 lr × 3 seed"),  # noqa: RUF001 - see above
+        ("matrix", {"lr": [1, 2], "seed": [1, 2, 3]}, "6 elements: 2 lr × 3 seed"),  # noqa: RUF001 -- see above
         ("name", "train", ""),
         ("resources.memory", "8Gi", ""),
         ("array", "100-1", ""),

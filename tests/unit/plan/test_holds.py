@@ -21,7 +21,7 @@ LOCAL = fleet("local")
 
 def checked(desired: Desired, live: Live, **permissions: bool | int) -> Plan:
     plan = planned(desired, live, **permissions)
-    assert check(plan, desired, live, Permissions(**permissions)) == ()  # type: ignore[arg-type] # Flags by name.
+    assert check(plan, desired, live, Permissions(**permissions)) == ()
     return plan
 
 

@@ -76,5 +76,5 @@ def test_exit_codes(rows: tuple[object, ...], new: bool, detailed: bool, code: i
     declared = [task("new")] if new else []
     if FAILED in rows:
         declared.append(task("bad"))
-    plan = planned(tree(*declared), ledger(*rows))  # type: ignore[arg-type] # Rows, by the table above.
+    plan = planned(tree(*declared), ledger(*rows))
     assert exit_code(plan, detailed=detailed) == code

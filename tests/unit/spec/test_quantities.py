@@ -163,9 +163,7 @@ def ranges(inner: st.SearchStrategy[int]) -> st.SearchStrategy[Range]:
     pairs = st.tuples(st.none() | inner, st.none() | inner).filter(
         lambda pair: pair != (None, None)
     )
-    return pairs.map(
-        lambda pair: Range(*pair) if None in pair else Range(min(pair), max(pair))  # type: ignore[type-var]  # Neither is None here.
-    )
+    return pairs.map(lambda pair: Range(*pair) if None in pair else Range(min(pair), max(pair)))
 
 
 @given(amounts)

@@ -226,7 +226,7 @@ def test_order_of_records_is_irrelevant(said: list[tuple[int, JobState]], random
             records = [desk.record(names[which], state) for which, state in said]
             if shuffled:
                 records = records * 2
-                random.shuffle(records)  # type: ignore[attr-defined]  # Hypothesis draws a Random
+                random.shuffle(records)
                 for record in records:
                     desk.say(record)
             else:

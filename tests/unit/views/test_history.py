@@ -17,7 +17,7 @@ TRAIN = ResourceKey("run", "train")
 
 def entry(at_ms: int, who: str = "ada@node1", **more: object) -> HistoryEntry:
     values = {"digest": f"{at_ms:064x}", "state": "done", "commit": f"{at_ms:040x}", **more}
-    return HistoryEntry("apply", who=who, at_ms=at_ms, **values)  # type: ignore[arg-type]
+    return HistoryEntry("apply", who=who, at_ms=at_ms, **values)
 
 
 def past(at_ms: int, *paths: str, who: str = "ada@node1", action: Action = Action.UPDATE) -> Past:

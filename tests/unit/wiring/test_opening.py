@@ -60,7 +60,7 @@ def test_the_fence_of_a_new_lease_is_nobodys_yet(fence: int, heard: int, is_refu
         return [replace(SEEN, fence=heard)]
 
     hosts = SimpleNamespace(inventory=inventory)
-    asking = refuse_if_outgrown(ledger, hosts, tenure)  # type: ignore[arg-type]
+    asking = refuse_if_outgrown(ledger, hosts, tenure)
     if is_refused:
         with pytest.raises(RecoveringProblem, match="a newer state of this ledger"):
             asyncio.run(asking)

@@ -45,7 +45,7 @@ def _run_detached(body: Callable[[Report], None], write_end: int) -> NoReturn:
             os._exit(0)
         body(lambda line: _report(write_end, line))
         status = 0
-    except BaseException as error:  # noqa: BLE001  # Nothing may return into the caller's code.
+    except BaseException as error:  # noqa: BLE001 -- nothing may return into the caller's code
         _report(write_end, f"{type(error).__name__}: {error}")
         if not isinstance(error, SystemExit):
             import traceback

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.command == "version":
-        print(VERSION)  # noqa: T201  # Its output is what the command is for.
+        print(VERSION)  # noqa: T201 -- its output is what the command is for
         return 0
     if arguments.command == "probe":
         return _probe()
@@ -71,7 +71,7 @@ def _probe() -> int:
     from fleetform.agents.protocol.messages import to_json
 
     report = host.report(os.getcwd(), limits.available(), gpu.detect())
-    print(json.dumps(to_json(report), indent=2))  # noqa: T201  # As above.
+    print(json.dumps(to_json(report), indent=2))  # noqa: T201 -- as above
     return 0
 
 
@@ -119,7 +119,7 @@ def _await_other(root: str) -> int:
         except OSError:
             time.sleep(0.02)
         else:
-            print(f"an agent runs in {root} already")  # noqa: T201  # Told on purpose.
+            print(f"an agent runs in {root} already")  # noqa: T201 -- told on purpose
             return 0
     return _fail(f"an agent holds the lock of {root} and does not listen, see agent.log there")
 

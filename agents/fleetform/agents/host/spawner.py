@@ -127,7 +127,7 @@ class _Spawner:
         try:
             inherited = (self._lock, self._wakeup, self._wakeup_write, self._channel.fileno())
             supervisor.run(f"{layout.JOBS}/{uid}", life, descriptor, inherited)
-        except BaseException:  # noqa: BLE001  # Whatever it is must not go on as a second spawner.
+        except BaseException:  # noqa: BLE001 -- whatever it is must not go on as a second spawner
             traceback.print_exc()
         finally:
             os._exit(1)

@@ -141,13 +141,13 @@ class Person:
         self._room.judge.planned(made, ())
         return PlanFile(made, dump(made))
 
-    async def live(self, what: Callable[[Process], object]) -> str:
+    async def live(self, what: Callable[[Process], Awaitable[object]]) -> str:
         """Do something in a process of its own; returns how that ended."""
         self._lives += 1
         process = Process(f"{self.name} {self._lives}", self._room)
         judge = self._room.judge
         try:
-            ending = await what(process)  # type: ignore[misc]
+            ending = await what(process)
         except (Crashed, Torn):
             ending = "crashed"
         except FenceLost:
@@ -171,7 +171,7 @@ class Person:
         """Ask the world, and plan with what it has become."""
         before, last = self._decay.missing(), self._decay.last_of_plans()
         reach = Reach(process, process.ledger, self._clock, Identity("", "", 0, 0))
-        live = await self._room.look(process.ledger, reach, process)  # type: ignore[arg-type]
+        live = await self._room.look(process.ledger, reach, process)  # type: ignore[arg-type]  # has what is asked of it
         # What nobody has touched while the world was asked.
         untouched = self._decay.last_of_plans() == last
         missing = before & self._decay.missing() if untouched else ()
@@ -259,7 +259,7 @@ class Person:
             live = replace(live, fence=process.fence - 1)
         proof = self._room.outgrown_by(inventory, live)
         if proof:
-            await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]
+            await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]  # of the stored one
             return True
         return live.status is LedgerStatus.RECOVERING
 
@@ -295,9 +295,9 @@ class Person:
                     outcome = await execute(
                         _read(body),
                         accepted,
-                        ledger=ledger,  # type: ignore[arg-type]
+                        ledger=ledger,  # type: ignore[arg-type]  # has the calls of an apply
                         gate=process,
-                        world=reach,  # type: ignore[arg-type]
+                        world=reach,  # type: ignore[arg-type]  # its sessions have those of steps
                         clock=self._clock,
                         progress=Silent(),
                         fence=reach.fence,
@@ -397,7 +397,7 @@ class Person:
         await self._lock(process)
         ledger = process.ledger
         reach = Reach(process, ledger, self._clock, Identity("", "", 0, 0))
-        if not await self._room.rebuild(ledger, reach, tree, process):  # type: ignore[arg-type]
+        if not await self._room.rebuild(ledger, reach, tree, process):  # type: ignore[arg-type]  # as above
             return "recovering"
         self._room.judge.rebuilt(self._room.disk)
         process.check_alive()

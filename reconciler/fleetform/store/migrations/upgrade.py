@@ -26,7 +26,7 @@ __all__ = ["POSTGRES_SCHEMA", "SCHEMA", "freeze", "freeze_for_postgres", "statem
 SCHEMA = Path(__file__).parent.parent / "schema.sql"
 POSTGRES_SCHEMA = Path(__file__).parent.parent / "postgres" / "schema.sql"
 
-_POSTGRES: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+_POSTGRES: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy has not typed it
 
 # Alembic's own.
 _VERSION_TABLE = """\

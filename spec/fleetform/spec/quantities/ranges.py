@@ -30,7 +30,7 @@ COUNT_MAX = 2**63 - 1
 
 _MANY_DOTS = re.compile(r"\.{3,}|…")
 _DASHED_LENGTH_MAX = 100
-_DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 - people paste en dashes
+_DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 -- people paste en dashes
 
 
 @dataclass(frozen=True, slots=True)

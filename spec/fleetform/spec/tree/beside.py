@@ -56,7 +56,7 @@ def read_beside(
     if count < 2 or sum(size for file, _, size in files if file in names) < _BYTES_MIN:
         return
     # Before there are others: each would import all of it anew.
-    from fleetform.spec.tree import reader  # noqa: F401
+    from fleetform.spec.tree import reader  # noqa: F401 -- imported for that alone
 
     shares = [unknown[number::count] for number in range(count)]
     with contextlib.ExitStack() as stack:
@@ -98,7 +98,7 @@ class _Other:
     ) -> None:
         import tempfile
 
-        self._result = tempfile.TemporaryFile()  # noqa: SIM115  # Closed with this.
+        self._result = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this
         self._pid = os.fork()
         if self._pid == 0:
             # Nothing behind this line may run twice: neither what is waiting to be written, nor

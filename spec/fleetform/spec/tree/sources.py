@@ -211,7 +211,7 @@ class Sources:
         if kept is None:
             return None
         try:
-            kept.documents  # noqa: B018  # Decodes them, which shows whether they are of use.
+            kept.documents  # noqa: B018 -- decodes them, which shows whether they are of use
         except ValueError:
             self._cache.drop(file)
             return None

@@ -157,7 +157,7 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
         return
     target = os.path.realpath(entry.path)
     is_inside = target == real_root or target.startswith(real_root + os.sep)
-    if os.path.isdir(target):  # noqa: PTH112 - Path's raises where a folder may not be entered.
+    if os.path.isdir(target):  # noqa: PTH112 -- Path's raises where a folder may not be entered
         # A folder inside of the tree is read where it lies; following links could go in circles.
         if is_inside:
             return
@@ -168,7 +168,7 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
             # and a document that names a file behind it is refused for that.
             found.findings.append(_not_followed(path))
     elif _is_wanted(path):
-        if not os.path.exists(target):  # noqa: PTH110 - As above.
+        if not os.path.exists(target):  # noqa: PTH110 -- as above
             _cannot_read(path, FileNotFoundError(errno.ENOENT, "The link leads to nothing"), found)
         elif is_inside:
             found.add(entry, path)
