@@ -591,7 +591,8 @@ class TestContents:
                 await host.prepare(writer)
                 assert (await listener.ending(writer)).exit_code == 0
                 for _ in range(2):
-                    assert (await host.snapshot_volume("op2", "vol", "sets", path, into)).ok
+                    aside = await host.snapshot_volume("op2", "vol", "sets", path, into)
+                    assert (aside.ok, aside.body) == (True, {"places": [into]})
                 refused = await host.snapshot_volume("op3", "other", "sets", path, into)
                 assert (refused.ok, refused.code) == (False, "conflict")
                 assert _is_gone(path)

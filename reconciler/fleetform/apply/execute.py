@@ -92,7 +92,7 @@ class _Execution:
         self._progress = progress
         self._outcome = Outcome()
         self._slots = asyncio.Semaphore(PARALLEL_MAX)
-        self._results: asyncio.Queue[tuple[Step, str | Exception]] = asyncio.Queue()
+        self._results: asyncio.Queue[tuple[Step, StepOutcome | Exception]] = asyncio.Queue()
         # A dict, because a set of tasks iterates by address: cancel order must not vary.
         self._tasks: dict[asyncio.Task[None], None] = {}
 
@@ -134,7 +134,7 @@ class _Execution:
         if inward:
             for step in inward:
                 self._progress.step_started(step)
-            graph.mark_done(await self._write([(step, "") for step in inward]))
+            graph.mark_done(await self._write([(step, StepOutcome(step.key)) for step in inward]))
             if any(step.verb == Verb.RUN_STOP for step in inward):
                 # The removal of a fleet waits for these ends, so they must not wait for the plan's.
                 self._world.ends_asked()
@@ -144,47 +144,48 @@ class _Execution:
         try:
             async with self._slots:
                 self._progress.step_started(step)
-                error = await self._try(step, begun)
+                outcome = await self._try(step, begun)
         except Exception as problem:  # noqa: BLE001 -- handed to whoever waits for the result
             self._results.put_nowait((step, problem))
         else:
-            self._results.put_nowait((step, error))
+            self._results.put_nowait((step, outcome))
 
-    async def _try(self, step: Step, begun: Begun) -> str:
+    async def _try(self, step: Step, begun: Begun) -> StepOutcome:
         delay = 0.2
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
-                await PERFORMERS[step.verb](step, begun, self._world)
+                outputs = await PERFORMERS[step.verb](step, begun, self._world)
             except TemporaryError as problem:
                 if attempt == ATTEMPTS_MAX:
-                    return str(problem)
+                    return StepOutcome(step.key, str(problem))
                 await asyncio.sleep(delay)
                 delay *= 2
             except PermanentError as problem:
-                return f"{problem}; {problem.advice}" if problem.advice else str(problem)
+                advice = f"; {problem.advice}" if problem.advice else ""
+                return StepOutcome(step.key, f"{problem}{advice}")
             except ProviderError as problem:
-                return str(problem)
+                return StepOutcome(step.key, str(problem))
             else:
-                return ""
+                return StepOutcome(step.key, outputs=outputs or {})
         raise AssertionError("the loop returns")
 
-    async def _drain(self) -> list[tuple[Step, str]]:
+    async def _drain(self) -> list[tuple[Step, StepOutcome]]:
         """Wait for one result and take all that are there, for one transaction."""
         results = [await self._results.get()]
         while not self._results.empty():
             results.append(self._results.get_nowait())
         finished = []
-        for step, error in results:
-            if isinstance(error, Exception):
+        for step, outcome in results:
+            if isinstance(outcome, Exception):
                 # Nothing that a provider may raise: the plan ends here, its operations stay open.
-                raise error
-            finished.append((step, error))
+                raise outcome
+            finished.append((step, outcome))
         return finished
 
-    async def _write(self, finished: Sequence[tuple[Step, str]]) -> list[str]:
+    async def _write(self, finished: Sequence[tuple[Step, StepOutcome]]) -> list[str]:
         """Write results down; returns the keys of the steps that are done."""
         steps = [step for step, _ in finished]
-        outcomes = [StepOutcome(step.key, error) for step, error in finished]
+        outcomes = [outcome for _, outcome in finished]
         refused = await self._gate(
             lambda: self._ledger.finish_steps(
                 self._apply_uid,
@@ -195,8 +196,8 @@ class _Execution:
             )
         )
         done = []
-        for step, failure in finished:
-            error = refused.get(step.key, failure)
+        for step, outcome in finished:
+            error = refused.get(step.key, outcome.error)
             if error:
                 self._outcome.failed[step.key] = error
             else:

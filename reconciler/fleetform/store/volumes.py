@@ -127,19 +127,36 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
         )
 
 
-def finish_snapshot(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
-    for step in steps:
+def finish_snapshot(
+    context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]
+) -> None:
+    """Write down each place that the hosts have named and that is not known yet."""
+    for step, outcome in zip(steps, outcomes, strict=True):
         said = step.arguments
         row = context.transaction.one(
             "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
             (step.resource.name,),
         )
-        _remember(context, step, row[0] if row else "", said["into"])
+        uid = row[0] if row else ""
+        known = {
+            place
+            for (place,) in context.transaction.execute(
+                "SELECT place FROM snapshots WHERE volume_uid = ? AND place <> path", (uid,)
+            )
+        }
+        places = outcome.outputs.get("places", [said["into"]])
+        for place in places:
+            # One may have been put aside before, and nobody have heard of it.
+            if place not in known:
+                _remember(context, step, uid, place)
         context.transaction.log(
             "volume.snapshot",
             context.now_ms,
-            f"volume {step.resource.name} was put aside: its data is in {said['into']} on fleet"
-            f" {said['fleet']}",
+            f"volume {step.resource.name} was put aside: its data is in {' and '.join(places)} on"
+            f" fleet {said['fleet']}"
+            if places
+            else f"volume {step.resource.name} is gone: on fleet {said['fleet']} was nothing in"
+            f" {said['path']} that could be put aside",
             step.resource,
         )
 

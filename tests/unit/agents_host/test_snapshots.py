@@ -64,7 +64,7 @@ def test_asking_twice_is_the_same_as_once(data: Path) -> None:
 
 def test_what_is_not_there_needs_no_snapshot(tmp_path: Path) -> None:
     """Somebody removed the directory by hand: there is nothing to keep."""
-    put_aside(order(tmp_path / "data"), "env", 77)
+    assert put_aside(order(tmp_path / "data"), "env", 77) == ()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -209,14 +209,14 @@ def test_a_copied_directory_is_not_emptied_around_another_volume(
 def test_what_was_made_anew_goes_beside_what_was_put_aside(data: Path) -> None:
     """A volume came back under its uid after its snapshot: what it holds by now is kept as well."""
     first = order(data)
-    put_aside(first, "env", 1)
+    into = data.with_name("data.snapshot-vol-1")
+    assert put_aside(first, "env", 1) == (str(into),)
     make(data)
     (data / "newer").write_text("work")
-    put_aside(first, "env", 2)
-    assert not data.exists()
-    into = data.with_name("data.snapshot-vol-1")
-    assert (into / "model").exists()
     beside = into.with_name(f"{into.name}-{first.operation_uid[:12]}")
+    assert put_aside(first, "env", 2) == (str(into), str(beside)), "it answers with both"
+    assert not data.exists()
+    assert (into / "model").exists()
     assert (beside / "newer").read_text() == "work"
-    put_aside(first, "env", 3)
+    assert put_aside(first, "env", 3) == (str(into), str(beside))
     assert (beside / "newer").exists()

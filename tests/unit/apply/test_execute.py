@@ -39,6 +39,11 @@ class Host:
             return Reply(1, False, "no_space", "no space left on the host")
         return Reply(1, True)
 
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
+    ) -> Reply:
+        return Reply(1, True, body={"places": [into, f"{into}-{operation_uid[:12]}"]})
+
 
 @dataclass
 class World:
@@ -125,6 +130,18 @@ def test_everything_is_made_and_written(ledger: Ledger) -> None:
     assert outcome.state == "done"
     assert sorted(path for _, _, path in world.made) == ["/volumes/a", "/volumes/b"]
     assert plan_of(ledger, *everything).is_empty
+
+
+def test_what_a_host_answers_is_written_with_the_result(ledger: Ledger) -> None:
+    """A volume that was put aside before lies in two places, and the ledger knows both."""
+    aside = volume("a", on="pool", path="a", deletion_policy="snapshot")
+    carry_out(ledger, World(ledger), plan_of(ledger, FLEET, aside))
+    outcome, _ = carry_out(ledger, World(ledger), plan_of(ledger, FLEET))
+    assert outcome.state == "done"
+    places = sorted(one.place for one in ledger.read_snapshots())
+    first = min(places)
+    assert first.startswith("a.snapshot-a-")
+    assert [one.removeprefix(first)[:1] for one in places] == ["", "-"]
 
 
 def test_a_failure_stops_only_what_needs_it(ledger: Ledger) -> None:

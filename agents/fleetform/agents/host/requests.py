@@ -11,7 +11,7 @@ import asyncio
 import errno
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fleetform.agents.host import layout, snapshots, volumes
 from fleetform.agents.host.blobs import BlobError, BlobStore
@@ -29,6 +29,8 @@ from fleetform.agents.protocol.messages import (
     SnapshotVolume,
     to_json,
 )
+
+T = TypeVar("T")
 
 _KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe)
 
@@ -70,7 +72,7 @@ class Requests:
         elif isinstance(message, RemoveVolume):
             await _aside(lambda: volumes.remove(message, owner))
         elif isinstance(message, SnapshotVolume):
-            await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))
+            return {"places": await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))}
         else:
             gpus = await self._detect_gpus()
             return {"host": to_json(host.report(self._root, self._limits, gpus))}
@@ -98,5 +100,5 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-async def _aside(work: Callable[[], None]) -> None:
-    await asyncio.get_running_loop().run_in_executor(None, work)
+async def _aside(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work)

@@ -25,9 +25,13 @@ _CANNOT_RENAME = frozenset({errno.EXDEV, errno.EBUSY})
 """Another file system, or a mount point itself: rename(2)."""
 
 
-def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
+def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> tuple[str, ...]:
     """
     Put the volume's directory aside; nothing when that was done, or when there is no directory.
+
+    Returns:
+        Where data of this volume lies by now, in order: more than one place where it was put aside
+        before, whoever heard of that; none where there was nothing.
 
     Raises:
         VolumeError: It is not ours, another volume lies in it, which would go along, or the new
@@ -38,8 +42,10 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
     if os.path.dirname(path) != os.path.dirname(into) or path == into:
         raise VolumeError("invalid", f"{into} is not beside {path}")
     with _alone(os.path.dirname(path)):
-        if _is_another(path, into, command.volume_uid):
-            into = f"{into}-{command.operation_uid[:12]}"
+        beside = f"{into}-{command.operation_uid[:12]}"
+        # An earlier try of this operation may have ended there.
+        if os.path.lexists(beside) or _is_another(path, into, command.volume_uid):
+            into = beside
         if os.path.lexists(into):
             _require_same(into, command, owner)
         elif os.path.lexists(path):
@@ -48,11 +54,19 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> None:
             volumes.write_mark(f"{path}/{MARK}", _mark(command, owner, now_ms))
             _move(path, into)
         else:
-            return
+            return ()
         _let_go(path, owner, command.volume_uid)
         # Last: as long as it is there, this is not finished.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{into}/{volumes.MARK}")
+        return _all_of(command, owner)
+
+
+def _all_of(command: SnapshotVolume, owner: str) -> tuple[str, ...]:
+    first = volumes.checked(command.into)
+    folder, name = os.path.split(first)
+    found = (f"{folder}/{one}" for one in os.listdir(folder) if one.startswith(f"{name}-"))
+    return tuple(one for one in (first, *sorted(found)) if _is_of(one, command, owner))
 
 
 def _is_another(path: str, into: str, volume_uid: str) -> bool:
@@ -80,9 +94,13 @@ def _mark(command: SnapshotVolume, owner: str, now_ms: int) -> dict[str, object]
 
 def _require_same(into: str, command: SnapshotVolume, owner: str) -> None:
     """Accept what an earlier try has put there, and nothing else."""
-    mark = volumes.read_mark(f"{into}/{MARK}")
-    if (mark.get("environment_uid"), mark.get("volume_uid")) != (owner, command.volume_uid):
+    if not _is_of(into, command, owner):
         raise VolumeError("conflict", f"{into} is there already, and is not of this volume")
+
+
+def _is_of(into: str, command: SnapshotVolume, owner: str) -> bool:
+    mark = volumes.read_mark(f"{into}/{MARK}")
+    return (mark.get("environment_uid"), mark.get("volume_uid")) == (owner, command.volume_uid)
 
 
 def _move(path: str, into: str) -> None:

@@ -237,7 +237,8 @@ class SnapshotVolume:
     """
     Put a directory of ours aside under another name beside it; it is no volume then.
 
-    Asking twice is the same as once. Only a person removes what was put aside.
+    Asking twice is the same as once. Only a person removes what was put aside. The answer's
+    `places` are all that this volume's data has been put aside in on this host.
     """
 
     id: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from fleetform.apply.kinds import fleet, volume
 from fleetform.apply.verbs import Verb
@@ -10,7 +11,8 @@ from fleetform.apply.world import World
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
 
-Performer = Callable[[Step, Begun, World], Awaitable[None]]
+Performer = Callable[[Step, Begun, World], Awaitable[Mapping[str, Any] | None]]
+"""Carries out one step; what it returns is written down with the result."""
 
 PERFORMERS: dict[str, Performer] = {
     Verb.FLEET_MAKE: fleet.make,

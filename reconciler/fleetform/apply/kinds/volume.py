@@ -56,8 +56,13 @@ async def remove(step: Step, begun: Begun, world: World) -> None:
     _raise_first(replies)
 
 
-async def snapshot(step: Step, begun: Begun, world: World) -> None:
-    """Put the data aside on every host, where the plan says; nobody but a person removes it."""
+async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str]]:
+    """
+    Put the data aside on every host, where the plan says; nobody but a person removes it.
+
+    Returns:
+        `places` where the volume's data lies by now, as declared ones are written.
+    """
     path = world.volume_path(step.arguments["path"])
     into = world.volume_path(step.arguments["into"])
     hosts = await _hosts(step, world)
@@ -68,6 +73,9 @@ async def snapshot(step: Step, begun: Begun, world: World) -> None:
         for host in hosts
     )
     _raise_first(replies)
+    places = {place for reply in replies for place in reply.body.get("places", (into,))}
+    # They differ from the place in the plan in what stands behind it, if at all.
+    return {"places": sorted(step.arguments["into"] + one.removeprefix(into) for one in places)}
 
 
 async def _hosts(step: Step, world: World) -> list[Host]:
