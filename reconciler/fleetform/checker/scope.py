@@ -122,8 +122,8 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
     excludes = Selection(reading.scope.excludes)
     asked = {
         key
-        for key in reading.desired.resources
-        if targets.selects(key, key.parent) and not excludes.selects(key, key.parent)
+        for key in targets.chosen(reading.desired.resources)
+        if not excludes.selects(key, key.parent)
     }
     # What is asked for and held brings along what it waits for, or it would be held for ever; and
     # what it waits for may be held in its turn.

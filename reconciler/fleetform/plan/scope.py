@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
@@ -39,30 +40,28 @@ def idle_addresses(desired: Desired, live: Live, scope: Scope) -> list[tuple[str
     idle = Selection(texts).idle(there) if texts else []
     if scope.replaces:
         # A plan has no change of a single host: it can be exchanged, and is its fleet's else.
-        hosts = ((ResourceKey("host", one.name), "") for one in live.instances)
+        hosts = (ResourceKey("host", one.name) for one in live.instances)
         idle += Selection(scope.replaces).idle([*there, *hosts])
     return idle
 
 
 def known_addresses(desired: Desired, live: Live) -> list[str]:
     """What an address can mean, sweeps as a whole, by kind and name."""
-    found = {f"{key.kind}/{parent or key.name}" for key, parent in _meanable(desired, live)}
+    found = {f"{key.kind}/{key.parent or key.name}" for key in _meanable(desired, live)}
     return sorted(found)
 
 
-def _meanable(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
-    """Everything that an address can mean, with its parent."""
-    yield ResourceKey("environment", desired.environment.name), ""
-    for key in desired.resources:
-        yield key, key.parent
-    for key, beyond in desired.beyond.items():
-        yield key, beyond.declared.parent
-    for key in desired.broken:
-        yield key, ""
-    for before, _ in desired.moved:
-        yield before, before.parent
-    for key in live.resources:
-        yield key, key.parent
+def _meanable(desired: Desired, live: Live) -> Iterator[ResourceKey]:
+    """Everything that an address can mean; what is declared and there comes twice."""
+    earlier = (before for before, _ in desired.moved)
+    return chain(
+        [ResourceKey("environment", desired.environment.name)],
+        desired.resources,
+        desired.beyond,
+        desired.broken,
+        earlier,
+        live.resources,
+    )
 
 
 def with_new_names(desired: Desired, scope: Scope) -> Scope:
@@ -116,8 +115,8 @@ def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
     # Targets that differ in nothing may still wait for something that does.
     asked.update(
         key
-        for key in sheet.wanted.keys() - changes.keys()
-        if targets.selects(key, key.parent) and not excludes.selects(key, key.parent)
+        for key in targets.chosen(sheet.wanted)
+        if key not in changes and not excludes.selects(key, key.parent)
     )
     waiting = sorted(asked)
     reached = set(waiting)

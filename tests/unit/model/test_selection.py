@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fleetform.model.selection import Selection, address_problem, also_by_new_name
 from fleetform.spec.desired import ResourceKey
@@ -59,7 +61,25 @@ def test_an_address_means(text, meant):
 )
 def test_what_means_nothing_is_told_with_a_suggestion(text, suggestion):
     """A plan of something else than was meant would be worse than none."""
-    assert Selection([text, "train"]).idle(THERE) == [(text, suggestion)]
+    assert Selection([text, "train"]).idle([key for key, _ in THERE]) == [(text, suggestion)]
+
+
+_TEXTS = st.sampled_from([
+    "train", "tra", "run/train", "volume/*", "*/train", "*", "t*n", "*n", "sweep", "sweep[*]",
+    "sweep[lr=0.1]", "run/sweep[*2]", "array[1-5]", "array", "run/sweep[batch=8,lr=0.10]", "a*", "fl*",
+])  # fmt: skip
+
+
+@given(texts=st.lists(_TEXTS, max_size=3), keys=st.permutations([key for key, _ in THERE]))
+def test_many_keys_are_chosen_as_each_is_selected(texts, keys):
+    """By a look at how a name begins, and with no other answer than by asking for each."""
+    selection = Selection(texts)
+    assert selection.chosen(keys) == [key for key in keys if selection.selects(key, key.parent)]
+    assert [text for text, _ in selection.idle(keys)] == [
+        text
+        for text in texts
+        if not any(Selection([text]).selects(key, key.parent) for key in keys)
+    ]
 
 
 @pytest.mark.parametrize("text", ["Train", "run/", "", "train[", "run/*/", "/train*"])
