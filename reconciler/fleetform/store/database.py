@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from fleetform.model.refusals import FenceLost
 from fleetform.store.errors import (
+    RESTORE_FILE,
     DamagedLedgerError,
     LedgerBusyError,
     LedgerError,
@@ -270,11 +271,6 @@ def _open(path: Path | str, mode: str) -> sqlite3.Connection:
 
 # -- errors -------------------------------------------------------------------------------
 
-_RESTORE = (
-    "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`, which"
-    " puts it aside"
-)
-
 # By primary result code (sqlite.org/rescode); what is not here is a fault of ours and stays
 # what it is.
 _KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
@@ -313,8 +309,12 @@ _KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
         "the disk with the ledger fails; the transaction was not committed",
         "look at the system's log and run the same command again",
     ),
-    sqlite3.SQLITE_CORRUPT: (DamagedLedgerError, "the ledger's file is damaged", _RESTORE),
-    sqlite3.SQLITE_NOTADB: (DamagedLedgerError, "the ledger's file is not a database", _RESTORE),
+    sqlite3.SQLITE_CORRUPT: (DamagedLedgerError, "the ledger's file is damaged", RESTORE_FILE),
+    sqlite3.SQLITE_NOTADB: (
+        DamagedLedgerError,
+        "the ledger's file is not a database",
+        RESTORE_FILE,
+    ),
 }
 
 
@@ -332,7 +332,7 @@ def translated() -> Iterator[None]:
             kind = (
                 DamagedLedgerError,
                 f"the ledger's tables are not those of this release: {WHY}",
-                _RESTORE,
+                RESTORE_FILE,
             )
         if kind is None:
             raise

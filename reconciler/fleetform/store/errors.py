@@ -21,6 +21,15 @@ from __future__ import annotations
 
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 
+RESTORE = "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`"
+"""What to do about a ledger that can be opened, and is not sound."""
+
+RESTORE_FILE = f"{RESTORE}, which puts it aside"
+"""About a file that is no ledger."""
+
+RESTORE_SCHEMA = f"put its schema aside with `ALTER SCHEMA … RENAME TO …`, then {RESTORE}"
+"""About a schema that is no ledger: what else a database has is moved by nobody but its owner."""
+
 
 class LedgerError(LedgerUnusable):
     """Base of what opening, reading or writing a ledger raises."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from fleetform.model.fingerprint import short_uid
 from fleetform.store.database import translated
 from fleetform.store.errors import (
+    RESTORE_FILE,
     DamagedLedgerError,
     ForeignLedgerError,
     NewerLedgerError,
@@ -24,17 +25,12 @@ from fleetform.store.shape import WHY, columns_of, lacking
 
 __all__ = ["require_current", "require_known", "require_owner", "require_shape", "require_sound"]
 
-_RESTORE = (
-    "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`, which"
-    " puts it aside"
-)
-
 
 def require_sound(path: Path) -> None:
     """Refuse what is there and cannot be a database; what is missing passes."""
     if path.exists() and not path.stat().st_size:
         raise DamagedLedgerError(
-            f"the ledger {path} is empty: its content was lost", advice=_RESTORE
+            f"the ledger {path} is empty: its content was lost", advice=RESTORE_FILE
         )
 
 
@@ -49,7 +45,7 @@ def require_known(connection: sqlite3.Connection, path: Path) -> str:
     with translated():
         version = read_version(connection)
     if version is None:
-        raise DamagedLedgerError(f"{path} is a database, but not a ledger", advice=_RESTORE)
+        raise DamagedLedgerError(f"{path} is a database, but not a ledger", advice=RESTORE_FILE)
     if version > VERSION:
         raise NewerLedgerError(
             f"the ledger {path} has version {version}, and this fleetform knows {VERSION}",
@@ -58,7 +54,7 @@ def require_known(connection: sqlite3.Connection, path: Path) -> str:
     if version not in VERSIONS:
         raise DamagedLedgerError(
             f"the ledger {path} says that it has version {version}, which no release has made",
-            advice=_RESTORE,
+            advice=RESTORE_FILE,
         )
     return version
 
@@ -74,7 +70,7 @@ def require_shape(connection: sqlite3.Connection, path: Path) -> None:
         lacks = lacking(columns_of(connection))
     if lacks:
         raise DamagedLedgerError(
-            f"the ledger {path} has version {VERSION} and lacks {lacks}: {WHY}", advice=_RESTORE
+            f"the ledger {path} has version {VERSION} and lacks {lacks}: {WHY}", advice=RESTORE_FILE
         )
 
 
@@ -82,7 +78,7 @@ def require_owner(connection: sqlite3.Connection, path: Path, environment_uid: s
     with translated():
         row = connection.execute("SELECT environment_uid FROM meta").fetchone()
     if row is None:
-        raise DamagedLedgerError(f"the ledger {path} does not say whose it is", advice=_RESTORE)
+        raise DamagedLedgerError(f"the ledger {path} does not say whose it is", advice=RESTORE_FILE)
     (owner,) = row
     if owner != environment_uid:
         raise ForeignLedgerError(

@@ -16,13 +16,13 @@ from fleetform.plan.file import load as load_plan
 from fleetform.spec.canonical import digest
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.bodies import unpack
+from fleetform.store.errors import RESTORE
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
 __all__ = ["CHECKS", "Flaw", "find_flaws"]
 
-_RESTORE = "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`"
 _REBUILD = "`fleetform state rebuild` reads what the hosts know"
 _REPORT = "nothing of ours writes that: report it, and restore a backup made before"
 
@@ -38,7 +38,7 @@ class Flaw:
 
 def find_flaws(connection: Statements, of_file: Sequence[str]) -> tuple[Flaw, ...]:
     """Return all that is wrong, in the order of the checks; empty for a sound ledger."""
-    flaws = [Flaw("file", one, _RESTORE) for one in of_file]
+    flaws = [Flaw("file", one, RESTORE) for one in of_file]
     for check in CHECKS:
         flaws.extend(check(connection))
     return tuple(flaws)
@@ -50,7 +50,7 @@ def check_identity(connection: Statements) -> Iterator[Flaw]:
         "SELECT environment_uid, ledger_id, epoch, fence FROM meta"
     ).fetchall()
     if len(rows) != 1 or not all(rows[0][:2]) or rows[0][2] < 1 or rows[0][3] < 0:
-        yield Flaw("identity", "it does not say whose it is, of which epoch", _RESTORE)
+        yield Flaw("identity", "it does not say whose it is, of which epoch", RESTORE)
 
 
 def check_runs_listed(connection: Statements) -> Iterator[Flaw]:
@@ -162,9 +162,9 @@ def check_documents(connection: Statements) -> Iterator[Flaw]:
     ).fetchall():
         found = _digest_of(document)
         if found is None:
-            yield Flaw("documents", f"the document of {kind}/{name} cannot be read", _RESTORE)
+            yield Flaw("documents", f"the document of {kind}/{name} cannot be read", RESTORE)
         elif wanted and found != wanted:
-            yield Flaw("documents", f"the document of {kind}/{name} was changed", _RESTORE)
+            yield Flaw("documents", f"the document of {kind}/{name} was changed", RESTORE)
 
 
 def _digest_of(document: str) -> str | None:

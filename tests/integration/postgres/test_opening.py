@@ -299,6 +299,11 @@ def test_a_ledger_of_another_shape(text: str, said: str, address: Address, uid: 
     with pytest.raises(DamagedLedgerError, match=said) as caught:
         open_ledger(address, uid)
     assert "state rebuild" in caught.value.advice
+    # What it says comes first makes room for a new one, and what was there is still there.
+    assert "`ALTER SCHEMA … RENAME TO …`" in caught.value.advice
+    script(address, uid, f"ALTER SCHEMA {schema_of(uid)} RENAME TO aside_{uid}")
+    open_ledger(address, uid).close()
+    script(address, uid, f"DROP SCHEMA aside_{uid} CASCADE")
 
 
 def test_who_reads_a_ledger_of_another_shape(address: Address, uid: str) -> None:

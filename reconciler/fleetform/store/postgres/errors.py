@@ -17,6 +17,8 @@ from contextlib import contextmanager
 import asyncpg
 
 from fleetform.store.errors import (
+    RESTORE,
+    RESTORE_SCHEMA,
     AddressError,
     DamagedLedgerError,
     LedgerBusyError,
@@ -67,26 +69,26 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "3F000",
         DamagedLedgerError,
         "has lost its schema",
-        "restore a copy of it, or run `fleetform state rebuild`",
+        RESTORE,
     ),
     (
         "42P01",
         DamagedLedgerError,
         "has lost a table",
-        "restore a copy of it, or run `fleetform state rebuild`",
+        RESTORE_SCHEMA,
     ),
     (
         # A column is not there, or is there already.
         "4270",
         DamagedLedgerError,
         f"has other tables than this release makes: {WHY}",
-        "restore a copy of it, or drop its schema and run `fleetform state rebuild`",
+        RESTORE_SCHEMA,
     ),
     (
         "42P07",
         DamagedLedgerError,
         f"has other tables than this release makes: {WHY}",
-        "restore a copy of it, or drop its schema and run `fleetform state rebuild`",
+        RESTORE_SCHEMA,
     ),
     (
         # Making the schema has a sentence of its own, in `schema`.
@@ -118,13 +120,13 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "XX",
         DamagedLedgerError,
         "is damaged",
-        "restore a copy of it, or run `fleetform state rebuild`",
+        RESTORE_SCHEMA,
     ),
     (
         "58",
         DamagedLedgerError,
         "cannot read its own files",
-        "look at its server's log, restore a copy of it, or run `fleetform state rebuild`",
+        f"look at its server's log; {RESTORE_SCHEMA}",
     ),
 )
 

@@ -17,6 +17,7 @@ from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.errors import (
+    RESTORE_SCHEMA,
     DamagedLedgerError,
     ForeignLedgerError,
     LoginError,
@@ -33,8 +34,6 @@ __all__ = ["ensure_ledger", "require_current", "require_readable"]
 
 _OLDEST_SERVER = 130_000
 """PostgreSQL 13 is the first that can be asked what became of a transaction."""
-
-_RESTORE = "restore a copy of it, or drop that schema and run `fleetform state rebuild`"
 
 
 def require_current(connection: Connection, schema: str, environment_uid: str) -> None:
@@ -171,13 +170,13 @@ def _version(connection: Connection, schema: str) -> str | None:
         return None
     if not tables.issuperset({"alembic_version", "meta"}):
         raise DamagedLedgerError(
-            f"schema {schema} has tables, but is not a ledger", advice=_RESTORE
+            f"schema {schema} has tables, but is not a ledger", advice=RESTORE_SCHEMA
         )
     require_readable(connection, schema)
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     if row is None:
         raise DamagedLedgerError(
-            f"the ledger in schema {schema} does not say its version", advice=_RESTORE
+            f"the ledger in schema {schema} does not say its version", advice=RESTORE_SCHEMA
         )
     return str(row[0])
 
@@ -193,7 +192,7 @@ def _require_known(version: str, schema: str) -> None:
         raise DamagedLedgerError(
             f"the ledger in schema {schema} says that it has version {version}, which no release"
             " has made",
-            advice=_RESTORE,
+            advice=RESTORE_SCHEMA,
         )
 
 
@@ -208,7 +207,7 @@ def _require_shape(connection: Connection, schema: str) -> None:
     if lacks:
         raise DamagedLedgerError(
             f"the ledger in schema {schema} has version {VERSION} and lacks {lacks}: {WHY}",
-            advice=_RESTORE,
+            advice=RESTORE_SCHEMA,
         )
 
 
@@ -216,7 +215,7 @@ def _require_owner(connection: Connection, schema: str, environment_uid: str) ->
     row = connection.execute("SELECT environment_uid FROM meta").fetchone()
     if row is None:
         raise DamagedLedgerError(
-            f"the ledger in schema {schema} does not say whose it is", advice=_RESTORE
+            f"the ledger in schema {schema} does not say whose it is", advice=RESTORE_SCHEMA
         )
     (owner,) = row
     if owner != environment_uid:
