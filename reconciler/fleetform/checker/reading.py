@@ -123,6 +123,14 @@ def divides_anew(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def ends_on(reading: Reading, fleet: ResourceKey) -> Iterator[Work]:
     """Work on the hosts of a fleet that a plan does away with, by the names of the ledger."""
+    some, known_as = hosts_ending(reading, fleet), reading.earlier_names.get(fleet, fleet)
+    for work in reading.live.work:
+        if work.fleet == known_as.name and (not some or not work.hosts or some & {*work.hosts}):
+            yield work
+
+
+def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
+    """Name the hosts that a plan does away with, as the ledger knows them; empty where it is all."""
     row, known_as = reading.row(fleet), reading.earlier_names.get(fleet, fleet)
     steps = [step for _, step in reading.steps if step.resource == fleet]
     some: set[str] | None = set()
@@ -133,10 +141,4 @@ def ends_on(reading: Reading, fleet: ResourceKey) -> Iterator[Work]:
             some = None if destroys(reading, step) else some
         elif some is not None:
             some.update(step.arguments["exchange"])
-    for work in reading.live.work:
-        if work.fleet != known_as.name:
-            continue
-        # What is exchanged is said by the names that hosts have now.
-        hosts = {host_called(host, known_as.name, fleet.name) for host in work.hosts}
-        if not some or not hosts or some & hosts:
-            yield work
+    return frozenset(host_called(host, fleet.name, known_as.name) for host in some or ())

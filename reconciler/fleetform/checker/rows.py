@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import KINDS, Reading, at_work, destroys, is_over
+from fleetform.checker.reading import (
+    KINDS,
+    Reading,
+    at_work,
+    destroys,
+    ends_on,
+    hosts_ending,
+    is_over,
+)
+from fleetform.model.at_work import AtWork
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -55,10 +64,14 @@ def check_work_pinned(reading: Reading) -> Iterator[Violation]:
         if key.kind != "fleet":
             continue
         fleet = reading.earlier_names.get(key, key)
-        here = {one.run for one in reading.live.work if one.fleet == fleet.name}
+        here = {one.run for one in ends_on(reading, key)}
         said = reading.claims.get(("at-work", fleet))
-        named = None if said is None else set(json.loads(said))
-        if named is None or (here != named if reading.plan.kept is None else here - named):
+        told = None if said is None else AtWork.of(said)
+        if (
+            told is None
+            or told.hosts != hosts_ending(reading, key)
+            or (here != told.runs if reading.plan.kept is None else here - told.runs)
+        ):
             yield Violation(Invariant.WORK_PINNED, f"at work on {key} are {sorted(here)}")
 
 

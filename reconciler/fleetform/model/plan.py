@@ -211,7 +211,7 @@ class Predicate:
 
     claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch), `rules`
     (those last applied, as canonical JSON, by which what it destroys was judged), `at-work` (nobody
-    but these runs, names as canonical JSON, is at work on a fleet that ends what is).
+    but these runs is at work where a fleet ends what is: `model.at_work`).
     """
 
     claim: str

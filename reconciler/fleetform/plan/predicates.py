@@ -7,8 +7,10 @@ change does not make it stale.
 
 from __future__ import annotations
 
+from fleetform.model.at_work import AtWork
 from fleetform.model.plan import Change, Predicate
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.stake import ends_with, hosts_ended
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
 
@@ -44,14 +46,23 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             if step.arguments.get("returns", change.uid) != change.uid
         ]
         if key.kind == "fleet" and change.destructive:
-            found.append(Predicate("at-work", known_as, canonical_json(_at_work(sheet, row_key))))
+            found.append(Predicate("at-work", known_as, _at_work(sheet, change, known_as).text))
     return tuple(found)
 
 
-def _at_work(sheet: Sheet, fleet: ResourceKey) -> list[str]:
+def _at_work(sheet: Sheet, change: Change, known_as: ResourceKey) -> AtWork:
     """Who would end with it, by the names that the ledger knows; whoever begins later was not told."""
-    runs = {ResourceKey("run", one.run) for one in sheet.live.work if one.fleet == fleet.name}
-    return sorted(sheet.moves.before.get(run, run).name for run in runs)
+    runs = {ResourceKey("run", one.run) for one in sheet.live.work if ends_with(change, one)}
+    return AtWork(
+        frozenset(sheet.moves.before.get(run, run).name for run in runs),
+        frozenset(_earlier(host, change.key, known_as) for host in hosts_ended(change)),
+    )
+
+
+def _earlier(host: str, fleet: ResourceKey, known_as: ResourceKey) -> str:
+    """Hosts that are called by their fleet and number are renamed with it."""
+    number = host.removeprefix(f"{fleet.name}-")
+    return f"{known_as.name}-{number}" if number != host and number.isdigit() else host
 
 
 def _is_judged(key: ResourceKey, change: Change) -> bool:

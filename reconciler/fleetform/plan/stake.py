@@ -17,7 +17,7 @@ from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import Sheet
 
-__all__ = ["add_stakes", "ends_with", "work_at_stake"]
+__all__ = ["add_stakes", "ends_with", "hosts_ended", "work_at_stake"]
 
 DIVIDING = frozenset({"sharing", "blocks"})
 """Fields of a fleet that make all of its hosts others."""
@@ -57,11 +57,15 @@ def ends_with(change: Change, work: Work) -> bool:
     """
     if work.fleet != change.key.name:
         return False
-    exchanged: set[str] = set()
-    for step in change.steps:
-        exchanged.update(step.arguments.get("exchange", ()))
-    is_of_some = exchanged and not any(one.path in DIVIDING for one in change.fields)
-    return not is_of_some or not work.hosts or not exchanged.isdisjoint(work.hosts)
+    hosts = hosts_ended(change)
+    return not hosts or not work.hosts or not hosts.isdisjoint(work.hosts)
+
+
+def hosts_ended(change: Change) -> frozenset[str]:
+    """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
+    if any(one.path in DIVIDING for one in change.fields):
+        return frozenset()
+    return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
 
 
 def _would_end_work(held: Held) -> bool:

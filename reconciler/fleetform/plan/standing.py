@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from fleetform.model.at_work import AtWork
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step
 from fleetform.model.sealing import Seal
@@ -74,8 +75,8 @@ def _failing(
         return None if same else Failing(key, "has other rules by now, and they judge the plan")
     if predicate.claim == "at-work":
         # Fleets that would take with them what nobody was told of: it began there meanwhile.
-        here = {one.run for one in live.work if one.fleet == key.name}
-        begun = sorted(here.difference(json.loads(predicate.value)))
+        here = (one for one in live.work if one.fleet == key.name)
+        begun = AtWork.of(predicate.value).begun(here)
         more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
         return Failing(key, f"has run/{begun[0]}{more} at work on it by now") if begun else None
     if predicate.claim == "left":

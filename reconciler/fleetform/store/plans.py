@@ -7,10 +7,10 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fleetform.model.at_work import AtWork
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step
@@ -212,7 +212,7 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         same = predicate.value == canonical_json(rules_applied(transaction).document())
         return "" if same else "other rules were applied, and a plan is judged by the last ones"
     if predicate.claim == "at-work":
-        return _begun_since(transaction, key, json.loads(predicate.value))
+        return _begun_since(transaction, key, AtWork.of(predicate.value))
     if predicate.claim == "left":
         is_left = predicate.value in uids_left(transaction)
         return "" if is_left else f"{key} cannot come back: others have its data by now"
@@ -240,15 +240,15 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
     return f"{key}: {predicate.claim!r} is no claim that this release knows"
 
 
-def _begun_since(transaction: Transaction, fleet: ResourceKey, told: Iterable[str]) -> str:
+def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> str:
     """Name who would end with the fleet, and is in no plan that somebody has agreed to."""
     rows = transaction.execute(
-        "SELECT DISTINCT r.name FROM allocations a JOIN instances i ON i.uid = a.instance_uid"
-        " JOIN runs r ON r.uid = a.run_uid WHERE i.fleet = ? ORDER BY r.name",
+        "SELECT DISTINCT r.name, i.name FROM allocations a"
+        " JOIN instances i ON i.uid = a.instance_uid"
+        " JOIN runs r ON r.uid = a.run_uid WHERE i.fleet = ?",
         (fleet.name,),
     )
-    known = frozenset(told)
-    begun = [name for (name,) in rows if name not in known]
+    begun = sorted({run for run, host in rows if told.concerns((host,))} - told.runs)
     more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
     return f"{fleet} has run/{begun[0]}{more} at work on it by now" if begun else ""
 

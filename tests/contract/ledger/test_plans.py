@@ -17,9 +17,11 @@ from contract.ledgers import (
     run_key,
     step,
     submit_step,
+    written,
 )
+from fleetform.model.at_work import AtWork
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import Kept, Permissions, Predicate
+from fleetform.model.plan import Kept, Permissions, Plan, Predicate
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.plan.file import sealed
 from fleetform.spec.canonical import canonical_json
@@ -239,3 +241,20 @@ def test_new_work_on_a_fleet_that_goes(desk: Desk) -> None:
     all_told = Predicate("at-work", fleet, canonical_json(["a", "b", "c", "over"]))
     plan = plan_of(desk.ledger, [step("fleet.remove", "local")], all_told)
     assert enter(desk.ledger, plan).state == "new"
+
+
+def test_new_work_beside_a_host_that_makes_room(desk: Desk) -> None:
+    """Where a single host gives way to another, what begins on the rest of its fleet is free to."""
+    desk.submit(submit_step("a"))
+    assert desk.place("a")
+    (host,) = {one.name for one in desk.ledger.read_live().instances}
+
+    def exchange(of: str) -> Plan:
+        nobody = AtWork(frozenset(), frozenset({of})).text
+        update = step("fleet.update", "local", **written({}, instances=[], exchange=[of]))
+        told = Predicate("at-work", ResourceKey("fleet", "local"), nobody)
+        return plan_of(desk.ledger, [update], told)
+
+    with pytest.raises(StalePlan, match="fleet/local has run/a at work on it by now"):
+        enter(desk.ledger, exchange(host))
+    assert enter(desk.ledger, exchange(f"{host}-beside")).state == "new"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.checker import Invariant
+import pytest
+
+from fleetform.checker import Invariant, check
 from fleetform.model.live import Work
-from fleetform.model.plan import Predicate
+from fleetform.model.plan import Predicate, Scope
 from fleetform.model.run import RunState
+from fleetform.plan.file import sealed
+from fleetform.plan.planner import plan as make_plan
 from unit.checker.test_check import ALLOWED, found, key
-from unit.plan.trees import fleet, ledger, planned, row, task, tree
+from unit.plan.test_scope import hosts_of
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree
 
 
 def test_a_protected_run_that_is_stopped() -> None:
@@ -59,3 +64,27 @@ def test_new_work_on_a_fleet_that_goes() -> None:
         claim = Predicate("at-work", key("fleet/old"), said)
         claimed = replace(plan, predicates=(*others, claim) if said else others)
         assert found(claimed, tree(run), live, ALLOWED) == {Invariant.WORK_PINNED}
+
+
+@pytest.mark.parametrize(
+    "said", ["", '["a"]', '{"hosts":["old-1"],"runs":["a"]}', '{"hosts":["old-0"],"runs":["b"]}']
+)
+def test_new_work_on_a_single_host_that_makes_room(said: str) -> None:
+    """Who is at work on just that host is pinned, and on no other."""
+    old, runs = fleet("old", nodes=2, update={"strategy": "recreate"}), (task("a"), task("b"))
+    live = replace(
+        ledger(row(old), *(row(one, RunState.RUNNING) for one in runs)),
+        instances=hosts_of("old", 2),
+        work=tuple(
+            Work(one.key.name, "old", 1, 0, hosts=(f"old-{number}",))
+            for number, one in enumerate(runs)
+        ),
+    )
+    desired, scope = tree(old, *runs), Scope(replaces=("host/old-0",))
+    plan = make_plan(desired, live, permissions=ALLOWED, scope=scope, now_ms=NOW_MS)
+    assert check(plan, desired, live, ALLOWED, scope) == ()
+    others = tuple(one for one in plan.predicates if one.claim != "at-work")
+    claims = (Predicate("at-work", key("fleet/old"), said),) if said else ()
+    claimed = sealed(replace(plan, predicates=(*others, *claims)))
+    (violation,) = check(claimed, desired, live, ALLOWED, scope)
+    assert violation.invariant is Invariant.WORK_PINNED

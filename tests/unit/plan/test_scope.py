@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
+from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Work
 from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scope
@@ -14,6 +15,7 @@ from fleetform.model.run import RunState
 from fleetform.plan.exit import exit_code
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
+from fleetform.plan.standing import failing
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from fleetform.views.reasons import reason_sentence
 from fleetform.wiring.planning import checked_plan
@@ -360,7 +362,10 @@ def test_a_host_that_is_recreated_counts_by_what_is_on_it() -> None:
     assert change.stake is not None
     assert change.stake.runs == ("t1",)
     assert change.at_stake == "host gpu-1 and whatever runs there: `update` says `recreate`"
-    (both,) = exchanged("recreate", "gpu-0", "gpu-2", allow_destroy=True).changes
+    both = exchanged("recreate", "gpu-0", "gpu-2", allow_destroy=True)
+    (pinned,) = (one.value for one in both.predicates if one.claim == "at-work")
+    assert pinned == '{"hosts":["gpu-0","gpu-2"],"runs":["t0","t2"]}'
+    (both,) = both.changes
     assert both.stake is not None
     assert both.stake.runs == ("t0", "t2")
 
@@ -404,3 +409,29 @@ def test_a_host_is_known_by_its_fleets_earlier_name() -> None:
         made = checked_plan(desired, live, Permissions(), Scope(replaces=(name,)), now_ms=NOW_MS)
         (change,) = made.changes
         assert change.steps[-1].arguments["exchange"] == ["new-1"]
+
+
+def test_work_on_a_host_that_makes_room_is_pinned_by_the_name_that_the_ledger_knows() -> None:
+    """The plan is entered before its renaming, and whoever is on another host is free to begin."""
+    update = {"strategy": "recreate"}
+    old, new, busy = (
+        fleet("old", nodes=2, update=update),
+        fleet("new", nodes=2, update=update),
+        task("t"),
+    )
+    live = replace(
+        ledger(row(old), row(busy, RunState.RUNNING)),
+        instances=hosts_of("old", 2),
+        work=(Work("t", "old", 1, 0, hosts=("old-1",)),),
+    )
+    desired = replace(tree(new, busy), moved=((old.key, new.key),))
+    scope, allowed = Scope(replaces=("host/old-1",)), Permissions(allow_destroy=True)
+    made = checked_plan(desired, live, allowed, scope, now_ms=NOW_MS)
+    (pinned,) = (one for one in made.predicates if one.claim == "at-work")
+    assert (pinned.resource, AtWork.of(pinned.value)) == (
+        old.key,
+        AtWork(frozenset({"t"}), frozenset({"old-1"})),
+    )
+    for host, stale in (("old-0", False), ("old-1", True)):
+        more = (*live.work, Work("u", "old", 1, 0, hosts=(host,)))
+        assert bool(failing(made, replace(live, work=more))) == stale
