@@ -22,7 +22,7 @@ from fleetform.cli.progress.several import SeveralProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
-from fleetform.plan.approval import following, is_within
+from fleetform.plan.approval import following, is_within, runs_ended_by
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -120,22 +120,24 @@ def carry_out(
     watching: Watching,
     *,
     again: Callable[[], Plan] | None = None,
+    unasked: bool = False,
 ) -> int:
     """
     Apply `plan` and follow its runs; returns the exit code.
 
     Where somebody else was faster, it is planned `again`: what is left of what was approved, and
-    nothing beside it, goes on without another question. So it is where a change was held by a run
+    nothing beside it, goes on without another question; where nobody was asked (`unasked`), work that
+    began on a fleet that goes meanwhile is told, and ends by the same permission. So it is where a change was held by a run
     that was on its way to its end: who waits has it carried out once the run is over. None: a
     plan that moved is refused, and what is held stays so.
 
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
     """
+    from fleetform.plan.awaited import ending
     from fleetform.plan.exit import exit_code
-    from fleetform.wiring.applying import ending
 
-    end = _until_entered(workspace, plan, watching, again)
+    end = _until_entered(workspace, plan, watching, again, unasked=unasked)
     waiting = set() if again is None or watching.detach else set(ending(plan).values())
     while waiting and again is not None and end.code in _CAME_TO_ITS_END:
         newer = again()
@@ -151,7 +153,7 @@ def carry_out(
             end = _with_code(end, exit_code(newer, detailed=False))
             break
         _say_released(sorted(waiting - still))
-        end = _until_entered(workspace, newer, watching, again)
+        end = _until_entered(workspace, newer, watching, again, unasked=unasked)
         waiting = still
     _show_end(workspace, end, watching)
     return end.code
@@ -177,7 +179,12 @@ def question_of(plan: Plan) -> tuple[str, str]:
 
 
 def _until_entered(
-    workspace: Workspace, plan: Plan, watching: Watching, again: Callable[[], Plan] | None
+    workspace: Workspace,
+    plan: Plan,
+    watching: Watching,
+    again: Callable[[], Plan] | None,
+    *,
+    unasked: bool,
 ) -> _End:
     """Apply it, planned again as often as somebody else is faster."""
     from fleetform.model.refusals import StalePlan
@@ -190,9 +197,10 @@ def _until_entered(
             if again is None:
                 raise
             settle_earlier(workspace)
-            newer = again()
-            if not is_within(newer, plan):
+            before, newer = newer, again()
+            if not is_within(newer, plan, unasked=unasked):
                 raise
+            _say_begun(sorted(_runs_ended(newer) - _runs_ended(before)))
     return _carry_out(workspace, newer, watching)
 
 
@@ -207,6 +215,21 @@ def _say_released(keys: list[ResourceKey]) -> None:
     verb = "has" if len(keys) == 1 else "have"
     out.line(f"{names} {verb} ended: what waited for that is carried out", "note")
     out.flush()
+
+
+def _say_begun(runs: list[str]) -> None:
+    """Tell of work that ends although the plan on the screen did not name it."""
+    if not runs:
+        return
+    out = screen()
+    more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    verb = "have" if more else "has"
+    out.line(f"run/{runs[0]}{more} {verb} begun meanwhile where hosts go, and will end too", "note")
+    out.flush()
+
+
+def _runs_ended(plan: Plan) -> frozenset[str]:
+    return frozenset().union(*(runs_ended_by(change) for change in plan.changes))
 
 
 def record_nothing(path: str | None, plan: Plan, code: int) -> None:
@@ -246,7 +269,7 @@ def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> _End:
             if record is not None:
                 record.refused(problem)
             raise
-        code = _code(result)
+        code = Exit.INTERRUPTED if result is None else result.exit_code
         if record is not None:
             record.result(result, code)
     return _End(code, result, began_ms)
@@ -255,7 +278,7 @@ def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> _End:
 def _show_end(workspace: Workspace, end: _End, watching: Watching) -> None:
     from fleetform.cli.summary import show_interrupted, show_summary
 
-    if end.result is None or end.result.state == "interrupted":
+    if end.result is None:
         show_interrupted(workspace)
     else:
         show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
@@ -274,12 +297,6 @@ def _ended_in_good_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _code(result: ApplyResult | None) -> int:
-    if result is None or result.state == "interrupted":
-        return Exit.INTERRUPTED
-    return result.exit_code
 
 
 def _record(stack: contextlib.ExitStack, path: str | None) -> JsonProgress | None:

@@ -49,7 +49,7 @@ def apply_scoped(
     screen().line()
     question, expected = question_of(plan)
     ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, watching, again=made)
+    return carry_out(workspace, plan, watching, again=made, unasked=yes)
 
 
 def plan_scoped(

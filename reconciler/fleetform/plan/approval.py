@@ -20,32 +20,33 @@ _FOLLOWS = frozenset({HeldBy.ENDING, HeldBy.DEPENDENCY})
 """What holds a change that goes on by itself: a run's end, and what waits for that."""
 
 
-def is_within(newer: Plan, approved: Plan) -> bool:
+def is_within(newer: Plan, approved: Plan, *, unasked: bool = False) -> bool:
     """
     Tell whether all that a plan does was approved with an earlier one, to the last value.
 
     What was held until a run has ended, or for what waited for that, was approved with it: the
-    plan has shown it, and said that it follows.
+    plan has shown it, and said that it follows. Where nobody was asked (`unasked`), whose work may
+    end was said by permissions alone, and the newer plan was made with the same.
     """
     known = {(change.key, change.action): change for change in approved.changes}
     followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
     return all(
-        does_the_same(change, known.get((change.key, change.action)))
+        does_the_same(change, known.get((change.key, change.action)), unasked=unasked)
         or brings_about(change, followers.get(change.key))
         for change in newer.changes
     )
 
 
-def does_the_same(change: Change, approved: Change | None) -> bool:
+def does_the_same(change: Change, approved: Change | None, *, unasked: bool = False) -> bool:
     """
     Tell whether a change has the steps of one that was approved, and ends no more than that.
 
     False where none was (None). Whoever agreed to the ends of some runs agreed to no other: one
-    may have begun since.
+    may have begun since. Who was `unasked` agreed to whatever is permitted.
     """
     if approved is None or change.destructive > approved.destructive:
         return False
-    if not _runs_ended_by(change) <= _runs_ended_by(approved):
+    if not unasked and not runs_ended_by(change) <= runs_ended_by(approved):
         return False
     done = [(step.verb, step.resource, step.arguments) for step in change.steps]
     return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
@@ -68,7 +69,7 @@ def following(plan: Plan) -> int:
     return sum(held.by is HeldBy.ENDING for held in plan.held)
 
 
-def _runs_ended_by(change: Change) -> frozenset[str]:
+def runs_ended_by(change: Change) -> frozenset[str]:
     return frozenset() if change.stake is None else frozenset(change.stake.runs)
 
 
@@ -81,4 +82,4 @@ def _documents_after(change: Change) -> set[tuple[ResourceKey, str]]:
     }
 
 
-__all__ = ["brings_about", "does_the_same", "following", "is_within"]
+__all__ = ["brings_about", "does_the_same", "following", "is_within", "runs_ended_by"]

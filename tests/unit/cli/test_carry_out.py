@@ -9,6 +9,7 @@ import pytest
 
 from fleetform.cli import carry_out as module
 from fleetform.cli.carry_out import Watching, carry_out
+from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
 from fleetform.model.run import RunState
@@ -54,6 +55,21 @@ def test_more_than_was_approved_stays_stale(stale) -> None:
     with pytest.raises(StalePlan):
         carry_out(SimpleNamespace(), WHOLE, Watching(), again=lambda: more)
     assert tried == [WHOLE]
+
+
+def test_work_that_begins_on_a_fleet_that_goes_ends_where_nobody_was_asked(stale, capsys) -> None:
+    """`-y` names no run, so a busy fleet goes; who has read a plan is asked anew."""
+    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING))
+    busy = replace(live, work=(Work("one", "local", 1, 0),))
+    idle, newer = (planned(tree(ONE), each, allow_destroy=True) for each in (live, busy))
+    tried = stale(1)
+    assert carry_out(SimpleNamespace(), idle, Watching(), again=lambda: newer, unasked=True) == 0
+    assert tried == [idle, newer]
+    assert "run/one has begun meanwhile where hosts go" in capsys.readouterr().out
+    tried.clear()
+    with pytest.raises(StalePlan):
+        carry_out(SimpleNamespace(), idle, Watching(), again=lambda: newer)
+    assert tried == [idle]
 
 
 def test_a_kept_plan_is_never_made_again(stale) -> None:

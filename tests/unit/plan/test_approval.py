@@ -75,3 +75,6 @@ def test_another_run_that_would_end_is_another_question() -> None:
     approved, newer = (planned(tree(ONE, OTHER), each, allow_destroy=True) for each in (one, both))
     assert is_within(approved, newer)
     assert not is_within(newer, approved)
+    assert is_within(newer, approved, unasked=True), (
+        "who was asked nothing permits what is permitted"
+    )

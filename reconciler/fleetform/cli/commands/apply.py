@@ -172,7 +172,7 @@ def _carry_out(
         screen().line()
         question, expected = question_of(plan)
         ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, watching, again=again)
+    return carry_out(workspace, plan, watching, again=again, unasked=yes)
 
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
