@@ -1,10 +1,20 @@
-"""What a plan's exit code is: one table, because pipelines branch on it."""
+"""What the exit code of a plan is, and of its apply: one table, for pipelines branch on it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from fleetform.model.plan import Plan
+from fleetform.model.run_state import RunState
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import RunHistory
+
+__all__ = ["exit_code", "exit_code_after"]
 
 CONVERGED = 0
+FAILED = 1
 CHANGES = 2
 HELD = 3
 RUN_FAILED = 4
@@ -29,3 +39,32 @@ def exit_code(plan: Plan, *, detailed: bool) -> int:
     if detailed and plan.changes:
         return CHANGES
     return CONVERGED
+
+
+def exit_code_after(
+    plan: Plan, failures: Sequence[str], runs: Sequence[RunHistory], *, detached: bool
+) -> int:
+    """
+    Say what a plan that was carried out means to a script: a step that failed comes first.
+
+    A run of which nobody knows whether it goes on has not succeeded, nor has one that waits for a
+    host that is silent: who was not detached has waited for all others.
+
+    Args:
+        plan: As it was entered.
+        failures: A sentence for each step that failed.
+        runs: Those that were waited for, as they are by now.
+        detached: They were not waited for, so that nothing is said of them.
+    """
+    if failures:
+        return FAILED
+    if plan.held:
+        return HELD
+    ended_badly = any(
+        run.run.state is not RunState.DONE
+        and not run.archived
+        and run.run.template.wanted != "stopped"
+        for run in runs
+    )
+    settled = {item.key.name for item in plan.settled} - {run.run.name for run in runs}
+    return RUN_FAILED if (ended_badly and not detached) or settled else CONVERGED

@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.lifecycle.patience import kept_by_silence
-from fleetform.model.figures import counted
-from fleetform.model.plan import Change, HeldBy, Plan
+from fleetform.model.plan import Plan
 from fleetform.model.ports import (
     Accepted,
     FenceLost,
     LedgerOutgrown,
     LedgerUnavailable,
     RunHistory,
-    StalePlan,
 )
-from fleetform.model.run import FINAL, RunState, RunUid
-from fleetform.model.selection import Selection
+from fleetform.plan.awaited import ending, waited_for
+from fleetform.plan.exit import exit_code_after
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.spec.dataclass import dataclass
@@ -43,15 +39,15 @@ from fleetform.wiring.opening import (
     recovering,
     refuse_if_outgrown,
 )
+from fleetform.wiring.patience import Patience
 from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
-    from fleetform.lifecycle.patience import Rows
     from fleetform.model.ports import Gate, Ledger, Progress
+    from fleetform.model.run import RunState
     from fleetform.model.tenure import Holder, Tenure
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.spec.desired import ResourceKey
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
@@ -61,10 +57,7 @@ FOLLOW_SECONDS = 0.05
 OUTPUT_GRACE_MS = 3000
 """How long to wait for the rest of the output once every run is over."""
 
-SETTLED = FINAL | {RunState.UNKNOWN}
-"""What an apply does not wait for: over, or waiting for evidence that may never come."""
-
-PATIENCE_MS = 60_000
+LEDGER_AWAY_MS = 60_000
 """How long a ledger's server may be away: a restart or a failover takes seconds."""
 
 HANDED_OVER_MS = 60_000
@@ -75,28 +68,23 @@ Rows and hosts of this machine take seconds. What takes longer is not waited for
 that they would not wait.
 """
 
-SILENCE_MS = 10_000
-"""How long a run must be unknown to count as settled: an agent that restarts is back before."""
-
-
-_MAKES_HOSTS = frozenset({"fleet.make", "fleet.adopt", "fleet.update"})
-
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
     """
     What an apply came to.
 
-    state: `done`, `failed` (a step failed), `handed-over` (somebody else carries it out, and is
-    not through with it after `HANDED_OVER_MS`). `failed_steps` are sentences. `runs` are those that were waited for. `messages`
-    say for what nobody waited any longer.
+    `state` is `done`, `failed` (a step failed, or a rebuild of the ledger has put an end to it), or
+    `handed-over` (somebody else carries it out, and is not through with it after `HANDED_OVER_MS`).
+    `failed_steps` are sentences. `runs` are those that were waited for. `messages` say for what
+    nobody waited any longer.
     """
 
     state: str
     exit_code: int
     failed_steps: tuple[str, ...] = ()
     runs: tuple[RunHistory, ...] = ()
-    messages: tuple[str, ...] = field(default=())
+    messages: tuple[str, ...] = ()
 
 
 async def apply_plan(
@@ -191,14 +179,10 @@ class _Apply:
         self._progress = progress
         self._names = waited_for(plan)
         self._ending = {} if detach else ending(plan)
-        self._over_since_ms: int | None = None
-        self._unknown_since_ms: int | None = None
-        self._told: tuple[str, ...] = ()
-        self._kept: dict[str, tuple[str, ...]] = {}
-        self._makes_hosts = any(
-            step.verb in _MAKES_HOSTS for change in plan.changes for step in change.steps
+        self._patience = Patience(
+            plan, ending=self._ending, clock=SystemClock(), notice=progress.notice
         )
-        self._homeless = False
+        self._over_since_ms: int | None = None
         self._steps_told: set[str] = set()
         self._followed: Holder | None = None
 
@@ -236,9 +220,9 @@ class _Apply:
         Return once it answers.
 
         Raises:
-            LedgerUnavailable: It does not in `PATIENCE_MS`; the plan is entered and stays so.
+            LedgerUnavailable: It does not in `LEDGER_AWAY_MS`; the plan is entered and stays so.
         """
-        until_ms = SystemClock().boot_ms() + PATIENCE_MS
+        until_ms = SystemClock().boot_ms() + LEDGER_AWAY_MS
         while True:
             try:
                 await gate(self._ledger.serial)
@@ -289,7 +273,7 @@ class _Apply:
         assert manager.runs is not None
         mirror = manager.runs.mirror
         states = {name: mirror.state_of(name) for name in self._names}
-        if not self._are_settled(states, mirror):
+        if not self._patience.is_over(states, mirror):
             self._over_since_ms = None
             return False
         now = SystemClock().now_ms()
@@ -313,7 +297,7 @@ class _Apply:
                 # It is entered, and whoever manages sees it through.
                 return True
             # Silence writes nothing: that it has become long is seen by the clock alone.
-            if (now := await gate(self._ledger.serial)) != serial or self._is_long_unknown():
+            if (now := await gate(self._ledger.serial)) != serial or self._patience.has_run_out():
                 serial = now
                 await self._show(gate, seen)
                 if await self._is_over(gate):
@@ -347,65 +331,7 @@ class _Apply:
         book = await gate(self._ledger.read_book)
         outcomes = {name: book.outcomes.get(name) for name in self._names}
         states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
-        return self._are_settled(states, book)
-
-    def _are_settled(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
-        """
-        Tell whether these runs are over, or have got nowhere for long; None is over.
-
-        Nowhere: nobody knows how they are, they wait for a host that is silent, or there is no host
-        at all and this plan makes none.
-        """
-        # What has left the tree has no outcome by its name, and its end is waited for all the same.
-        states = {**states, **_still_ending(self._ending, rows)}
-        moving = [
-            name for name, state in states.items() if state is not None and state not in SETTLED
-        ]
-        unknown = [name for name, state in states.items() if state is RunState.UNKNOWN]
-        self._kept = {}
-        if moving and not self._makes_hosts and not any(True for _ in rows.instances):
-            self._kept = dict.fromkeys((*moving, *unknown), ())
-            self._tell_homeless()
-        elif moving or unknown:
-            kept = kept_by_silence(rows)
-            self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
-            self._tell_silence()
-        if any(name not in self._kept for name in moving):
-            self._unknown_since_ms = None
-            return False
-        if not moving and not unknown:
-            return True
-        if self._unknown_since_ms is None:
-            self._unknown_since_ms = SystemClock().boot_ms()
-        return self._is_long_unknown()
-
-    def _tell_homeless(self) -> None:
-        """Say once that there is nothing to run on."""
-        if not self._homeless:
-            self._progress.notice(self._no_host())
-        self._homeless = True
-
-    def _no_host(self) -> str:
-        names = sorted(self._kept)
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return f"no fleet has a host, and {names[0]}{more} {'wait' if more else 'waits'} for one"
-
-    def _tell_silence(self) -> None:
-        """Say once for which hosts runs wait."""
-        hosts = tuple(sorted({host for hosts in self._kept.values() for host in hosts}))
-        if hosts and hosts != self._told:
-            self._progress.notice(self._silence(hosts))
-        self._told = hosts
-
-    def _silence(self, hosts: Sequence[str]) -> str:
-        who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
-        return f"{who} silent, and {counted(len(self._kept), 'run')} wait for an answer".replace(
-            "1 run wait", "1 run waits"
-        )
-
-    def _is_long_unknown(self) -> bool:
-        since = self._unknown_since_ms
-        return since is not None and SystemClock().boot_ms() - since >= SILENCE_MS
+        return self._patience.is_over(states, book)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -414,19 +340,11 @@ class _Apply:
         runs = self._ledger.read_runs(list(self._names)) if self._names else ()
         return ApplyResult(
             state=self._state(failures),
-            exit_code=exit_code(self._plan, failures, runs, detached=self._detach),
+            exit_code=exit_code_after(self._plan, failures, runs, detached=self._detach),
             failed_steps=failures,
             runs=runs,
-            messages=() if self._detach else self._left_waiting(),
+            messages=() if self._detach else self._patience.left_waiting(),
         )
-
-    def _left_waiting(self) -> tuple[str, ...]:
-        if self._homeless and self._kept and not self._told:
-            cure = "declare a fleet, or run `fleetform plan` to see what holds one"
-            return (f"{self._no_host()}: {cure}; `fleetform apply` goes on then",)
-        if not self._told or not self._kept:
-            return ()
-        return (f"{self._silence(self._told)}; they go on when it comes back, apply or not",)
 
     def _state(self, failures: Sequence[str]) -> str:
         if failures:
@@ -436,79 +354,18 @@ class _Apply:
         return "done"
 
 
-def waited_for(plan: Plan) -> tuple[str, ...]:
-    """Name the runs that an apply of this plan follows to their end."""
-    submitted = [
-        change.key.name
-        for change in plan.changes
-        if change.key.kind == "run"
-        and any(step.verb != "run.archive" for step in change.steps)
-        and not _stands_still(change)
-    ]
-    # Whoever asked for one thing does not wait for all that happens to be under way.
-    meant = Selection(plan.scope.targets)
-    progressing = [
-        key.name
-        for key in plan.progressing
-        if key.kind == "run" and (not meant or meant.selects(key))
-    ]
-    return tuple(dict.fromkeys((*submitted, *progressing)))
-
-
-def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
-    """What is on its way to its end and holds a change until then: the change's key, by run."""
-    return {
-        RunUid(held.change.uid): held.change.key for held in plan.held if held.by is HeldBy.ENDING
-    }
-
-
-def _still_ending(runs: Iterable[RunUid], rows: Rows) -> dict[str, RunState]:
-    found = (rows.runs.get(uid) for uid in runs)
-    return {run.name: run.state for run in found if run is not None}
-
-
-def _stands_still(change: Change) -> bool:
-    """Tell whether the run has not begun and is not to: nobody waits for what ends never."""
-    return any(
-        step.arguments.get("document", {}).get("state") == "stopped" for step in change.steps
-    ) and not any(step.verb == "run.stop" for step in change.steps)
-
-
 def find_apply(ledger: Ledger, apply_uid: str) -> str:
-    """Return the state of an apply: `running`, `done`, `failed`, `interrupted`."""
+    """Return the state of an apply: `running`, `done`, `failed`, `interrupted` by a rebuild."""
     record = ledger.read_apply(apply_uid)
     return "done" if record is None else record.state
 
 
 def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
-    """Return a sentence for each step of an apply that failed."""
+    """Return a sentence for each step of an apply that failed, or for what put an end to it."""
     record = ledger.read_apply(apply_uid)
-    if record is None or record.state != "failed":
+    if record is None or record.state not in {"failed", "interrupted"}:
         return ()
     return tuple(record.summary.splitlines()[1:]) or (record.summary,)
 
 
-def exit_code(
-    plan: Plan, failures: Sequence[str], runs: Sequence[RunHistory], *, detached: bool
-) -> int:
-    """
-    Choose by the table: 1 a step failed, 3 something is held, 4 a run failed, 0 all is well.
-
-    A run of which nobody knows whether it goes on has not succeeded, nor has one that waits for a
-    host that is silent: who was not detached has waited for all others.
-    """
-    if failures:
-        return 1
-    if plan.held:
-        return 3
-    ended_badly = any(
-        run.run.state is not RunState.DONE
-        and not run.archived
-        and run.run.template.wanted != "stopped"
-        for run in runs
-    )
-    settled = {item.key.name for item in plan.settled} - {run.run.name for run in runs}
-    return 4 if (ended_badly and not detached) or settled else 0
-
-
-__all__ = ["ApplyResult", "StalePlan", "apply_plan", "ending", "settle", "unfinished"]
+__all__ = ["ApplyResult", "apply_plan", "settle", "unfinished"]

@@ -1,123 +1,47 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import applied
-from fleetform.controllers.mirror import Mirror
-from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.plan import Permissions
-from fleetform.model.run import RunState
+from fleetform.model.ports import ApplyRecord
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.simulate.controller import Silent
-from fleetform.simulate.scenario import make_desired
 from fleetform.wiring import applying
-from fleetform.wiring.applying import exit_code
+from fleetform.wiring.applying import failed_steps
 from fleetform.wiring.planning import make_plan
 from fleetform.wiring.problems import RecoveringProblem
 from fleetform.wiring.workspace import Workspace
-from unit.controllers.rig import Rig, pool, task
 
 
-class Told(Silent):
-    def __init__(self) -> None:
-        self.notices: list[str] = []
+class Ended(SimpleNamespace):
+    """A ledger that has one apply, which is over."""
 
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-
-def test_a_run_that_nobody_knows_about_has_not_succeeded() -> None:
-    """An apply that ends while a host is silent says so by its code."""
-    rig = Rig({"one": 60})
-    desired = make_desired(pool(1), {"one": task()})
-
-    async def story() -> None:
-        made = rig.plan(desired)
-        await rig.apply(desired)
-        await rig.until(lambda: rig.state("one") is RunState.RUNNING)
-        (instance,) = rig.ledger.read_live().instances
-        rig.ledger.mark_instance(instance.uid, state="unreachable", message="silent", now_ms=1)
-        unknown = rig.ledger.read_runs(["one"])
-        assert unknown[0].run.state is RunState.UNKNOWN
-        assert exit_code(made, (), unknown, detached=False) == 4
-        assert exit_code(made, (), unknown, detached=True) == 0
-
-    rig.play(story())
+    def read_apply(self, _uid: str) -> ApplyRecord:
+        return self.record
 
 
-def test_a_moment_of_silence_ends_no_apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that is started again is back within a second; only long silence is an end."""
-    apply = applying._Apply.__new__(applying._Apply)
-    apply._ending = {}
-    apply._unknown_since_ms = None
-    apply._told = ()
-    apply._makes_hosts = True
-    nothing = Mirror()
-    monkeypatch.setattr(applying, "SILENCE_MS", 30)
-    assert apply._are_settled({"a": RunState.DONE, "b": None}, nothing)
-    assert not apply._are_settled({"a": RunState.DONE, "b": RunState.UNKNOWN}, nothing)
-    assert not apply._are_settled({"a": RunState.RUNNING}, nothing)
-    assert not apply._are_settled({"a": RunState.UNKNOWN}, nothing)
-    asyncio.run(asyncio.sleep(0.05))
-    assert apply._are_settled({"a": RunState.UNKNOWN}, nothing)
-
-
-def test_a_run_without_any_host_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can start where there is no fleet: said once, and it is over after a while."""
-    told = Told()
-    apply = applying._Apply.__new__(applying._Apply)
-    apply._ending = {}
-    apply._unknown_since_ms, apply._told, apply._progress = None, (), told
-    apply._makes_hosts = apply._homeless = False
-    monkeypatch.setattr(applying, "SILENCE_MS", 30)
-    nothing, waiting = Mirror(), {"a": RunState.SUBMITTED, "b": RunState.PENDING}
-    assert not apply._are_settled(waiting, nothing)
-    assert not apply._are_settled(waiting, nothing)
-    time.sleep(0.05)
-    assert apply._are_settled(waiting, nothing)
-    assert told.notices == ["no fleet has a host, and a and 1 more wait for one"]
-    (message,) = apply._left_waiting()
-    assert "`fleetform plan`" in message
-    # Where this very plan makes hosts they are on their way.
-    apply._makes_hosts = True
-    assert not apply._are_settled(waiting, nothing)
-
-
-def test_a_silent_host_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for it, and what depends on that, counts as settled after a while; others not."""
-    rig = Rig({"one": 60})
-    desired = make_desired(
-        pool(1), {"one": task(), "next": task(depends_on={"runs": [{"run": "one"}]})}
-    )
-    monkeypatch.setattr(applying, "SILENCE_MS", 30)
-
-    async def story() -> None:
-        await rig.apply(desired)
-        await rig.until(lambda: rig.state("one") is RunState.RUNNING)
-        (instance,) = rig.ledger.read_live().instances
-        rig.ledger.mark_instance(instance.uid, state="unreachable", message="off", now_ms=1)
-        book = rig.ledger.read_book()
-        assert kept_by_silence(book) == {"one": (instance.name,), "next": (instance.name,)}
-        told = Told()
-        apply = applying._Apply.__new__(applying._Apply)
-        apply._ending = {}
-        apply._unknown_since_ms, apply._told, apply._progress = None, (), told
-        apply._makes_hosts = apply._homeless = False
-        states = {name: book.outcomes[name].state for name in ("one", "next")}
-        assert not apply._are_settled(states, book)
-        time.sleep(0.05)  # noqa: ASYNC251 -- the clock asked is real, and the loop's is virtual
-        assert apply._are_settled(states, book)
-        assert told.notices == [f"host {instance.name} is silent, and 2 runs wait for an answer"]
-        (message,) = apply._left_waiting()
-        assert instance.name in message
-        assert exit_code(rig.plan(desired), (), rig.ledger.read_runs(), detached=False) == 4
-
-    rig.play(story())
+@pytest.mark.parametrize(
+    ("state", "summary", "sentences"),
+    [
+        ("done", "2 steps done", ()),
+        ("running", "", ()),
+        (
+            "failed",
+            "1 step done\nvolume.make:volume/v: no space",
+            ("volume.make:volume/v: no space",),
+        ),
+        ("interrupted", "the ledger was rebuilt meanwhile", ("the ledger was rebuilt meanwhile",)),
+    ],
+)
+def test_what_ended_early_has_failed(state: str, summary: str, sentences: tuple[str, ...]) -> None:
+    """Also when no step did: who rebuilds the ledger ends what others have entered."""
+    record = SimpleNamespace(state=state, summary=summary)
+    assert failed_steps(Ended(record=record), "a") == sentences
 
 
 @pytest.mark.parametrize("detach", [True, False])

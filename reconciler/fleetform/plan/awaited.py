@@ -1,0 +1,43 @@
+"""What an apply of a plan waits for, unless it was told not to: runs that come to an end."""
+
+from __future__ import annotations
+
+from fleetform.model.plan import Change, HeldBy, Plan
+from fleetform.model.run import RunUid
+from fleetform.model.selection import Selection
+from fleetform.spec.desired import ResourceKey
+
+__all__ = ["ending", "waited_for"]
+
+
+def waited_for(plan: Plan) -> tuple[str, ...]:
+    """Name the runs that an apply of this plan follows to their end."""
+    submitted = [
+        change.key.name
+        for change in plan.changes
+        if change.key.kind == "run"
+        and any(step.verb != "run.archive" for step in change.steps)
+        and not _stands_still(change)
+    ]
+    # Whoever asked for one thing does not wait for all that happens to be under way.
+    meant = Selection(plan.scope.targets)
+    progressing = [
+        key.name
+        for key in plan.progressing
+        if key.kind == "run" and (not meant or meant.selects(key))
+    ]
+    return tuple(dict.fromkeys((*submitted, *progressing)))
+
+
+def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
+    """What is on its way to its end and holds a change until then: the change's key, by run."""
+    return {
+        RunUid(held.change.uid): held.change.key for held in plan.held if held.by is HeldBy.ENDING
+    }
+
+
+def _stands_still(change: Change) -> bool:
+    """Tell whether the run has not begun and is not to: nobody waits for what ends never."""
+    return any(
+        step.arguments.get("document", {}).get("state") == "stopped" for step in change.steps
+    ) and not any(step.verb == "run.stop" for step in change.steps)

@@ -1,0 +1,123 @@
+"""
+How long an apply waits for runs that get nowhere, and what it says of them.
+
+Three ways lead nowhere: nobody knows how a run is, it waits for a host that is silent, or there is
+no host at all and this plan makes none. None of them proves an end, and each may be over in a
+moment. So whoever waits is told at once, and let go after a while; the runs go on by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fleetform.lifecycle.patience import kept_by_silence
+from fleetform.model.figures import counted
+from fleetform.model.run import FINAL, RunState, RunUid
+
+if TYPE_CHECKING:
+    from fleetform.lifecycle.patience import Rows
+    from fleetform.model.plan import Plan
+    from fleetform.model.ports import Clock
+
+__all__ = ["SILENCE_MS", "Patience"]
+
+SILENCE_MS = 10_000
+"""How long a run must be unknown to count as settled: an agent that restarts is back before."""
+
+_SETTLED = FINAL | {RunState.UNKNOWN}
+"""What is not waited for: over, or waiting for evidence that may never come."""
+
+_MAKES_HOSTS = frozenset({"fleet.make", "fleet.adopt", "fleet.update"})
+
+
+class Patience:
+    """That of one apply."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        ending: Collection[RunUid],
+        clock: Clock,
+        notice: Callable[[str], None],
+    ) -> None:
+        """`ending` are runs without a place in the tree whose end is waited for all the same."""
+        self._ending = ending
+        self._clock = clock
+        self._notice = notice
+        self._makes_hosts = any(step.verb in _MAKES_HOSTS for step in plan.steps)
+        self._unknown_since_ms: int | None = None
+        self._kept: dict[str, tuple[str, ...]] = {}
+        """The silent hosts, by the name of each run that waits for them; none: for any host."""
+        self._told: tuple[str, ...] = ()
+        self._is_homeless = False
+
+    def is_over(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
+        """Tell whether these runs are over, or have got nowhere for long; no state is over."""
+        states = {**states, **_still_ending(self._ending, rows)}
+        moving = [
+            name for name, state in states.items() if state is not None and state not in _SETTLED
+        ]
+        unknown = [name for name, state in states.items() if state is RunState.UNKNOWN]
+        self._kept = {}
+        if moving and not self._makes_hosts and not any(True for _ in rows.instances):
+            self._kept = dict.fromkeys((*moving, *unknown), ())
+            self._tell_homeless()
+        elif moving or unknown:
+            kept = kept_by_silence(rows)
+            self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
+            self._tell_silence()
+        if any(name not in self._kept for name in moving):
+            self._unknown_since_ms = None
+            return False
+        if not moving and not unknown:
+            return True
+        if self._unknown_since_ms is None:
+            self._unknown_since_ms = self._clock.boot_ms()
+        return self.has_run_out()
+
+    def has_run_out(self) -> bool:
+        """Tell whether they have got nowhere for long: no row says so, only the clock."""
+        since = self._unknown_since_ms
+        return since is not None and self._clock.boot_ms() - since >= SILENCE_MS
+
+    def left_waiting(self) -> tuple[str, ...]:
+        """Say for what nobody waited any longer; empty where all came to their ends."""
+        if not self._kept:
+            return ()
+        if self._told:
+            return (f"{self._silence(self._told)}; they go on when it comes back, apply or not",)
+        if self._is_homeless:
+            cure = "declare a fleet, or run `fleetform plan` to see what holds one"
+            return (f"{self._no_host()}: {cure}; `fleetform apply` goes on then",)
+        return ()
+
+    def _tell_homeless(self) -> None:
+        """Say once that there is nothing to run on."""
+        if not self._is_homeless:
+            self._notice(self._no_host())
+        self._is_homeless = True
+
+    def _no_host(self) -> str:
+        names = sorted(self._kept)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"no fleet has a host, and {names[0]}{more} {'wait' if more else 'waits'} for one"
+
+    def _tell_silence(self) -> None:
+        """Say once for which hosts runs wait."""
+        hosts = tuple(sorted({host for hosts in self._kept.values() for host in hosts}))
+        if hosts and hosts != self._told:
+            self._notice(self._silence(hosts))
+        self._told = hosts
+
+    def _silence(self, hosts: Sequence[str]) -> str:
+        who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
+        verb = "waits" if len(self._kept) == 1 else "wait"
+        return f"{who} silent, and {counted(len(self._kept), 'run')} {verb} for an answer"
+
+
+def _still_ending(runs: Iterable[RunUid], rows: Rows) -> dict[str, RunState]:
+    """What has left the tree has no outcome by its name; its row has one."""
+    found = (rows.runs.get(uid) for uid in runs)
+    return {run.name: run.state for run in found if run is not None}
