@@ -72,6 +72,8 @@ def _in_turn(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
             away += 1
         elif host.is_leaving or not host.is_outdated:
             away += not host.is_ready or host.is_leaving
+            if early is not None and not host.is_leaving:
+                yield from _let_go(early)
         elif host.is_resting and template.strategy != "recreate":
             away += 1
             if host.is_idle:
@@ -99,6 +101,9 @@ def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
                 yield Exchange(Move.SETTLE, early.uid, number)
         elif early is not None:
             under_way += 1
+            if not (host.is_leaving or host.is_outdated) and early.is_outdated:
+                yield from _let_go(early)
+                continue
             if host.is_leaving or not early.is_ready:
                 continue
             if host.is_idle and (host.is_resting or host.is_outdated):
@@ -111,6 +116,14 @@ def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
             old.append(host)
     for host in _soonest(old)[: max(0, template.at_once - under_way)]:
         yield Exchange(Move.MAKE, number=host.number + SURGE)
+
+
+def _let_go(early: Place) -> Iterable[Exchange]:
+    """One that came early for a template that nobody wants any more: its place is not to be had."""
+    if early.is_idle and not early.is_leaving:
+        yield Exchange(Move.LEAVE, early.uid)
+    elif not (early.is_resting or early.is_leaving):
+        yield Exchange(Move.REST, early.uid)
 
 
 def _soonest(hosts: Sequence[Place]) -> list[Place]:

@@ -155,6 +155,8 @@ def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:
     )
     if taken is None:
         transaction.execute(
-            "UPDATE instances SET number = ?, name = ?, generation = generation + 1 WHERE uid = ?",
-            (one.number, f"{fleet}-{one.number}", one.uid),
+            "UPDATE instances SET number = ?, name = ?, generation = generation + 1,"
+            # It was to go, and what was to stay has gone.
+            " drained = CASE drained WHEN ? THEN '' ELSE drained END WHERE uid = ?",
+            (one.number, f"{fleet}-{one.number}", RESTING, one.uid),
         )

@@ -99,6 +99,18 @@ def test_who_comes_early_takes_the_place(ledger: Ledger) -> None:
     assert (first.uid, first.name, first.number) == (early.uid, "local-0", 0)
 
 
+def test_who_was_to_go_and_gets_the_place_rests_no_more(ledger: Ledger) -> None:
+    """It came early for what was taken back, and then the other one had to go after all."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.MAKE, number=SURGE))
+    early = next(one.uid for one in ledger.read_live().instances if one.number == SURGE)
+    exchange(desk, Exchange(Move.REST, early), Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    exchange(desk, Exchange(Move.SETTLE, early, 0))
+    (settled,) = [one for one in ledger.read_live().instances if one.uid == early]
+    assert (settled.number, settled.drained) == (0, "")
+
+
 def test_a_plan_does_not_send_away_who_came_early(ledger: Ledger) -> None:
     """Its number is in no plan; it stands in for one that is."""
     desk = opened(ledger)

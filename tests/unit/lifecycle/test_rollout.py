@@ -125,3 +125,15 @@ def test_one_that_came_early_gets_the_place_under_any_strategy(strategy):
     """The strategy may change while it waits for the old one; nobody else is made then."""
     early = Place("early", SURGE, is_outdated=False)
     assert moves(template(strategy, places=1), early) == [(Move.SETTLE, "early")]
+
+
+@pytest.mark.parametrize("strategy", ["drain", "recreate", "surge"])
+def test_one_that_came_early_for_nothing_goes_again(strategy):
+    """A template that is taken back leaves the old hosts right, and nobody's place for the new."""
+    wanted = template(strategy, places=1)
+    early = old(SURGE)
+    assert moves(wanted, new(0, is_idle=False), early) == [(Move.LEAVE, early.uid)]
+    busy = replace(early, is_idle=False)
+    assert moves(wanted, new(0), busy) == [(Move.REST, early.uid)]
+    assert moves(wanted, new(0), replace(busy, is_resting=True)) == []
+    assert moves(wanted, new(0), replace(early, is_leaving=True)) == []
