@@ -139,6 +139,10 @@ class _Serving:
                 continue
             try:
                 with tenure:
+                    # Who takes over writes it, and then looks whether we hold the environment: so
+                    # we look once more now that we do, or both would go on.
+                    if await self._taken_over() is not None:
+                        continue
                     if has_rested:
                         await refuse_if_outgrown(self._ledger, self._hosts, tenure)
                     if await self._manage(tenure, wake):

@@ -11,12 +11,14 @@ import pytest
 
 import applied
 from fleetform.model.override import Override, OverrideKind
+from fleetform.model.tenure import Tenure
 from fleetform.simulate.controller import Silent
+from fleetform.store.gate import WriterGate
 from fleetform.wiring import taking_over
 from fleetform.wiring.managing import try_manage
-from fleetform.wiring.opening import open_for_writing
+from fleetform.wiring.opening import host_provider, open_for_writing
 from fleetform.wiring.problems import Locked
-from fleetform.wiring.serving import takeover
+from fleetform.wiring.serving import _Serving, takeover
 from fleetform.wiring.workspace import Workspace
 
 
@@ -72,6 +74,37 @@ def test_it_waits_until_serve_has_let_go(workspace: Workspace) -> None:
     timer.join()
     with try_manage(workspace, who="eve", command="apply") or pytest.fail("not free"):
         _take(workspace, "ada")
+
+
+def test_a_takeover_between_the_look_and_the_lock_is_seen(
+    workspace: Workspace, monkeypatch
+) -> None:
+    """`serve` had looked before it, and manages nothing all the same."""
+    asyncio.run(_serve_while(workspace, monkeypatch))
+    assert workspace.manager() is None
+
+
+async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(workspace: Workspace, *, who: str, command: str) -> Tenure | None:
+        with closing(open_for_writing(workspace)) as ledger:
+            ledger.put_overrides(
+                OverrideKind.TAKEOVER, (), reason="x", who="ada", now_ms=1, until_ms=None
+            )
+        return try_manage(workspace, who=who, command=command)
+
+    class Heard(Silent):
+        def notice(self, text: str) -> None:
+            assert text.startswith("resting: ada has taken over")
+            serving._stopped.set()
+
+    monkeypatch.setattr("fleetform.wiring.serving.try_manage", late)
+    monkeypatch.setattr("fleetform.wiring.serving.build_manager", pytest.fail)
+    monkeypatch.setattr("fleetform.wiring.serving._stop_on_signals", lambda _: [])
+    with closing(open_for_writing(workspace)) as ledger, closing(WriterGate()) as gate:
+        hosts = host_provider(workspace)
+        serving = _Serving(workspace, ledger, gate, hosts, Heard(), False, 60_000)
+        async with asyncio.timeout(10):
+            await serving.run()
 
 
 def test_a_serve_that_does_not_let_go_is_named(workspace: Workspace, monkeypatch) -> None:
