@@ -20,7 +20,7 @@ from fleetform.api.guard import Guard, allowed_hosts
 from fleetform.api.problem import ApiProblem, ProblemBody
 from fleetform.api.routes import environments, events, logs, overrides, plans, resources, runs
 from fleetform.api.sources import Sources
-from fleetform.model.ports import LogStore, Reader
+from fleetform.model.ports import LedgerUnavailable, LogStore, Reader
 from fleetform.spec.desired import Environment
 
 PREFIX = "/api/v1"
@@ -60,13 +60,18 @@ def create_api() -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
-        responses={"4XX": {"model": ProblemBody, "description": "Why there is no answer"}},
+        responses={
+            "4XX": {"model": ProblemBody, "description": "Why there is no answer"},
+            "5XX": {"model": ProblemBody, "description": "Why there is none now"},
+        },
     )
     for router in _ROUTERS:
         api.include_router(router, prefix=PREFIX)
     api.add_exception_handler(ApiProblem, _answer_problem)
     api.add_exception_handler(HTTPException, _answer_http)
     api.add_exception_handler(RequestValidationError, _answer_invalid)
+    api.add_exception_handler(LedgerUnavailable, _answer_away)
+    api.add_exception_handler(Exception, _answer_fault)
     return api
 
 
@@ -94,3 +99,18 @@ def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     )
     body = ProblemBody(code="invalid", message=wrong, advice=f"see {PREFIX}/openapi.json")
     return JSONResponse(body.model_dump(), status_code=400)
+
+
+def _answer_away(request: Request, error: Exception) -> JSONResponse:
+    body = ProblemBody(code="ledger", message=str(error), advice="ask again in a moment")
+    return JSONResponse(body.model_dump(), status_code=503)
+
+
+def _answer_fault(request: Request, error: Exception) -> JSONResponse:
+    """Answer in the one shape; what went wrong goes to the log of whoever serves, and not here."""
+    body = ProblemBody(
+        code="fault",
+        message="this is a fault of fleetform",
+        advice="the log of `fleetform serve` says what happened",
+    )
+    return JSONResponse(body.model_dump(), status_code=500)

@@ -21,6 +21,9 @@ Item = TypeVar("Item")
 LIMIT_DEFAULT = 100
 # A page must fit in memory on both sides, whatever the rows are.
 LIMIT_MAX = 1000
+# What both databases can compare a number with.
+_NUMBER_MAX = 2**63 - 1
+_SHOWN_MAX = 60
 
 
 class Page(BaseModel, Generic[Item]):
@@ -61,7 +64,7 @@ def event_place(cursor: str | None) -> int:
     if cursor is None:
         return 0
     place = read_cursor(cursor)
-    if not isinstance(place, int) or place < 0:
+    if not isinstance(place, int) or not 0 <= place <= _NUMBER_MAX:
         raise _foreign(cursor)
     return place
 
@@ -76,7 +79,7 @@ def read_cursor(cursor: str) -> str | int:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         place = json.loads(base64.b64decode(padded.encode(), altchars=b"-_", validate=True))
-    except (binascii.Error, UnicodeError, ValueError) as error:
+    except (binascii.Error, UnicodeError, ValueError, RecursionError) as error:
         raise _foreign(cursor) from error
     if not isinstance(place, str | int) or isinstance(place, bool):
         raise _foreign(cursor)
@@ -84,6 +87,7 @@ def read_cursor(cursor: str) -> str | int:
 
 
 def _foreign(cursor: str) -> ApiProblem:
+    shown = cursor if len(cursor) <= _SHOWN_MAX else f"{cursor[:_SHOWN_MAX]}…"
     return ApiProblem(
-        400, "cursor", f"`{cursor}` is not a cursor of this list", "leave it out to start anew"
+        400, "cursor", f"`{shown}` is not a cursor of this list", "leave it out to start anew"
     )

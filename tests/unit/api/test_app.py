@@ -11,6 +11,7 @@ import applied
 from fleetform.api.app import create_app
 from fleetform.cli.main import main
 from fleetform.model.fingerprint import fingerprint
+from fleetform.model.ports import LedgerUnavailable
 from fleetform.spec.desired import Environment
 from fleetform.wiring.workspace import Workspace
 
@@ -250,3 +251,31 @@ def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
 def test_overrides_before_the_first_apply(root):
     """Nothing is in force where nothing is."""
     assert get(root, "/overrides", past=True).json() == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "code"),
+    [
+        (LedgerUnavailable("the server does not answer"), 503, "ledger"),
+        (KeyError("x"), 500, "fault"),
+    ],
+)
+def test_what_goes_wrong_inside_has_the_shape_of_every_problem(root, problem, status, code):
+    """A ledger that is away and a fault of our own are told apart, as JSON, without a traceback."""
+
+    def reader():
+        raise problem
+
+    workspace = Workspace.open(str(root))
+    app = create_app(
+        reader, workspace.logs, environment=workspace.environment, now_ms=lambda: applied.NOW_MS
+    )
+
+    async def call():
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/api/v1/runs")
+
+    answer = asyncio.run(call())
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert "Traceback" not in answer.text

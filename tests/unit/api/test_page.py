@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.api.page import page, read_cursor, write_cursor
+from fleetform.api.page import event_place, page, read_cursor, write_cursor
 from fleetform.api.problem import ApiProblem
 
 
@@ -47,3 +49,20 @@ def test_a_foreign_cursor_is_refused(cursor):
         page(["a"], lambda item: item, cursor, 5)
     assert raised.value.status == 400
     assert raised.value.body.code == "cursor"
+
+
+@pytest.mark.parametrize("cursor", [write_cursor("a"), write_cursor(-1), write_cursor(2**63)])
+def test_a_number_of_an_event_is_one_that_a_database_can_compare(cursor):
+    """Beyond 64 bits the databases raise instead of answering."""
+    with pytest.raises(ApiProblem):
+        event_place(cursor)
+    assert event_place(write_cursor(2**63 - 1)) == 2**63 - 1
+
+
+def test_a_nested_cursor_is_refused_in_short():
+    """What is made to exhaust the reader's stack gets the same sentence, without being repeated."""
+    nested = base64.urlsafe_b64encode(b"[" * 100_000).decode()
+    with pytest.raises(ApiProblem) as raised:
+        read_cursor(nested)
+    assert raised.value.status == 400
+    assert len(raised.value.body.message) < 200
