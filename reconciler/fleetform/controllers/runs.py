@@ -20,7 +20,7 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.suspects import Suspects
-from fleetform.lifecycle import advance
+from fleetform.lifecycle import advance, as_ended
 from fleetform.model.decision import Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import (
@@ -247,13 +247,7 @@ class RunController:
         )
         for uid, verdict in verdicts:
             if isinstance(verdict, Finish) and (run := self.mirror.runs.get(uid)) is not None:
-                self._ended[uid] = replace(
-                    run,
-                    state=RunState(verdict.state),
-                    cause=verdict.cause,
-                    message=verdict.message,
-                    finished_at_ms=now,
-                )
+                self._ended[uid] = as_ended(run, self.mirror.attempts.get(uid), verdict, now)
         moved = dict.fromkeys(uid for uid, _ in verdicts)
         await self._reread(moved)
         return moved

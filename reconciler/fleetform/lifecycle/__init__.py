@@ -1,10 +1,11 @@
 """
 What happens next to a run, and what its hosts are told: pure functions of rows and records.
 
-`advance` decides, `due` and `commands` say which message is still to be sent, `job_request`
+`advance` decides, `as_ended` carries an end out on the row, `due` and `commands` say which message is still to be sent, `job_request`
 writes it, `run_state` and `exit_summary` say it to people.
 """
 
+from fleetform.lifecycle.ending import as_ended
 from fleetform.lifecycle.progress import PREPARE_TIMEOUT_MS, START_TIMEOUT_MS, advance
 from fleetform.lifecycle.request import LOG_HEAD_BYTES, LOG_TAIL_BYTES, job_request
 from fleetform.lifecycle.sending import Due, commands, due
@@ -18,6 +19,7 @@ __all__ = [
     "START_TIMEOUT_MS",
     "Due",
     "advance",
+    "as_ended",
     "commands",
     "due",
     "exit_summary",

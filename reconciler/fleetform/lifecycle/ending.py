@@ -8,6 +8,8 @@ the others is a consequence.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleetform.agents.protocol.states import Cause
 from fleetform.lifecycle.retry import (
     PREPARE_ATTEMPTS_MAX,
@@ -32,6 +34,24 @@ _OWN_ENDS = frozenset({Cause.EXITED, Cause.SIGNAL, Cause.OOM, Cause.MAX_DURATION
 
 _CONSEQUENCES = frozenset({Cause.STOPPED, Cause.NEVER_STARTED})
 """Ends of ranks that were stopped because of another one."""
+
+
+def as_ended(run: Run, attempt: Attempt | None, finish: Finish, now_ms: int) -> Run:
+    """
+    Return the run as it is once `finish` is written; its times are its jobs' own.
+
+    Whoever hears of an end hours later, because nobody managed, still says how long it ran.
+    """
+    begun_ms = None if attempt is None or run.attempt > 1 else attempt.begun_ms
+    over_ms = None if attempt is None else attempt.over_ms
+    return replace(
+        run,
+        state=RunState(finish.state),
+        cause=finish.cause,
+        message=finish.message,
+        started_at_ms=run.started_at_ms if begun_ms is None else begun_ms,
+        finished_at_ms=now_ms if over_ms is None else over_ms,
+    )
 
 
 def stop_wish(run: Run) -> str:

@@ -238,3 +238,18 @@ class Attempt:
     """When its units were reserved: the time to prepare counts from here."""
     starting_at_ms: int | None = None
     """When it passed its commit point: the time to start counts from here."""
+
+    @property
+    def begun_ms(self) -> int | None:
+        """When the first of its jobs began, by its host; None while none has."""
+        return min(
+            (job.started_at_ms for job in self.jobs if job.started_at_ms is not None), default=None
+        )
+
+    @property
+    def over_ms(self) -> int | None:
+        """When the last of its jobs that ended did, by its host; None while none has."""
+        return max(
+            (job.finished_at_ms for job in self.jobs if job.finished_at_ms is not None),
+            default=None,
+        )

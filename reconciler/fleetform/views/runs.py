@@ -395,14 +395,13 @@ def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
     run = history.run
     if run.started_at_ms is None:
         return None
-    first = history.attempts[0].jobs if history.attempts else ()
-    last = history.attempts[-1].jobs if history.attempts else ()
-    started = [job.started_at_ms for job in first if job.started_at_ms is not None]
-    start_ms = min(started, default=run.started_at_ms)
+    attempts = history.attempts
+    begun_ms = attempts[0].begun_ms if attempts else None
+    start_ms = run.started_at_ms if begun_ms is None else begun_ms
     if run.finished_at_ms is None:
         return max(0, now_ms - start_ms)
-    finished = [job.finished_at_ms for job in last if job.finished_at_ms is not None]
-    return max(0, max(finished, default=run.finished_at_ms) - start_ms)
+    over_ms = attempts[-1].over_ms if attempts else None
+    return max(0, (run.finished_at_ms if over_ms is None else over_ms) - start_ms)
 
 
 def _duration(row: RunRow) -> str:

@@ -100,7 +100,7 @@ def item_words(item: Item) -> str:
     """Say in a few words where a run stands: `running (attempt 2)`, `failed after 3s: …`."""
     words = str(item.state)
     if item.state in FINAL and item.started_at_ms is not None and item.finished_at_ms is not None:
-        words += f" after {span(item.finished_at_ms - item.started_at_ms)}"
+        words += f" after {span(max(0, item.finished_at_ms - item.started_at_ms))}"
     elif item.attempt > 1:
         words += f" (attempt {item.attempt})"
     # What is said of a run that goes well is how its last attempt went wrong.
