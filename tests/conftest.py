@@ -10,8 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from postgres_server import PostgresServer, reason_missing
+
+# A busy machine says nothing about the code: no example has a deadline, and none is made too slowly.
+# CI takes the same examples each time, so that a commit is green or not; at home they are new ones.
+settings.register_profile(
+    "fleetform",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI") or os.environ.get("FLEETFORM_TEST_REQUIRE")),
+)
+settings.load_profile("fleetform")
 
 SUMMARY = "summary"
 SUMS = "sums"
