@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Change, Permissions, Reason
+from fleetform.model.plan import Action, Change, Permissions, Reason, Step
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
@@ -59,17 +59,22 @@ def propose_change(
             uid=row.uid,
             generation=row.generation,
             destructive=ends,
-            at_stake=f"{_hosts(before)} and whatever runs there: `update` says `recreate`"
-            if ends
-            else "",
+            at_stake=_cut_short(_hosts(before)) if ends else "",
         )
     )
 
 
 def recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether hosts are exchanged without waiting for what runs on them."""
-    strategy = (after.get("update") or {}).get("strategy", "drain")
-    return strategy == "recreate" and template_of(before) != template_of(after)
+    return _waits_for_nobody(after) and template_of(before) != template_of(after)
+
+
+def _waits_for_nobody(document: Mapping[str, Any]) -> bool:
+    return bool((document.get("update") or {}).get("strategy") == "recreate")
+
+
+def _cut_short(what: str) -> str:
+    return f"{what} and whatever runs there: `update` says `recreate`"
 
 
 def _hosts(document: Mapping[str, Any]) -> str:
@@ -100,53 +105,39 @@ def propose_renew(
     """Let all hosts go and make them anew."""
     removal = propose_remove(row).change
     (remove,) = removal.steps
-    changed = changed_fields("fleet", json.loads(row.document), declared.document)
-    return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.REPLACE,
-            reasons=(Reason.REPLACE_ASKED, *reasons_of(changed)),
-            type=declared.type,
-            fields=changed,
-            steps=(
-                remove,
-                make_step("fleet.make", declared.key, _arguments(declared), (remove.key,)),
-            ),
-            uid=row.uid,
-            generation=row.generation,
-            destructive=True,
-            at_stake=removal.at_stake,
-        )
-    )
+    make = make_step("fleet.make", declared.key, _arguments(declared), (remove.key,))
+    return _as_asked(declared, row, Action.REPLACE, (remove, make), at_stake=removal.at_stake)
 
 
 def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]) -> Proposal:
     """Have these hosts, by name, give way to others, as `update` says; what else differs too."""
     before = json.loads(row.document)
-    changed = changed_fields("fleet", before, declared.document)
-    strategy = (declared.document.get("update") or {}).get("strategy", "drain")
-    all_of_them = bool(row.digest) and recreates(before, declared.document)
-    what = _hosts(before) if all_of_them else f"host {', '.join(hosts)}"
+    arguments = {**_arguments(declared), "exchange": sorted(hosts)}
+    step = make_step("fleet.update", declared.key, arguments)
+    at_stake = ""
+    if _waits_for_nobody(declared.document):
+        all_of_them = bool(row.digest) and recreates(before, declared.document)
+        at_stake = _cut_short(_hosts(before) if all_of_them else f"host {', '.join(hosts)}")
+    return _as_asked(declared, row, Action.UPDATE, (step,), at_stake=at_stake)
+
+
+def _as_asked(
+    declared: Declared, row: LiveResource, action: Action, steps: tuple[Step, ...], *, at_stake: str
+) -> Proposal:
+    """What somebody asked to be made anew; nothing at stake is nothing destroyed."""
+    changed = changed_fields("fleet", json.loads(row.document), declared.document)
     return Proposal(
         Change(
             key=declared.key,
-            action=Action.UPDATE,
+            action=action,
             reasons=(Reason.REPLACE_ASKED, *reasons_of(changed)),
             type=declared.type,
             fields=changed,
-            steps=(
-                make_step(
-                    "fleet.update",
-                    declared.key,
-                    {**_arguments(declared), "exchange": sorted(hosts)},
-                ),
-            ),
+            steps=steps,
             uid=row.uid,
             generation=row.generation,
-            destructive=strategy == "recreate",
-            at_stake=f"{what} and whatever runs there: `update` says `recreate`"
-            if strategy == "recreate"
-            else "",
+            destructive=bool(at_stake),
+            at_stake=at_stake,
         )
     )
 
