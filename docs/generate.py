@@ -249,7 +249,9 @@ def _progress_page() -> Iterator[str]:
         "# Progress as JSON lines\n\n`fleetform apply --json-into FILE` appends to FILE, beside what the"
         " screen shows, one JSON object a line. Each line is whole and flushed when it is written,"
         " so that a program may tail the file, and has `type` and `at_ms` (Unix milliseconds). The"
-        " first line is of type `plan`, the last of type `result`, whatever came of it.\n"
+        " first line is of type `plan`, the last of type `result`, whatever came of it. An apply has one"
+        " `result`; it has another `plan` where it planned again, because somebody else was faster or"
+        " a run had to end first, and what follows is of that one.\n"
     )
     for kind, texts in EVENTS.items():
         yield f"\n## {kind}\n\n| field | what it is |\n|---|---|\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fleetform.cli.exit import Exit
-from fleetform.cli.failure import Refused
+from fleetform.cli.failure import Failure, Refused, explain
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.progress.several import SeveralProgress
@@ -51,6 +51,16 @@ class Watching(NamedTuple):
     show_output: bool = False
     json_into: str | None = None
     finished: str = "Applied; `fleetform ps` shows the runs."
+
+
+class _Apply(NamedTuple):
+    """What all plans of one apply have in common; `carry_out` says what each is."""
+
+    workspace: Workspace
+    watching: Watching
+    again: Callable[[], Plan] | None
+    unasked: bool
+    record: JsonProgress | None
 
 
 class _End(NamedTuple):
@@ -134,11 +144,35 @@ def carry_out(
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
     """
+    with contextlib.ExitStack() as stack:
+        record = _record(stack, watching.json_into)
+        apply = _Apply(workspace, watching, again, unasked, record)
+        try:
+            end = _until_over(apply, plan)
+        except KeyboardInterrupt:
+            # While it was planned again: an apply that goes on takes it for itself.
+            if record is not None:
+                record.result(None, Exit.INTERRUPTED)
+            raise
+        except Exception as problem:
+            if record is not None:
+                failure = explain(problem) or Failure(str(problem), "", Exit.ERROR)
+                record.refused(failure.message, failure.code)
+            raise
+        if record is not None:
+            record.result(end.result, end.code)
+    _show_end(workspace, end, watching)
+    return end.code
+
+
+def _until_over(apply: _Apply, plan: Plan) -> _End:
+    """Apply it, and what was held until a run has ended once it has."""
     from fleetform.plan.awaited import ending
     from fleetform.plan.exit import exit_code
 
-    end = _until_entered(workspace, plan, watching, again, unasked=unasked)
-    waiting = set() if again is None or watching.detach else set(ending(plan).values())
+    again = apply.again
+    end = _until_entered(apply, plan)
+    waiting = set() if again is None or apply.watching.detach else set(ending(plan).values())
     while waiting and again is not None and end.code in _CAME_TO_ITS_END:
         newer = again()
         still = waiting & set(ending(newer).values())
@@ -153,10 +187,9 @@ def carry_out(
             end = _with_code(end, exit_code(newer, detailed=False))
             break
         _say_released(sorted(waiting - still))
-        end = _until_entered(workspace, newer, watching, again, unasked=unasked)
+        end = _until_entered(apply, newer)
         waiting = still
-    _show_end(workspace, end, watching)
-    return end.code
+    return end
 
 
 def question_of(plan: Plan) -> tuple[str, str]:
@@ -178,30 +211,23 @@ def question_of(plan: Plan) -> tuple[str, str]:
     return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"
 
 
-def _until_entered(
-    workspace: Workspace,
-    plan: Plan,
-    watching: Watching,
-    again: Callable[[], Plan] | None,
-    *,
-    unasked: bool,
-) -> _End:
+def _until_entered(apply: _Apply, plan: Plan) -> _End:
     """Apply it, planned again as often as somebody else is faster."""
     from fleetform.model.refusals import StalePlan
 
     newer = plan
     for _ in range(_FASTER_MAX):
         try:
-            return _carry_out(workspace, newer, watching)
+            return _carry_out(apply, newer)
         except StalePlan:
-            if again is None:
+            if apply.again is None:
                 raise
-            settle_earlier(workspace)
-            before, newer = newer, again()
-            if not is_within(newer, plan, unasked=unasked):
+            settle_earlier(apply.workspace)
+            before, newer = newer, apply.again()
+            if not is_within(newer, plan, unasked=apply.unasked):
                 raise
             _say_begun(sorted(_runs_ended(newer) - _runs_ended(before)))
-    return _carry_out(workspace, newer, watching)
+    return _carry_out(apply, newer)
 
 
 def _with_code(end: _End, code: int) -> _End:
@@ -243,35 +269,28 @@ def record_nothing(path: str | None, plan: Plan, code: int) -> None:
             record.result(ApplyResult("done", code), code)
 
 
-def _carry_out(workspace: Workspace, plan: Plan, watching: Watching) -> _End:
+def _carry_out(apply: _Apply, plan: Plan) -> _End:
     import asyncio
 
     from fleetform.wiring.applying import apply_plan
     from fleetform.wiring.clock import SystemClock
 
-    began_ms = SystemClock().now_ms()
-    with contextlib.ExitStack() as stack:
-        record = _record(stack, watching.json_into)
-        progress = stack.enter_context(_watch(watching))
-        if record is not None:
-            record.began(plan)
-            progress = SeveralProgress(progress, record)
+    began_ms, detach = SystemClock().now_ms(), apply.watching.detach
+    with _watch(apply.watching) as shown:
+        progress = shown
+        if apply.record is not None:
+            apply.record.began(plan)
+            progress = SeveralProgress(shown, apply.record)
         try:
             with _ended_in_good_order():
                 result: ApplyResult | None = asyncio.run(
                     apply_plan(
-                        workspace, plan, who=who_asks(), detach=watching.detach, progress=progress
+                        apply.workspace, plan, who=who_asks(), detach=detach, progress=progress
                     )
                 )
         except KeyboardInterrupt:
             result = None
-        except Exception as problem:
-            if record is not None:
-                record.refused(problem)
-            raise
-        code = Exit.INTERRUPTED if result is None else result.exit_code
-        if record is not None:
-            record.result(result, code)
+    code = Exit.INTERRUPTED if result is None else result.exit_code
     return _End(code, result, began_ms)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -26,7 +27,7 @@ def stale(monkeypatch):
     tried = []
 
     def install(times):
-        def fake(_workspace, plan, _watching):
+        def fake(_apply, plan):
             tried.append(plan)
             if len(tried) <= times:
                 raise StalePlan(["run/one exists by now"])
@@ -72,6 +73,21 @@ def test_work_that_begins_on_a_fleet_that_goes_ends_where_nobody_was_asked(stale
     assert tried == [idle]
 
 
+def test_an_apply_has_one_result_however_often_it_is_planned(stale, tmp_path) -> None:
+    """A reader of the growing file stops at it; of a plan that was too late it says nothing."""
+    file = tmp_path / "progress"
+    watching = Watching(json_into=str(file))
+    stale(1)
+    assert carry_out(SimpleNamespace(), WHOLE, watching, again=lambda: WHOLE) == 0
+    types = [json.loads(line)["type"] for line in file.read_text().splitlines()]
+    assert types == ["result"], "plans are written where they are carried out"
+    stale(100)
+    with pytest.raises(StalePlan):
+        carry_out(SimpleNamespace(), WHOLE, watching, again=lambda: WHOLE)
+    _first, last = (json.loads(line) for line in file.read_text().splitlines())
+    assert (last["state"], last["exit_code"]) == ("refused", 5)
+
+
 def test_a_kept_plan_is_never_made_again(stale) -> None:
     """A file is carried out as it is, or refused."""
     stale(1)
@@ -96,7 +112,7 @@ def ended(monkeypatch):
     tried = []
 
     def install(code=3):
-        def fake(_workspace, plan, _watching):
+        def fake(_apply, plan):
             tried.append(plan)
             return module._End(code if plan.held else 0, ApplyResult("done", code), 0)
 

@@ -131,7 +131,7 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
 
 def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
     """Carry out a plan that `plan --out` kept, if it was not and still can be."""
-    from fleetform.cli.carry_out import settle_earlier
+    from fleetform.cli.carry_out import record_nothing, settle_earlier
     from fleetform.wiring.saved import read_plan_file, require_standing
 
     plan = read_plan_file(workspace, file)
@@ -144,6 +144,7 @@ def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
             code=Exit.STALE,
         )
     if before is not None:
+        record_nothing(watching.json_into, plan, Exit.OK)
         screen().line(f"Nothing to do: {before.sentence}.", "good")
         return Exit.OK
     show_plan(screen(), plan)
@@ -158,16 +159,18 @@ def _carry_out(
     yes: bool,
     again: Callable[[], Plan] | None = None,
 ) -> int:
-    from fleetform.cli.carry_out import ask, carry_out, question_of
+    from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
     from fleetform.plan.approval import following
     from fleetform.plan.exit import exit_code
 
     follows = 0 if again is None or watching.detach else following(plan)
-    if plan.recovering:
-        # Nothing can be entered, and nobody knows whether what it takes for under way is.
-        return exit_code(plan, detailed=False)
-    if plan.is_empty and not follows and (watching.detach or not plan.progressing):
-        return exit_code(plan, detailed=False)
+    is_over = plan.is_empty and not follows and (watching.detach or not plan.progressing)
+    # While it is recovering nothing can be entered, and nobody knows whether what it takes for
+    # under way is.
+    if plan.recovering or is_over:
+        code = exit_code(plan, detailed=False)
+        record_nothing(watching.json_into, plan, code)
+        return code
     if not plan.is_empty or follows:
         screen().line()
         question, expected = question_of(plan)

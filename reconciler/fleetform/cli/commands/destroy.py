@@ -45,7 +45,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     workspace = open_workspace(path)
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
-    from fleetform.cli.carry_out import Watching, ask, carry_out, settle_earlier
+    from fleetform.cli.carry_out import Watching, ask, carry_out, record_nothing, settle_earlier
 
     settle_earlier(workspace)
     from fleetform.model.plan import Permissions
@@ -62,7 +62,9 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     out = screen()
     show_plan(out, plan)
     if plan.is_empty:
-        return exit_code(plan, detailed=False)
+        code = exit_code(plan, detailed=False)
+        record_nothing(json_into, plan, code)
+        return code
     name = workspace.environment.name
     out.line()
     ask(

@@ -3,7 +3,8 @@ Progress as JSON lines in a file, for programs that follow an apply.
 
 Each line is an object with `type` and `at_ms`, whole and flushed when it is written, so that a
 reader may tail the file. `EVENTS` says what else is in it, a type; `docs/reference` is made of it.
-The last line of an apply is of type `result`, whatever came of it.
+The last line of an apply is of type `result`, whatever came of it, and there is no other: who reads
+a growing file stops there.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class JsonProgress:
         self._file = file
 
     def began(self, plan: Plan) -> None:
-        """Write the first line: what is carried out."""
+        """Write what is carried out: the first line, and once more where it was planned again."""
         self.write(
             "plan",
             digest=plan.digest,
@@ -111,16 +112,15 @@ class JsonProgress:
             message="",
         )
 
-    def refused(self, problem: Exception) -> None:
-        """Write the last line of an apply that was not begun, or could not go on."""
-        exit_code = getattr(problem, "exit_code", 1)
+    def refused(self, message: str, exit_code: int) -> None:
+        """Write the last line of an apply that was not begun, or could not go on, and why."""
         self.write(
             "result",
             state="refused",
             exit_code=exit_code,
             failed_steps=[],
             runs=[],
-            message=str(problem),
+            message=message,
         )
 
     def write(self, kind: str, **values: Any) -> None:

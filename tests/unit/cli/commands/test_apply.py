@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pty
 import sys
@@ -124,3 +125,15 @@ class terminal:  # noqa: N801 -- used as a function
     def __exit__(self, *_error):
         self._stdin.close()
         os.close(self._master)
+
+
+def test_where_nothing_is_to_be_done_the_progress_says_so(typed, root, tmp_path):
+    """Whoever waits for a result in the file gets one."""
+    for document in root.glob("*.yaml"):
+        if document.name != "environment.yaml":
+            document.unlink()
+    file = tmp_path / "progress"
+    code, _out, _err = typed("apply", str(root), "-y", "--json-into", str(file))
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [record["type"] for record in records] == ["plan", "result"]
+    assert (records[-1]["state"], records[-1]["exit_code"]) == ("done", code)

@@ -32,7 +32,7 @@ def test_each_thing_is_one_line_with_a_type():
     progress.notice("hm")
     progress.result(ApplyResult("failed", 4, ("no",), (RunHistory(RUN, (), archived=False),)), 4)
     progress.result(None, 130)
-    progress.refused(ValueError("stale"))
+    progress.refused("stale", 5)
     records = [json.loads(line) for line in file.getvalue().splitlines()]
     assert all(record.pop("at_ms") > 0 for record in records)
     assert records == [
@@ -48,7 +48,7 @@ def test_each_thing_is_one_line_with_a_type():
          "runs": [{"name": "train", "uid": "u1", "state": "done", "attempt": 2, "cause": ""}]},
         {"type": "result", "state": "interrupted", "exit_code": 130, "failed_steps": [], "runs": [],
          "message": ""},
-        {"type": "result", "state": "refused", "exit_code": 1, "failed_steps": [], "runs": [],
+        {"type": "result", "state": "refused", "exit_code": 5, "failed_steps": [], "runs": [],
          "message": "stale"},
     ]  # fmt: skip
 
