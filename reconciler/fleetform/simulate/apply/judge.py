@@ -28,7 +28,6 @@ __all__ = ["Judge", "Snapshot"]
 _ENDS = GONE | {"run.archive", "run.submit"}
 """After one of these, what the name stood for is gone, or another thing has it."""
 
-
 _KNOWN = {
     "made": "SELECT 1 FROM instances WHERE uid = ?",
     "released": "SELECT 1 FROM instances WHERE uid = ? AND state IN ('terminating', 'terminated')",
@@ -333,21 +332,15 @@ class Judge(Witness):
         self._places.pop(uid, None)
 
     def made_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
-        self.note(self.now, f"made volume {volume_uid[:8]} at {path}")
-        self._effect("volume", operation_uid, f"{path} was made")
-        self._check_operation(operation_uid, "made", path)
+        self._done_to_volume("made", path, volume_uid, operation_uid)
         self._made_by[path] = operation_uid
-        other = self._volumes.setdefault(path, volume_uid)
-        self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
+        self._check_same(path, self._volumes.setdefault(path, volume_uid), volume_uid)
 
     def marked_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         """A directory bears the mark again that it had."""
-        self.note(self.now, f"marked volume {volume_uid[:8]} at {path}")
-        self._effect("volume", operation_uid, f"{path} was marked")
-        self._check_operation(operation_uid, "marked", path)
+        self._done_to_volume("marked", path, volume_uid, operation_uid)
         self._marked_by[path] = operation_uid
-        other = self._volumes.get(path, volume_uid)
-        self.require(Rule.ALONE, other == volume_uid, f"{path} is two volumes")
+        self._check_same(path, self._volumes.get(path, volume_uid), volume_uid)
 
     def lost_mark(self, path: str) -> None:
         """Its operation may be on its way still, and marks it once more."""
@@ -361,31 +354,34 @@ class Judge(Witness):
 
     def adopted_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         """A directory that was there is this volume from now on."""
-        self.note(self.now, f"adopted volume {volume_uid[:8]} at {path}")
-        self._effect("volume", operation_uid, f"{path} was adopted")
-        self._check_operation(operation_uid, "adopted", path)
-        step = self._operations.get(operation_uid)
-        asked = step is not None and step.verb == "volume.adopt"
-        self.require(Rule.PERMITTED, asked, f"the data of {path} was taken in")
+        self._done_to_volume("adopted", path, volume_uid, operation_uid, needs="volume.adopt")
         self._volumes[path] = volume_uid
 
     def removed_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
-        self.note(self.now, f"removed volume {volume_uid[:8]} at {path}")
-        self._effect("volume", operation_uid, f"{path} was removed")
-        self._check_operation(operation_uid, "removed", path)
-        step = self._operations.get(operation_uid)
-        asked = step is not None and step.verb == "volume.remove"
-        self.require(Rule.PERMITTED, asked, f"the data of {path} was removed")
+        self._done_to_volume("removed", path, volume_uid, operation_uid, needs="volume.remove")
         self._volumes.pop(path, None)
 
     def put_volume_aside(self, path: str, volume_uid: str, operation_uid: str) -> None:
-        self.note(self.now, f"put volume {volume_uid[:8]} at {path} aside")
-        self._effect("volume", operation_uid, f"{path} was put aside")
-        self._check_operation(operation_uid, "put aside", path)
-        step = self._operations.get(operation_uid)
-        asked = step is not None and step.verb == "volume.snapshot"
-        self.require(Rule.PERMITTED, asked, f"the data of {path} was put aside")
+        self._done_to_volume("put aside", path, volume_uid, operation_uid, needs="volume.snapshot")
         self._volumes.pop(path, None)
+
+    def _done_to_volume(
+        self, done: str, path: str, volume_uid: str, operation_uid: str, *, needs: str = ""
+    ) -> None:
+        """Each deed is one operation's, and once; what ends or takes data is that verb's alone."""
+        self.note(self.now, f"{done}: volume {volume_uid[:8]} at {path}")
+        self._effect("volume", operation_uid, f"{path} was {done}")
+        step = self._operations.get(operation_uid)
+        self.require(Rule.INTENDED, step is not None, f"{path} was {done} for {operation_uid[:8]}")
+        self._effects[operation_uid, done] += 1
+        times = self._effects[operation_uid, done]
+        self.require(Rule.ONCE, times == 1, f"{path} was {done} {times} times")
+        if needs:
+            asked = step is not None and step.verb == needs
+            self.require(Rule.PERMITTED, asked, f"the data of {path} was {done}")
+
+    def _check_same(self, path: str, there: str, volume_uid: str) -> None:
+        self.require(Rule.ALONE, there == volume_uid, f"{path} is two volumes")
 
     def began(self, name: str, run_uid: str, attempt: int, fleet: str) -> None:
         """A process of a run exists on a host of this fleet."""
@@ -481,16 +477,6 @@ class Judge(Witness):
     def _effect(self, kind: str, uid: str, what: str) -> None:
         self._done_in_world.append((kind, uid))
         self.require(Rule.RECOVERING, not self.outgrown, what)
-
-    def _check_operation(self, operation_uid: str, verb: str, path: str) -> None:
-        self.require(
-            Rule.INTENDED,
-            operation_uid in self._operations,
-            f"{path} was {verb} for {operation_uid[:8]}",
-        )
-        self._effects[operation_uid, verb] += 1
-        times = self._effects[operation_uid, verb]
-        self.require(Rule.ONCE, times == 1, f"{path} was {verb} {times} times")
 
 
 def _touched(changes: Sequence[Change]) -> Iterable[ResourceKey]:
