@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -27,9 +28,12 @@ PROGRAM = [
 ]
 
 SHORT = "type: task\nname: short\ncommands: [echo hello]\n"
-LONG = "type: task\nname: long\ncommands: [echo begins, sleep 4, echo ends]\n"
 BAD = "type: task\nname: bad\ncommands: [echo about to fail, exit 7]\n"
 FLEET = "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 4, memory: 4GB}\n"
+
+
+PATIENCE_SECONDS = 60.0
+"""For what takes a second: on a machine that does much else, a program takes ten to start."""
 
 
 class Lab:
@@ -39,6 +43,7 @@ class Lab:
         self.root = folder / "lab"
         self.state = folder / "state"
         self._terminals: list[Terminal] = []
+        self._gate = folder / "gate"
         self.env = {
             **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
             "FLEETFORM_STATE_HOME": str(self.state),
@@ -49,13 +54,22 @@ class Lab:
             (self.root / example).unlink()
         self.write(FLEET)
 
+    @property
+    def long(self):
+        """A run that begins, and goes on until `let_end`."""
+        wait = f"until [ -e {self._gate} ]; do sleep 0.05; done"
+        return f"type: task\nname: long\ncommands: [echo begins, '{wait}', echo ends]\n"
+
+    def let_end(self):
+        self._gate.touch()
+
     def write(self, *documents):
         (self.root / "tree.yaml").write_text("---\n".join(documents), encoding="utf-8")
 
     def run(self, *arguments, cwd=None):
         return subprocess.run(
             [*PROGRAM, *arguments], cwd=cwd or self.root, env=self.env, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=2 * PATIENCE_SECONDS, check=False,
         )  # fmt: skip
 
     def rows(self):
@@ -64,7 +78,7 @@ class Lab:
         return {row["name"]: row for row in json.loads(listed.stdout or "[]")}
 
     def await_state(self, name, state):
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE_SECONDS
         while self.rows().get(name, {}).get("state") != state:
             assert time.monotonic() < until, self.rows()
             time.sleep(0.1)
@@ -77,9 +91,7 @@ class Lab:
     def close(self):
         """End all that came of this lab, however its test went."""
         for terminal in self._terminals:
-            if terminal.process.poll() is None:
-                terminal.process.kill()
-                terminal.process.wait()
+            terminal.close()
         end_agents(self.state)
 
 
@@ -93,9 +105,12 @@ class Terminal:
         )
         os.close(slave)
         self._master = master
+        # Not `select`, which takes no descriptor above 1023: a test may have as many.
+        self._poll = select.poll()
+        self._poll.register(master, select.POLLIN)
         self.shown = ""
 
-    def await_text(self, text, seconds=30.0):
+    def await_text(self, text, seconds=PATIENCE_SECONDS):
         until = time.monotonic() + seconds
         while text not in self.shown:
             assert time.monotonic() < until, self.shown
@@ -109,18 +124,22 @@ class Terminal:
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
 
-    def end(self, seconds=30.0):
+    def end(self, seconds=PATIENCE_SECONDS):
         """Wait for the program; returns its exit code."""
         until = time.monotonic() + seconds
         while self._read(0.1):
             assert time.monotonic() < until, self.shown
-        code = self.process.wait(timeout=10)
+        return self.process.wait(timeout=PATIENCE_SECONDS)
+
+    def close(self):
+        """End the program, if it goes on, and take its terminal away."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
         os.close(self._master)
-        return code
 
     def _read(self, seconds):
-        ready, _, _ = select.select([self._master], [], [], seconds)
-        if not ready:
+        if not self._poll.poll(seconds * 1000):
             return True
         try:
             data = os.read(self._master, 65536)
@@ -175,11 +194,12 @@ def test_a_run_that_fails_is_shown_and_stays_visible(lab, tmp_path):
 
 def test_a_terminal_shows_the_runs_and_is_left_clean(lab):
     """Asked and answered at the keyboard; a table while it runs, the summary afterwards."""
-    lab.write(FLEET, LONG)
+    lab.write(FLEET, lab.long)
     terminal = lab.terminal("apply")
     terminal.await_text("Apply 2 changes? [y/N]")
     terminal.type("y\n")
     terminal.await_text("1 running")
+    lab.let_end()
     assert terminal.end() == 0
     assert "Done: 1 run succeeded." in terminal.shown
     # DECTCEM: what was hidden while drawing is shown again.
@@ -188,12 +208,13 @@ def test_a_terminal_shows_the_runs_and_is_left_clean(lab):
 
 def test_an_interrupt_leaves_the_runs_alone(lab):
     """Ctrl-C says that they go on, they do, and a second apply follows the same attempt."""
-    lab.write(FLEET, LONG)
+    lab.write(FLEET, lab.long)
     terminal = lab.terminal("apply", "-y")
     terminal.await_text("1 running")
     terminal.interrupt()
     assert terminal.end() == 130
     assert "what was started goes on" in terminal.shown
+    lab.let_end()
     again = lab.run("apply", "-y")
     assert again.returncode == 0, again.stderr
     assert lab.run("logs", "long").stdout == "begins\nends\n"
@@ -211,7 +232,7 @@ def test_a_detached_apply_is_followed_by_the_next(lab):
 
 def test_a_run_is_followed_and_stopped(lab):
     """Output arrives while it runs; a stopped run says who stopped it."""
-    lab.write(FLEET, "type: task\nname: long\ncommands: [echo begins, sleep 60]\n")
+    lab.write(FLEET, lab.long)
     apply = lab.terminal("apply", "-y")
     lab.await_state("long", "running")
     following = lab.terminal("logs", "long", "-f")
@@ -228,17 +249,17 @@ def test_a_run_is_followed_and_stopped(lab):
 def test_serve_answers_and_apply_hands_over(lab):
     """The API shows what ps shows; apply leaves the work to whoever serves; Ctrl-C ends it."""
     lab.write(FLEET, SHORT)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    serving = lab.terminal("serve", "--listen", f"127.0.0.1:{port}")
-    serving.await_text("the API answers")
+    serving = lab.terminal("serve", "--listen", "127.0.0.1:0")
+    serving.await_text("/api/v1")
+    port = re.search(r"http://127\.0\.0\.1:(\d+)/api/v1", serving.shown)[1]
     lab.await_state("short", "done")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/runs", timeout=10) as answer:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{port}/api/v1/runs", timeout=PATIENCE_SECONDS
+    ) as answer:
         assert [row["state"] for row in json.load(answer)["items"]] == ["done"]
     refused = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/runs", method="POST")
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(refused, timeout=10)
+        urllib.request.urlopen(refused, timeout=PATIENCE_SECONDS)
     with raised.value as answer:
         assert answer.code == 405
     for options in ((), ("--listen", f"127.0.0.1:{port}")):
