@@ -26,13 +26,20 @@ def altered(value: T, **changes: Any) -> T:
         TypeError: There is no such field.
     """
     kind = type(value)
-    names, read = _reader(kind)  # type: ignore[arg-type]  # A class is hashable.
-    return kind(**(dict(zip(names, read(value), strict=True)) | changes))
+    places, read = _reader(kind)  # type: ignore[arg-type]  # A class is hashable.
+    # By their places: names would be looked up again by whoever takes twenty of them.
+    values = [*read(value)]
+    for name, new in changes.items():
+        place = places.get(name)
+        if place is None:
+            raise TypeError(f"{kind.__name__} has no field {name!r}")
+        values[place] = new
+    return kind(*values)
 
 
 @cache
-def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """Names of a dataclass' fields, of which there are two at least, and what reads all at once."""
-    names = tuple(one.name for one in fields(kind) if one.init)
+def _reader(kind: type[Any]) -> tuple[dict[str, int], Callable[[Any], tuple[Any, ...]]]:
+    """Places of a dataclass' fields, of which there are two at least, and what reads all at once."""
+    names = [one.name for one in fields(kind) if one.init]
     assert len(names) > 1, kind
-    return names, attrgetter(*names)
+    return {name: place for place, name in enumerate(names)}, attrgetter(*names)
