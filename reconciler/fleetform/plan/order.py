@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import is_
 
 from fleetform.model.altered import altered
-from fleetform.model.plan import Change, Step
+from fleetform.model.plan import Step
 from fleetform.plan.holds.place import places_freed
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
@@ -39,33 +40,52 @@ def order_steps(sheet: Sheet) -> None:
     ended = _what_ends(sheet)
     if not made and not ended:
         return
-    freed = places_freed(sheet)
+    # Where nothing is made free, nobody waits for that.
+    freed = places_freed(sheet) if ended else {}
+    asked = _Asked(made)
     for key, change in sheet.changes.items():
-        steps = tuple([_linked(sheet, change, step, made, ended, freed) for step in change.steps])
-        if any(new is not old for new, old in zip(steps, change.steps, strict=True)):
+        old = change.steps
+        steps = tuple([_linked(sheet, key, step, asked, ended, freed) for step in old])
+        if not all(map(is_, steps, old)):
             sheet.changes[key] = altered(change, steps=steps)
+
+
+class _Asked(dict[tuple[ResourceKey, ...], tuple[str, ...]]):
+    """The steps that make what somebody refers to, sorted; most of a tree refers to the same."""
+
+    def __init__(self, made: Mapping[ResourceKey, str]) -> None:
+        self._made = made
+
+    def __missing__(self, references: tuple[ResourceKey, ...]) -> tuple[str, ...]:
+        made = self._made
+        found = self[references] = tuple(sorted({made[one] for one in references if one in made}))
+        return found
 
 
 def _linked(
     sheet: Sheet,
-    change: Change,
+    key: ResourceKey,
     step: Step,
-    made: Mapping[ResourceKey, str],
+    asked: _Asked,
     ended: _Needs,
     freed: Mapping[ResourceKey, tuple[str, ...]],
 ) -> Step:
-    needs: set[str] = set()
-    declared = sheet.wanted.get(change.key)
-    if step.verb in _USES and declared is not None:
-        needs.update(made[key] for key in declared.references if key in made)
-    if step.verb in _DROPS or step.verb in _LETS_GO:
-        needs.update(ended.get(step.resource, ()))
-    if step.verb in _TAKES_PLACE and step.resource in freed:
-        needs.update(freed[step.resource])
-    needs -= {*step.needs, step.key}
+    verb = step.verb
+    needs: tuple[str, ...] = ()
+    if verb in _USES and (declared := sheet.wanted.get(key)) is not None:
+        needs = asked[declared.references]
+    if ended:
+        others = set(needs)
+        if verb in _DROPS or verb in _LETS_GO:
+            others.update(ended.get(step.resource, ()))
+        if verb in _TAKES_PLACE:
+            others.update(freed.get(step.resource, ()))
+        needs = tuple(sorted(others))
+    if step.needs or step.key in needs:
+        needs = tuple([one for one in needs if one not in step.needs and one != step.key])
     if not needs:
         return step
-    return Step(step.key, step.verb, step.resource, (*step.needs, *sorted(needs)), step.arguments)
+    return Step(step.key, verb, step.resource, (*step.needs, *needs), step.arguments)
 
 
 def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:

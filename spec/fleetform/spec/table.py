@@ -9,6 +9,7 @@ than everything else that a plan with nothing to do does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Mapping
+from typing import Any
 
 from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
 
@@ -40,6 +41,11 @@ class Table(Mapping[ResourceKey, Declared]):
         if made is None:
             made = self._made[key] = self._make(self._position(key))
         return made
+
+    def get(self, key: ResourceKey, default: Any = None) -> Any:
+        # The one inherited tries, and catches what is raised; a plan asks for each several times.
+        made = self._made.get(key)
+        return made or (self[key] if key in self._digests else default)
 
     def _position(self, key: ResourceKey) -> int:
         if key not in self._digests:
