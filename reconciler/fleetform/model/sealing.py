@@ -28,6 +28,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from fleetform.spec.fields import is_sensitive, sensitive_tops
@@ -126,7 +127,12 @@ def _may_hold(kind: str, path: str, value: Any) -> bool:
     if not path and isinstance(value, Mapping):
         tops = sensitive_tops(kind)
         return any(name in tops or _has_address(value[name]) for name in value)
-    return path.partition(".")[0].partition("[")[0] in sensitive_tops(kind) or _has_address(value)
+    return _is_in_sensitive(kind, path) or _has_address(value)
+
+
+@lru_cache(maxsize=4096)  # A hundred thousand documents of a kind have the same few fields.
+def _is_in_sensitive(kind: str, path: str) -> bool:
+    return path.partition(".")[0].partition("[")[0] in sensitive_tops(kind)
 
 
 def _has_address(value: Any) -> bool:

@@ -25,7 +25,8 @@ _TAKES = frozenset({"volume.make", "volume.adopt"})
 def take_back(sheet: Sheet) -> None:
     """Let what was let go come back, and hold what would lie in another one's data."""
     left = Places((one.path, one) for one in sheet.live.left)
-    for change, step in tuple(_taking(sheet)):
+    # Where nothing was left, only what a change itself lets go can be in its way.
+    for change, step in tuple(_taking(sheet, steps_min=1 if sheet.live.left else 2)):
         place = step.arguments["path"]
         there = _let_go_by(change, place) or next(reversed(left.at(place)), None)
         if there is None:
@@ -51,11 +52,12 @@ def _let_go_by(change: Change, place: str) -> LeftData | None:
     return None
 
 
-def _taking(sheet: Sheet) -> Iterator[tuple[Change, Step]]:
-    for key in sorted(sheet.changes):
-        if key.kind == "volume":
-            change = sheet.changes[key]
-            yield from ((change, step) for step in change.steps if step.verb in _TAKES)
+def _taking(sheet: Sheet, *, steps_min: int) -> Iterator[tuple[Change, Step]]:
+    changes = sheet.changes
+    many = (key for key in changes if key.kind == "volume" and len(changes[key].steps) >= steps_min)
+    for key in sorted(many):
+        change = changes[key]
+        yield from ((change, step) for step in change.steps if step.verb in _TAKES)
 
 
 def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[LeftData]) -> None:

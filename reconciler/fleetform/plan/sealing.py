@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
 from fleetform.model.altered import altered
@@ -48,7 +49,7 @@ def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
     kind = change.key.kind
     fields = tuple([sealed_field(seal, seal, kind, one) for one in change.fields])
     before, after = _before(sheet, change), _after(sheet, change)
-    unchanged = all(new is old for new, old in zip(fields, change.fields, strict=True))
+    unchanged = all(map(is_, fields, change.fields))
     if after is not None:
         after = seal.value(kind, "", after)
     elif not unchanged or change.action is not Action.CREATE:
@@ -77,7 +78,7 @@ def _sealed_outcome(seal: Seal, change: Change) -> Mapping[str, Any] | None:
 def _shut(seal: Seal, change: Change) -> Change:
     """Nobody carries out the steps of what waits, so they need no value either."""
     steps = tuple([_shut_step(seal, step) for step in change.steps])
-    if all(new is old for new, old in zip(steps, change.steps, strict=True)):
+    if all(map(is_, steps, change.steps)):
         return change
     return altered(change, steps=steps)
 
@@ -91,11 +92,13 @@ def _shut_step(seal: Seal, step: Step) -> Step:
 
 
 def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+    if not change.uid:
+        return None
     key = ResourceKey(change.key.kind, change.replaces or change.key.name)
     if change.moved_from:
         key = ResourceKey(change.key.kind, change.moved_from)
     row = sheet.live.resources.get(key)
-    if row is None or not change.uid:
+    if row is None:
         return None
     found: dict[str, Any] = json.loads(row.document) if row.document else {}
     return found
@@ -103,7 +106,7 @@ def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
 
 def _after(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
     """What it will be, unless a step says so already or the fields of a creation do."""
-    if any("document" in step.arguments for step in change.steps) or not change.uid:
+    if not change.uid or any("document" in step.arguments for step in change.steps):
         return None
     beyond = sheet.desired.beyond.get(change.key)
     return None if beyond is None else beyond.declared.document
