@@ -9,6 +9,7 @@ import itertools
 import os
 import select
 import signal
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -163,3 +164,11 @@ def job_for(listener: Listener, *commands: str, go: bool = True, **more: object)
         go=go,
         **more,
     )
+
+
+def wait_until(claim: Callable[[], bool]) -> None:
+    """Return once it holds, of what no message tells."""
+    deadline = time.monotonic() + 20
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
