@@ -23,6 +23,7 @@ __all__ = [
     "is_uid",
     "name_problem",
     "nearest",
+    "parameter_value",
     "parse_address",
     "scalar_text",
     "secret_name_problem",
@@ -113,6 +114,33 @@ def scalar_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     raise TypeError(f"a parameter is text, a number or a truth value, not {_kind_of(value)}")
+
+
+def parameter_value(value: Any) -> Any:
+    """
+    Return the value that stands for all spellings of a parameter: the number where it says one.
+
+    Whether `1` was written in quotes is seen by no element: its name, its commands and its
+    variables have `1` either way. So it decides nothing, and another execution least of all.
+    """
+    if not isinstance(value, str):
+        return value
+    if value in _TRUTH:
+        return _TRUTH[value]
+    for read in (int, float):
+        try:
+            number = read(value)
+        except ValueError:
+            continue
+        # `0.10`, `1_000` and ` 1` are other texts to a program.
+        if repr(number) == value and value not in _NOT_FINITE:
+            return number
+    return value
+
+
+_TRUTH = {"true": True, "false": False}
+# Canonical forms have none of them.
+_NOT_FINITE = frozenset({"inf", "-inf", "nan"})
 
 
 def element_name(parent: str, params: Mapping[str, Any]) -> str:

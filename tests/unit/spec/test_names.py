@@ -15,6 +15,7 @@ from fleetform.spec.names import (
     indexed_name,
     name_problem,
     nearest,
+    parameter_value,
     parse_address,
     scalar_text,
     split_element,
@@ -69,6 +70,26 @@ def test_odd_values_are_quoted():
     assert element_name("s", {"a": "\x1b[31m"}) == r's[a="\u001b[31m"]'
     assert element_name("s", {"a": "東京"}) == 's[a="東京"]'
     assert element_name("s", {"a": True, "b": None}) == "s[a=true,b=null]"
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.text())
+def test_the_spelling_of_a_parameter_means_nothing(value: Any) -> None:
+    """A value and its text are one parameter, and what stands for both has the same text."""
+    text = scalar_text(value)
+    meant = parameter_value(text)
+    assert parameter_value(value) == meant
+    assert scalar_text(meant) == text
+    if not isinstance(value, str):
+        assert (type(meant), meant) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.10", "1_000", " 1", "+1", "01", "inf", "nan", "True", "1.", ""]
+)
+def test_what_only_looks_like_a_number_is_text(text: str) -> None:
+    """A program that is given it can tell it from the number."""
+    assert parameter_value(text) == text
+    assert isinstance(parameter_value(text), str)
 
 
 def test_only_scalars_are_parameters():

@@ -111,7 +111,7 @@ class Task(Run):
     ) = None
     """
     Make an element of each combination of values. Another value makes more elements and leaves
-    the others alone. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
+    the others alone; `1` and `"1"` are one value. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
     """
 
     key: (

@@ -21,6 +21,7 @@ from fleetform.spec.expand import Element, asked_again, expand
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
+from fleetform.spec.names import parameter_value
 from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
 from fleetform.spec.tree.complain import complain, meant_field
 from fleetform.spec.tree.files import Files
@@ -304,7 +305,9 @@ class _RunReader:
     def _parameters(element: Element) -> dict[str, Any]:
         if element.index is not None:
             return {"index": element.index}
-        return {} if element.matrix is None else {"matrix": element.matrix}
+        if element.matrix is None:
+            return {}
+        return {"matrix": {name: parameter_value(one) for name, one in element.matrix.items()}}
 
     def _render(
         self,
