@@ -28,6 +28,7 @@ from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.views.moments import moment
+from fleetform.views.notices import held_notices, mistake_notices
 from fleetform.wiring.answering import AddressUnusable, answer
 from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
@@ -119,38 +120,53 @@ class _Serving:
         self._progress = progress
         self._once = once
         self._stopped = asyncio.Event()
+        self._has_rested = False
+        """Somebody else may have managed since: what is on the hosts is looked at once more."""
         self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
 
     async def run(self) -> None:
+        """Serve tenure after tenure until the signal; a ledger that is away is waited for."""
         wake = _stop_on_signals(self._stopped)
-        has_rested = False
+        told = ""
         while not self._stopped.is_set():
-            taken = await self._taken_over()
-            if taken is not None:
-                await self._rest(taken)
-                has_rested = True
-                continue
-            tenure = try_manage(self._workspace, who=WHO, command="serve")
-            if tenure is None:
-                if not has_rested:
-                    raise locked(self._workspace)
-                # Whoever took over is not done yet, although the time is up.
-                await self._pause()
-                continue
             try:
-                with tenure:
-                    # Who takes over writes it, and then looks whether we hold the environment: so
-                    # we look once more now that we do, or both would go on.
-                    if await self._taken_over() is not None:
-                        continue
-                    if has_rested:
-                        await refuse_if_outgrown(self._ledger, self._hosts, tenure)
-                    if await self._manage(tenure, wake):
-                        return
+                if await self._serve_next(wake):
+                    return
+                told = ""
             except FenceLost as lost:
                 # Nothing was caused since. We stand by, and take up again when nobody manages.
                 self._progress.notice(f"no longer the manager: {lost}")
-                has_rested = True
+                self._has_rested = True
+            except LedgerUnavailable as away:
+                # It could be used when this began, so that its address is right.
+                if str(away) != told:
+                    told = str(away)
+                    self._progress.notice(f"standing by until the ledger can be used: {away}")
+                self._has_rested = True
+                await self._pause()
+
+    async def _serve_next(self, wake: list[Callable[[], None]]) -> bool:
+        """Rest, wait or serve one tenure, whatever is due; True: all is done."""
+        taken = await self._taken_over()
+        if taken is not None:
+            await self._rest(taken)
+            self._has_rested = True
+            return False
+        tenure = try_manage(self._workspace, who=WHO, command="serve")
+        if tenure is None:
+            if not self._has_rested:
+                raise locked(self._workspace)
+            # Whoever took over is not done yet, although the time is up.
+            await self._pause()
+            return False
+        with tenure:
+            # Who takes over writes it, and then looks whether we hold the environment: so we look
+            # once more now that we do, or both would go on.
+            if await self._taken_over() is not None:
+                return False
+            if self._has_rested:
+                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
+            return await self._manage(tenure, wake)
 
     # -- managing -----------------------------------------------------------------------------
 
@@ -319,10 +335,7 @@ def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:
 
 async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWatch) -> Planned:
     """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
-    notices = tuple(
-        f"{one.place.file}:{one.place.line}: {one.summary}: {one.detail}".rstrip(": ")
-        for one in loaded.errors
-    )
+    notices = mistake_notices(loaded.errors)
     if loaded.desired is None:
         return Planned(None, (*notices, STAYS))
     try:
@@ -332,10 +345,7 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
         return Planned(None, (*notices, problem.message))
     except LedgerUnavailable as problem:
         return Planned(None, (*notices, str(problem)))
-    held = tuple(
-        f"held: {item.change.key}: {item.detail}; {item.cure}".rstrip("; ") for item in plan.held
-    )
-    return Planned(plan, (*notices, *held))
+    return Planned(plan, (*notices, *held_notices(plan.held)))
 
 
 def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:

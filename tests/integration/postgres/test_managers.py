@@ -211,3 +211,27 @@ def test_the_address_may_stand_in_a_file(site: Site) -> None:
     assert "No changes" in site.run("plan").stdout
     site.environment["FLEETFORM_LEDGER"] = "postgresql://elsewhere/x"
     assert "unset one of them" in site.run("plan").stderr
+
+
+@pytest.mark.crash
+def test_serve_outlives_a_server_that_is_away(tmp_path: Path, postgres: PostgresServer) -> None:
+    """Away for longer than a lease, it is waited for; then serve manages again, and by itself."""
+    server = PostgresServer()
+    assert server is not postgres
+    site = Site(tmp_path, server)
+    try:
+        serving = site.start("first", "serve")
+        until(lambda: "start" in site.witness.read_text(), 60, site)
+        server.stop("immediate")
+        until(lambda: "standing by" in site.said("first"), 60, site)
+        server.start()
+        until(lambda: site.said("first").count("serving pair from") == 2, 60, site)
+        until(lambda: site.witness.read_text().count("end") == 12, 90, site)
+        starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
+        assert set(starts.values()) == {1}
+        assert site.said("first").count("standing by") == 1, site.said("first")
+        serving.terminate()
+        assert serving.wait(30) == 0, site.said("first")
+    finally:
+        site.close()
+        server.close()
