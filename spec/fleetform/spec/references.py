@@ -183,7 +183,8 @@ def _names_at(value: Any, steps: Sequence[str]) -> Iterator[str]:
         yield value
 
 
-_SECRET = re.compile(r"\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}", re.ASCII)
+# `$${{` stands for the two braces themselves: such a text names nothing.
+_SECRET = re.compile(r"(?<!\$)\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}", re.ASCII)
 
 
 def _secrets_in(value: Any) -> Iterator[str]:

@@ -245,6 +245,13 @@ def test_secrets_in_texts(tmp_path, field, declared, named, code):
     assert told(loaded, "unused") == []
 
 
+def test_two_braces_of_a_text_name_no_secret(tmp_path):
+    """`$${{` is what a program is to read, such as a template of another tool."""
+    fields = "env: {A: '$${{ secrets.none }}'}\ndescription: 'as $${{ secrets.none }}'\n"
+    loaded = load(tmp_path, RUN + fields)
+    assert [one.code for one in loaded.findings if one.code.endswith("-reference")] == []
+
+
 def test_unused_secrets(tmp_path):
     """A secret that nothing mentions is a note; what a project may have does not count as use."""
     grants = "---\ntype: project\nname: vision\ngrants: {secrets: [hf_token]}\n"
