@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 import threading
@@ -24,6 +25,7 @@ from fleetform.cli.tree import open_workspace, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.spec.names import EXPRESSION_MARK
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -42,6 +44,7 @@ _PATIENCE_SECONDS = 2.0
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with the working copy around it"),
     ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
+    ("fleetform submit train.py -e HF_TOKEN", "Give it a variable of this shell"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
     ("fleetform submit train.py --json", "Run it, and print how it ended for a script"),
@@ -54,7 +57,12 @@ _EXAMPLES = (
 @tree_option
 @click.option("-n", "--name", default="", metavar="NAME", help="Of the run.  [default: by FILE]")
 @click.option(
-    "-e", "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable."
+    "-e",
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Set a variable; without a value, to the one that it has here.",
 )
 @click.option(
     "-s",
@@ -110,9 +118,33 @@ def command(
 
 def _variable(text: str) -> tuple[tuple[str | int, ...], Any]:
     name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise Refused(f"`{text}` sets no variable", advice="write -e NAME=VALUE")
-    return ("env", name), value
+    if not name:
+        raise Refused(f"`{text}` sets no variable", advice="write -e NAME=VALUE, or -e NAME")
+    return ("env", name), value if equals else _value_here(name)
+
+
+def _value_here(name: str) -> str:
+    """
+    Take a variable as this shell has it, which keeps its value out of history and process list.
+
+    Raises:
+        Refused: It is not set here, or is no text. Its value is in no message.
+    """
+    value = os.environ.get(name)
+    if value is None:
+        raise Refused(
+            f"`{name}` is not set here, so there is no value to take",
+            advice=f"`export {name}=…` first, or write -e {name}=VALUE",
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise Refused(
+            f"the value that `{name}` has here is no UTF-8, and a document is text",
+            advice="encode it, for example with `base64`",
+        ) from problem
+    # What the shell has is no expression of ours, whatever it looks like.
+    return value.replace(EXPRESSION_MARK, f"${EXPRESSION_MARK}")
 
 
 def _say_submitted(submission: Submission) -> None:

@@ -55,6 +55,30 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     assert not list(state.glob("*/blobs/.bundle-*"))
 
 
+def test_a_variable_without_a_value_is_taken_from_the_shell(typed, lab, script, plans, monkeypatch):
+    """As it is there, and to the last character; nothing that is printed has it."""
+    monkeypatch.setenv("HF_TOKEN", "hf_word ${{ secrets.none }} 'x' \n: #")
+    code, out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN", "-e", "LR=")
+    assert code == 0, err
+    assert "hf_word" not in out + err
+    (step,) = plans[0].changes[0].steps
+    text = step.arguments["document"]["env"]["HF_TOKEN"]
+    assert text == "hf_word ${{ secrets.none }} 'x' \n: #"
+    assert step.arguments["document"]["env"]["LR"] == ""
+
+
+def test_a_variable_that_is_not_set_is_refused(typed, lab, script, plans, monkeypatch):
+    """A run that lacks it would fail later, and for another reason."""
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    code, _out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN")
+    assert (code, plans) == (1, [])
+    assert "`HF_TOKEN` is not set here" in err
+    monkeypatch.setenv("HF_TOKEN", "a\udcffb")
+    _code, _out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN")
+    assert "`HF_TOKEN` has here is no UTF-8" in err
+    assert not (lab / "scratch/try.yaml").exists()
+
+
 def test_a_name_is_free_or_refused_with_one_that_is(typed, lab, script, plans):
     """Also one of a run whose result is kept: it would be found again."""
     code, _out, err = typed("submit", str(script), "-n", "train")
