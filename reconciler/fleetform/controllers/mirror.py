@@ -17,7 +17,7 @@ from fleetform.model.instance import Allocation, Instance
 from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.rollout import Template
-from fleetform.model.run import FINAL, Attempt, Job, Run, RunState, RunUid
+from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
 from fleetform.spec.dataclass import dataclass
 
 T = TypeVar("T")
@@ -117,10 +117,6 @@ class Mirror:
     def state_of(self, name: str) -> RunState | None:
         outcome = self.outcomes.get(name)
         return outcome.state if outcome else None
-
-    def all_final(self, names: Iterable[str]) -> bool:
-        """Tell whether every one of these runs is over."""
-        return all(name in self.outcomes and self.outcomes[name].state in FINAL for name in names)
 
 
 def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:

@@ -98,9 +98,6 @@ class End:
     async def wait_closed(self) -> None:
         """Closed at once."""
 
-    def is_closing(self) -> bool:
-        return False
-
 
 class Link:
     """Both directions of one connection."""

@@ -209,10 +209,10 @@ class Database:
             raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
 
 
+# -- connections --------------------------------------------------------------------------
+
 _WAL_SECONDS = 0.01
 """Between two tries to switch a new file to its log; the switch takes less."""
-
-# -- connections --------------------------------------------------------------------------
 
 
 def connect(path: Path | str) -> sqlite3.Connection:

@@ -61,10 +61,6 @@ class Source(NamedTuple):
     is_of_base: bool = False
     is_inherited: bool = False
 
-    @property
-    def is_sweep(self) -> bool:
-        return any(one.parent for one in self.declared)
-
 
 def find_source(
     workspace: Workspace, loaded: Loaded, address: str, *, kinds: Sequence[str] = ()

@@ -86,7 +86,7 @@ def _put(cls: type, name: str, method: Callable[..., Any] | None) -> None:
     setattr(cls, name, method)
 
 
-# Making values
+# -- making values --------------------------------------------------------------------------------
 
 
 def _compiled_late(cls: type, *, is_frozen: bool) -> Callable[..., None]:
@@ -155,7 +155,7 @@ def _assignment(cls: type, name: str, value: str, known: dict[str, Any], *, is_f
     return f"_set_{name}(self, {value})"
 
 
-# What is done with values
+# -- what is done with values ---------------------------------------------------------------------
 
 
 def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.providers.local.folder import Folder, Owner, folders_of
+from fleetform.providers.local.folder import Folder, Owner, instance_folders
 
 CLAIM = {"uid": "u", "name": "fleet-0", "fleet": "fleet", "environment_uid": "e"}
 
@@ -86,5 +86,5 @@ def test_folders_are_listed_by_name(tmp_path) -> None:
     for name in ("b", "a", ".released-c"):
         (tmp_path / "e" / name).mkdir(parents=True)
     (tmp_path / "e" / "file").touch()
-    assert [folder.path.name for folder in folders_of(tmp_path / "e")] == ["a", "b"]
-    assert list(folders_of(tmp_path / "f")) == []
+    assert [folder.path.name for folder in instance_folders(tmp_path / "e")] == ["a", "b"]
+    assert list(instance_folders(tmp_path / "f")) == []

@@ -106,7 +106,7 @@ class Folder:
             _remove_tree(leaving)
 
 
-def folders_of(environment: Path) -> Iterator[Folder]:
+def instance_folders(environment: Path) -> Iterator[Folder]:
     """Yield the folders of an environment's instances in order of name."""
     if environment.is_dir():
         for path in sorted(environment.iterdir()):

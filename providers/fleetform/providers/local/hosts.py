@@ -29,7 +29,7 @@ from fleetform.providers.contract.observed import (
 )
 from fleetform.providers.local import daemon
 from fleetform.providers.local.capacity import instance_report
-from fleetform.providers.local.folder import Folder, Owner, folders_of, read_mark
+from fleetform.providers.local.folder import Folder, Owner, instance_folders, read_mark
 from fleetform.providers.local.places import find_volumes, see_around, see_place
 from fleetform.providers.session import SessionHost, translated
 
@@ -107,7 +107,7 @@ class LocalHosts:
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return [
             await _instance_seen(folder, environment_uid)
-            for folder in folders_of(self._hosts / environment_uid)
+            for folder in instance_folders(self._hosts / environment_uid)
             if folder.identity()
         ]
 
@@ -180,7 +180,7 @@ class LocalHosts:
         if self._made is None:
             self._made = {
                 str(one.identity().get("uid")): one.path
-                for one in folders_of(self._hosts / self._environment_uid)
+                for one in instance_folders(self._hosts / self._environment_uid)
             }
         if uid in self._made and self._made[uid].is_dir():
             return Folder(self._made[uid])

@@ -13,7 +13,7 @@ from typing import Any
 
 from fleetform.spec.quantities.ranges import shown, unfit
 
-__all__ = ["format_moment", "parse_moment"]
+__all__ = ["parse_moment"]
 
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[Tt ]+(\d\d:\d\d(?::\d\d)?))?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -46,9 +46,3 @@ def parse_moment(value: Any) -> int:
     if seconds < 0:
         raise ValueError(f"{shown(value)} lies before 1970.")
     return seconds
-
-
-def format_moment(seconds: int) -> str:
-    """Write `2026-12-24T18:00:00Z`, which `parse_moment` reads back."""
-    moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
