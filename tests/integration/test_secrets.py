@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
+import re
 import subprocess
 import threading
 import time
@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.cli.main import ROWS
-from integration.ledger.lab import FLEET, Lab, task
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
 
 PASSWORD = "planted-password-5f2c"
 TOKEN = "planted-token-91ab"
@@ -195,20 +195,21 @@ def test_the_api_answers_without_them(lab: Lab, tmp_path: Path) -> None:
     gate.touch()
     lab.declare(FLEET, HELD, CLONED, runs(gate))
     assert lab.run("apply", "-y").returncode == 3
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = lab.start("serve", "--listen", f"127.0.0.1:{port}")
-    root = f"http://127.0.0.1:{port}/api/v1"
+    server = lab.start("serve", "--listen", "127.0.0.1:0")
+    assert server.stdout is not None
+    begin = ""
+    while (found := re.search(r"http://\S+/api/v1", begin)) is None:
+        begin += server.stdout.readline() or pytest.fail(begin)
+    root = found[0]
     plans = json.loads(_get(f"{root}/plans"))
     answers = [_get(f"{root}/{path}") for path in ("runs", "events", "resources", "runs/train")]
     answers += [_get(f"{root}/{path}") for path in ("environments", "resources/run/train")]
     answers += [_get(f"{root}/plans/{one['plan']}") for one in plans]
     server.terminate()
-    _, log = lab.finish(server)
+    _, rest = lab.finish(server)
     assert '"resource_changes"' in answers[-1]
     assert "HF_TOKEN" in answers[-1], "the variable is told, and not its value"
-    for text in (*answers, log):
+    for text in (*answers, begin, rest):
         assert PASSWORD not in text
         assert TOKEN not in text
         assert PLAIN not in text, "the values of env are withheld as a whole"
@@ -216,10 +217,10 @@ def test_the_api_answers_without_them(lab: Lab, tmp_path: Path) -> None:
 
 
 def _get(url: str) -> str:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
                 return str(answer.read().decode())
         except OSError:
             assert time.monotonic() < deadline, f"{url} does not answer"
@@ -233,7 +234,7 @@ def test_no_process_of_ours_is_started_with_one(lab: Lab, tmp_path: Path) -> Non
     watch = _Arguments()
     with watch:
         apply = lab.start("apply", "-y")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not (lab.ledger.exists() and "running" in said(lab, "ps")):
             assert time.monotonic() < deadline
             time.sleep(0.05)

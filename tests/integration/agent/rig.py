@@ -29,7 +29,8 @@ from fleetform.agents.protocol.messages import (
 )
 from fleetform.agents.protocol.states import JobState
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
+"""For what takes a second: on a machine that does much else, a program takes ten to start."""
 
 _RUN = "import sys; from fleetform.agents.host.main import main; sys.exit(main())"
 
@@ -73,6 +74,12 @@ class Agent:
         pid = launch.load_pid(started.read_bytes())
         assert pid is not None
         return pid
+
+    def processes(self, job_uid: str, count: int) -> list[int]:
+        """Return the processes of a job, once there are so many: a shell starts one after another."""
+        supervisor = self.supervisor(job_uid)
+        await_true(lambda: len(descendants(supervisor)) >= count)
+        return descendants(supervisor)
 
     def log(self) -> str:
         path = self.root / "agent.log"
@@ -210,9 +217,13 @@ def job(name: str, *commands: str, **fields: Any) -> StartJob:
 def kill(pid: int) -> None:
     """Kill a process of ours by its id, and wait until it is gone."""
     descriptor = os.pidfd_open(pid)
-    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    select.select([descriptor], [], [], WAIT_SECONDS)
-    os.close(descriptor)
+    try:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        assert ended.poll(WAIT_SECONDS * 1000), f"{pid} does not end"
+    finally:
+        os.close(descriptor)
 
 
 def is_alive(pid: int) -> bool:

@@ -26,10 +26,11 @@ def test_max_duration(agent: Agent) -> None:
     async def go() -> None:
         async with managing(agent) as manager:
             began = time.monotonic()
-            record = await manager.run(job("a", "echo on", "sleep 60", max_duration_seconds=1))
+            # Long enough that the shell has said its word, whatever else the machine does.
+            record = await manager.run(job("a", "echo on", "sleep 300", max_duration_seconds=3))
             assert record.cause is Cause.MAX_DURATION
             assert record.exit_code is None
-            assert 0.9 < time.monotonic() - began < 5
+            assert 2.9 < time.monotonic() - began < 60
             assert manager.output(uid("a")).startswith(b"on\n")
 
     asyncio.run(go())
@@ -93,7 +94,7 @@ def test_checkpoint_goes_to_who_catches_it(agent: Agent) -> None:
                 "sleep 60 &",
                 catcher,
                 checkpoint_signal="USR1",
-                checkpoint_lead_seconds=1,
+                checkpoint_lead_seconds=3,
             )
             await manager.session.prepare(spec)
             await manager.until(lambda: b"ready" in manager.output(uid("a")))
@@ -104,7 +105,7 @@ def test_checkpoint_goes_to_who_catches_it(agent: Agent) -> None:
             await manager.until(lambda: b"saved" in manager.output(uid("a")))
             record = await manager.record(uid("a"))
             assert record.cause is Cause.STOPPED
-            assert time.monotonic() - began > 0.9
+            assert time.monotonic() - began > 2.9
 
     asyncio.run(go())
 
@@ -114,7 +115,7 @@ def test_no_wait_for_a_checkpoint_nobody_makes(agent: Agent) -> None:
 
     async def go() -> None:
         async with managing(agent) as manager:
-            fields = {"checkpoint_signal": "USR1", "checkpoint_lead_seconds": 60}
+            fields = {"checkpoint_signal": "USR1", "checkpoint_lead_seconds": 300}
             spec = job("a", "echo ready", "sleep 60", **fields)
             await manager.session.prepare(spec)
             await manager.until(lambda: b"ready" in manager.output(uid("a")))
@@ -123,7 +124,7 @@ def test_no_wait_for_a_checkpoint_nobody_makes(agent: Agent) -> None:
                 spec.key, spec.job_uid, 2, cause=Cause.STOPPED, grace_seconds=None
             )
             await manager.record(uid("a"))
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 60
 
     asyncio.run(go())
 

@@ -59,11 +59,13 @@ def test_job_that_ends_without_an_agent(agent: Agent) -> None:
 
     async def go() -> None:
         async with managing(agent) as manager:
-            spec = job("a", "echo ready", "sleep 0.5", "echo done", "exit 2")
+            wait = "while ! test -e go; do sleep 0.02; done"
+            spec = job("a", "echo ready", wait, "echo done", "exit 2")
             await manager.session.prepare(spec)
             await manager.until(lambda: manager.output(uid("a")))
             supervisor = agent.supervisor(uid("a"))
             agent.kill()
+        (agent.job(uid("a")) / "work" / "go").touch()
         await_true(lambda: not is_alive(supervisor))
         agent.start()
         async with managing(agent) as manager:
@@ -127,8 +129,7 @@ def test_supervisor_killed(agent: Agent) -> None:
             await manager.session.prepare(spec)
             await manager.until(lambda: manager.output(uid("a")))
             supervisor = agent.supervisor(uid("a"))
-            pids = descendants(supervisor)
-            assert len(pids) >= 3
+            pids = agent.processes(uid("a"), 3)
             kill(supervisor)
             record = await manager.record(uid("a"))
             assert record.cause is Cause.LOST
@@ -149,7 +150,7 @@ def test_agent_and_supervisor_killed(agent: Agent) -> None:
             await manager.session.prepare(spec)
             await manager.until(lambda: manager.output(uid("a")))
             supervisor = agent.supervisor(uid("a"))
-            pids = descendants(supervisor)
+            pids = agent.processes(uid("a"), 3)
             agent.kill()
             kill(supervisor)
             assert all(map(is_alive, pids))
@@ -181,7 +182,7 @@ def test_reboot(stopped: Agent) -> None:
             await manager.until(lambda: manager.output(uid("b")))
             install = manager.session.welcome.install_id
             supervisor = stopped.supervisor(uid("b"))
-            pids = [supervisor, *descendants(supervisor)]
+            pids = [supervisor, *stopped.processes(uid("b"), 2)]
             stopped.kill()
             for pid in pids:
                 kill(pid)
@@ -212,18 +213,29 @@ def test_second_daemon(agent: Agent) -> None:
 
 def test_idle_exit(stopped: Agent) -> None:
     """An agent nobody needs ends, its spawner too; one with a job or a connection stays."""
+    stopped.start()
+
+    async def begin() -> None:
+        async with managing(stopped) as manager:
+            await manager.session.prepare(job("a", "while ! test -e go; do sleep 0.02; done"))
+            await manager.record(uid("a"), JobState.RUNNING)
+
+    asyncio.run(begin())
+    stopped.kill()
+    # It has a job from its first moment on, so that nothing here depends on who is quicker.
     stopped.start(idle_exit=0.4)
     pid = stopped.pid
     spawners = descendants(pid)
     assert len(spawners) == 1
 
     async def go() -> None:
+        await asyncio.sleep(0.8)
+        assert is_alive(pid)
         async with managing(stopped) as manager:
+            (stopped.job(uid("a")) / "work" / "go").touch()
+            await manager.record(uid("a"))
             await asyncio.sleep(0.8)
             assert is_alive(pid)
-            await manager.session.prepare(job("a", "sleep 1"))
-        await asyncio.sleep(0.7)
-        assert is_alive(pid)
 
     asyncio.run(go())
     await_true(lambda: not is_alive(pid) and not is_alive(spawners[0]))
@@ -243,7 +255,7 @@ def test_spawner_killed(agent: Agent) -> None:
 
     async def go() -> None:
         async with managing(agent) as manager:
-            spec = job("a", "echo ready", "sleep 0.5", "exit 8")
+            spec = job("a", "echo ready", "while ! test -e go; do sleep 0.02; done", "exit 8")
             await manager.session.prepare(spec)
             await manager.until(lambda: manager.output(uid("a")))
             pid = agent.pid
@@ -255,6 +267,7 @@ def test_spawner_killed(agent: Agent) -> None:
             )
             kill(spawner)
             await_true(lambda: not is_alive(pid))
+        (agent.job(uid("a")) / "work" / "go").touch()
         agent.start()
         async with managing(agent) as manager:
             (record,) = manager.session.welcome.records or ()

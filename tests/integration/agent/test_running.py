@@ -299,8 +299,8 @@ def test_output_shows_while_running(agent: Agent) -> None:
 
     async def go() -> None:
         async with managing(agent) as manager:
-            await manager.session.prepare(job("a", "echo early", "sleep 60"))
-            await manager.until(lambda: manager.output(uid("a")) == b"early\n", seconds=5)
+            await manager.session.prepare(job("a", "echo early", "sleep 300"))
+            await manager.until(lambda: manager.output(uid("a")) == b"early\n")
             assert not [e for e in manager.events if e.record.state is JobState.FINISHED]
 
     asyncio.run(go())

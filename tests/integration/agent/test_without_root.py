@@ -50,7 +50,7 @@ def agent(folder: Path) -> Iterator[Agent]:
     command = [python, "-I", "-S", str(make_bundle(folder)), "daemon", "--root", str(agent.root)]
     started = subprocess.run(
         command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
-        capture_output=True, check=False, timeout=30,
+        capture_output=True, check=False, timeout=60,
     )  # fmt: skip
     assert started.returncode == 0, started.stderr.decode() + agent.log()
     yield agent

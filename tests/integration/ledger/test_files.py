@@ -152,7 +152,7 @@ def test_a_state_folder_that_cannot_be_written_is_said(lab: Lab, small_disk: Pat
 
 def _remount_read_only(disk: Path) -> None:
     """Agents that were ended may have files open for some moments more."""
-    for _ in range(50):
+    for _ in range(300):
         if not subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False).returncode:
             return
         time.sleep(0.1)

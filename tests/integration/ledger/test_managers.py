@@ -104,7 +104,7 @@ def test_serve_says_that_another_environment_lies_in_its_folder(lab: Lab) -> Non
         assert server.poll() is None
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=PATIENCE_SECONDS)
     assert lab.said() == ["one", "two"]
 
 

@@ -165,11 +165,12 @@ def test_a_server_that_falls_over_and_comes_back(uid: str, postgres: PostgresSer
         for _ in range(5):
             seen = len(answered)
             while len(answered) < seen + 20:
+                assert writing.is_alive()
                 time.sleep(0.01)
             server.stop("immediate")
             server.start()
         stop.set()
-        writing.join(30)
+        writing.join(60)
         last = ledger.read_live().epoch
         assert len(answered) == len(set(answered))
         assert answered == sorted(answered)
