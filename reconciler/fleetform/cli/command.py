@@ -6,6 +6,7 @@ A command's function returns its exit code, or None for 0.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -92,3 +93,15 @@ def tree_option(function: Function) -> Function:
 def json_option(function: Function) -> Function:
     """Take --json, which prints the rows of the table as JSON values."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
+
+
+def limit_option(default: int) -> Callable[[Function], Function]:
+    """Take `--limit N`; whoever types a number that no list can have means all of it."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        callback=lambda _context, _option, typed: min(typed, sys.maxsize),
+        default=default,
+        show_default=True,
+        help="At most so many.",
+    )

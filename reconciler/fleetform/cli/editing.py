@@ -123,9 +123,12 @@ def finish(
     """
     edits = editor.finish()
     if options.commit and not edits.files:
-        from fleetform.wiring.committing import refuse_unfinished
+        from fleetform.wiring import committing
 
-        refuse_unfinished(workspace, edits)
+        committing.refuse_unfinished(workspace, edits)
+        if options.push and not options.branch:
+            pushed = committing.push_unpushed(workspace, options.remote)
+            error_screen().line(f"pushed {pushed}", "dim")
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:

@@ -33,6 +33,12 @@ def _steps(dotted: str, change: str) -> tuple[str | int, ...]:
             f"`{steps[0]}` says which resource it is; another one is another resource",
             advice="edit the document by hand; `moved:` in environment.yaml says what became of it",
         )
+    if steps == ["uid"]:
+        raise Refused(
+            "`uid` says which environment it is, and all that was made belongs to it; another one"
+            " is another environment",
+            advice="`fleetform init` makes a new environment",
+        )
     return tuple(steps)
 
 

@@ -8,6 +8,7 @@ is its answer and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -30,6 +31,11 @@ def open_workspace(path: str | None) -> Workspace:
     from fleetform.wiring.workspace import Workspace
 
     return Workspace.open(path)
+
+
+def is_environment(path: str) -> bool:
+    """Tell whether `path` is a folder with an environment in it."""
+    return (Path(path) / _FILE).is_file()
 
 
 def maybe_reader(workspace: Workspace) -> Reader | None:

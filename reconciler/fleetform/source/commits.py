@@ -155,6 +155,16 @@ def push(root: Path, branch: str, remote: str = "") -> str:
     return chosen
 
 
+def current_branch(root: Path) -> str:
+    """
+    Name the branch that is checked out; empty where none is.
+
+    Raises:
+        GitRefused: It is no repository.
+    """
+    return _branch(_top(root))
+
+
 def _stage(top: Path, file: Path, content: bytes | None, index: Mapping[str, str]) -> None:
     name = _below(top, file)
     if content is None:

@@ -16,6 +16,7 @@ from fleetform.source.commits import (
     changed_files,
     commit,
     commit_on_branch,
+    current_branch,
     ignored_files,
     push,
 )
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
     from fleetform.wiring.editing import Edits, FileEdit
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["Committed", "commit_edits", "propose_edits", "push_branch", "refuse_unfinished"]
+__all__ = [
+    "Committed",
+    "commit_edits",
+    "propose_edits",
+    "push_branch",
+    "push_unpushed",
+    "refuse_unfinished",
+]
 
 
 def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
@@ -70,13 +78,30 @@ def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str)
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
 
 
+def push_unpushed(workspace: Workspace, remote: str) -> str:
+    """
+    Push the branch that is checked out, on which all is committed; returns its name, then `to`.
+
+    A push that failed is repeated by the same command, for which nothing is left to write.
+
+    Raises:
+        EditProblem: git refuses.
+    """
+    try:
+        branch = current_branch(workspace.root)
+    except GitRefused as refusal:
+        raise EditProblem(refusal.message, refusal.advice) from refusal
+    return f"{branch} to {push_branch(workspace, branch, remote)}"
+
+
 def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
     """Push a branch; returns the remote's name."""
     try:
         return push(workspace.root, branch, remote)
     except GitRefused as refusal:
         raise EditProblem(
-            f"{refusal.message}; the commit is made and not pushed", refusal.advice
+            f"{refusal.message}; the commit is made and not pushed",
+            refusal.advice or f"`git push -u {remote or 'origin'} {branch}` tries again",
         ) from refusal
 
 

@@ -75,6 +75,12 @@ class Workspace:
         environment, findings = read_environment(root)
         if environment is None:
             wrong = tuple(one for one in findings if one.level is Level.ERROR)
+            if not wrong:
+                raise WorkspaceProblem(
+                    f"{root / ENVIRONMENT_FILE} is `abstract`: others extend it, and nothing is"
+                    " ever made for it",
+                    "name the folder of an environment that extends it",
+                )
             raise WorkspaceProblem(
                 f"{root / ENVIRONMENT_FILE} has {counted(len(wrong), 'error')}, and nothing is"
                 " done without it",

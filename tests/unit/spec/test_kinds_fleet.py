@@ -39,6 +39,8 @@ def document(tmp_path, text):
         ("nodes: 1..", "bad-value", "would never be complete"),
         ("nodes: -1", "bad-value", "negative"),
         ("nodes: {target: 3, max: 2}", "bad-value", "not between"),
+        ("nodes: 100000000", "bad-value", "the most is 20000"),
+        ("nodes: 0..20001", "bad-value", "the most is 20000"),
         ("placement: spread", "bad-value", "Choose one of `any`, `cluster`"),
         ("update: {strategy: rolling}", "bad-value", "`drain`, `surge`, `recreate`"),
         ("update: {max_unavailable: 0}", "bad-value", "the least is 1"),

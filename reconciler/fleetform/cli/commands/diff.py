@@ -11,7 +11,7 @@ from fleetform.cli.command import json_option, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import maybe_reader, open_workspace
+from fleetform.cli.tree import is_environment, maybe_reader, open_workspace
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
     compared with the tree as it is on disk. Declarations are compared with each other and not with
     what is there: that is what `fleetform plan` does.
     """
-    workspace = open_workspace(path)
+    # Two environments need no third one around them.
+    both = right is not None and is_environment(left) and is_environment(right)
+    workspace = open_workspace(left if both and path is None else path)
     runs = _runs(workspace, left, right)
     out = screen()
     if runs is not None:

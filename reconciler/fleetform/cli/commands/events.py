@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import json_option, limit_option, tree_option
 from fleetform.cli.names import complete_runs, with_elements
 from fleetform.cli.screen import Screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
@@ -34,9 +34,7 @@ _PIECE = 10_000
 @click.argument("run", required=False, shell_complete=complete_runs)
 @tree_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C; JSON is then one a line.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many."
-)
+@limit_option(100)
 @json_option
 def command(run: str | None, path: str | None, follow: bool, limit: int, as_json: bool) -> None:
     """Print what happened, of one RUN or sweep or of everything, the latest last."""

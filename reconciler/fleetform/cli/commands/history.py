@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import json_option, limit_option, tree_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 
@@ -19,9 +19,7 @@ _EXAMPLES = (
 @make_command("history", examples=_EXAMPLES)
 @tree_option
 @click.option("--applies", is_flag=True, help="Only what was applied, not what was only planned.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=30, show_default=True, help="At most so many."
-)
+@limit_option(30)
 @json_option
 def command(path: str | None, applies: bool, limit: int, as_json: bool) -> None:
     """

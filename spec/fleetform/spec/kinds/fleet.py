@@ -25,7 +25,7 @@ from fleetform.spec.kinds.base import (
 )
 from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
-from fleetform.spec.kinds.hosts import Blocks, SshConfig
+from fleetform.spec.kinds.hosts import HOSTS_MAX, Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
@@ -47,7 +47,7 @@ class Nodes(Model):
         return {"min": self.min, "target": self.target, "max": self.max}
 
 
-_COUNT = {"type": "integer", "minimum": 0}
+_COUNT = {"type": "integer", "minimum": 0, "maximum": HOSTS_MAX}
 _NODES_SCHEMA = {
     "anyOf": [
         _COUNT,
@@ -74,6 +74,8 @@ def _nodes(value: Any) -> Nodes:
 
 
 def _ordered(least: int, target: int, most: int | None) -> Nodes:
+    if (whole := max(least, target, most or 0)) > HOSTS_MAX:
+        raise refuse("bad-value", f"{whole} is too large; the most is {HOSTS_MAX}.")
     if target < least or (most is not None and target > most):
         raise refuse("bad-value", "`target` is not between `min` and `max`.")
     return Nodes(min=least, target=target, max=most)

@@ -49,6 +49,7 @@ def test_a_field_is_taken_out(typed, tree):
         ("prioritee=3", "priority"),
         ("resources.gpu=A100:two", "A100:two"),
         ("name=other", "another resource"),
+        ("uid=0123456789abcdef0123456789abcdef", "another environment"),
         ("priority", "has no value"),
         ("priority=[", "no value in YAML"),
         ("priority=null", "`priority-` takes it out"),
@@ -99,3 +100,20 @@ def test_a_document_that_is_a_link_is_committed_where_it_lies(typed, tree, how):
     assert repository.git.diff("--name-only", f"{revision}~1", revision) == "eval.yaml.in"
     assert (tree / "eval.yaml").is_symlink()
     assert not repository.is_dirty()
+
+
+def test_a_push_that_failed_is_repeated_by_the_same_command(typed, tree, tmp_path):
+    """All is committed by then and there is nothing to write, and it is pushed all the same."""
+    repository = git_repository(tree)
+    there = tmp_path / "origin.git"
+    repository.create_remote("origin", str(there))
+    code, _out, err = typed("set", "eval", "priority=4", "--push")
+    assert code == 1
+    assert "the commit is made and not pushed" in err
+    assert "`git push -u origin" in err
+    origin = Repo.init(there, bare=True)
+    code, out, err = typed("set", "eval", "priority=4", "--push")
+    assert code == 0
+    assert "nothing to write" in out
+    assert f"pushed {repository.active_branch.name} to origin" in err
+    assert origin.heads[0].commit == repository.head.commit
