@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.kinds.amounts import Duration
-from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse
+from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
 from fleetform.spec.kinds.schedules import cron_expression, never_ends
 from fleetform.spec.kinds.windows import Moment, window
 from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
@@ -84,6 +84,8 @@ def _values(value: Any) -> Any:
                 " not be.",
                 "Write the expression where the value is used, beside it.",
             )
+        if isinstance(item, str):
+            storable(item)
     return value
 
 
@@ -341,7 +343,7 @@ class FreezeDocument(Model):
     timezone: Annotated[str, AfterValidator(_timezone)] | None = None
     """The zone that `cron` is of; UTC if not said. Example: `Europe/Berlin`."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX), AfterValidator(storable)]
     """Why; whoever is held back is told. Example: `nobody is in`."""
 
     only: Literal["all", "destructive"] | None = None

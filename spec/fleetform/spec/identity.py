@@ -117,7 +117,7 @@ def _are_plain_patches(patches: object) -> bool:
 
 def _is_plain_value(item: object) -> bool:
     if isinstance(item, str):
-        return EXPRESSION_MARK not in item
+        return EXPRESSION_MARK not in item and "\0" not in item
     return type(item) in {int, float, bool}
 
 
@@ -160,6 +160,8 @@ def _plain_windows(value: object) -> list[dict[str, Any]] | None:
             return None
         reason = window["reason"]
         if begin >= end or type(reason) is not str or not 1 <= len(reason) <= REASON_MAX:
+            return None
+        if "\0" in reason:
             return None
         windows.append({"begin": begin, "end": end, "reason": reason})
     return windows

@@ -67,7 +67,9 @@ documents = st.fixed_dictionaries(
         "abstract": odd,
         "extends": st.sampled_from(["../base", ""]) | odd,
         "values": st.dictionaries(
-            st.sampled_from(["lr", "1r", "a-b"]), st.just("a ${{ b") | odd, max_size=2
+            st.sampled_from(["lr", "1r", "a-b"]),
+            st.sampled_from(["a ${{ b", "a\0"]) | odd,
+            max_size=2,
         )
         | odd,
         "patches": st.lists(patches | odd, max_size=2) | odd,

@@ -130,6 +130,18 @@ def text_of(value: Any, what: str) -> str:
     raise refuse("wrong-type", f"{what}: {unfit(value, 'text')}", advice)
 
 
+def storable(value: str) -> str:
+    """Text that every ledger can keep, and every program be given."""
+    # PostgreSQL refuses it in any text, and execve(2) takes it for the end of one.
+    if "\0" in value:
+        raise refuse(
+            "bad-value",
+            "It contains a NUL character, which no ledger on PostgreSQL can keep.",
+            "Leave it out.",
+        )
+    return value
+
+
 def one_or_many(value: Any) -> Any:
     """A list where a single entry may stand alone: `fleets: local`."""
     return [value] if isinstance(value, str | Mapping) else value
@@ -165,7 +177,7 @@ def _tags(value: Any) -> Any:
                 f"{shown(key)} cannot be a tag's name.",
                 "Use 1 to 60 letters, digits, `-` and `_`.",
             )
-    return {key: text_of(item, f"The tag `{key}`") for key, item in value.items()}
+    return {key: storable(text_of(item, f"The tag `{key}`")) for key, item in value.items()}
 
 
 Name = Annotated[str, AfterValidator(_check_name)]
@@ -191,7 +203,7 @@ class Document(Model):
     Another name is another resource. Example: `train-llama`.
     """
 
-    description: str | None = None
+    description: Annotated[str, AfterValidator(storable)] | None = None
     """Words for people. Example: `Nightly evaluation of the last checkpoint`."""
 
     tags: Tags | None = None

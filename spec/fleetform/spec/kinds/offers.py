@@ -11,11 +11,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from fleetform.spec.kinds.base import Document, Model, Name, Whole, each_once, one_or_many
+from fleetform.spec.kinds.base import (
+    Document,
+    Model,
+    Name,
+    Whole,
+    each_once,
+    one_or_many,
+    storable,
+)
 from fleetform.spec.quantities import parse_duration
 from fleetform.spec.quantities.price import parse_price
 
-Text = Annotated[str, Field(min_length=1, max_length=4000)]
+Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(storable)]
 """A name that somebody else gave: of a region, an instance type, an account."""
 
 

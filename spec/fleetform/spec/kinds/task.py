@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ArraySpec
-from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse, storable
 from fleetform.spec.kinds.commands import Commands, without_nul
 from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Text
@@ -49,6 +49,8 @@ def _axis(key: str, value: Any) -> list[Scalar]:
                 "wrong-type",
                 f"A value of `{key}`: {unfit(item, 'text, a number or a truth value')}",
             )
+        if isinstance(item, str):
+            storable(item)
     return list(values)
 
 
