@@ -83,7 +83,8 @@ def leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
     """
     # Most that is declared is text; asking whether that is a map takes as long as to write it.
     if isinstance(value, str):
-        return [(path, value_text(kind, path, value))]
+        as_it_is = len(value) <= VALUE_WIDTH and _is_plain(value) and not path.endswith("sha256")
+        return [(path, value if as_it_is else value_text(kind, path, value))]
     if isinstance(value, Mapping) and value and not _is_whole(path, value):
         found: list[tuple[str, str]] = []
         for name in sorted(value):
@@ -184,15 +185,18 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
 
 
 def _quoted(value: str) -> str:
-    if _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS and not _is_number(value):
-        return value
-    return printable(json.dumps(value, ensure_ascii=False))
+    return value if _is_plain(value) else printable(json.dumps(value, ensure_ascii=False))
+
+
+def _is_plain(value: str) -> bool:
+    """Tell whether YAML takes it for this very text without quotes."""
+    if not _PLAIN.fullmatch(value) or value.lower() in _AMBIGUOUS:
+        return False
+    # Most texts begin like no number, and nothing more is asked of them.
+    return value[0] not in _NUMBER_BEGINS or not _is_number(value)
 
 
 def _is_number(value: str) -> bool:
-    # Most texts are none, and saying so by an exception takes ten times as long.
-    if value[0] not in _NUMBER_BEGINS:
-        return False
     try:
         float(value)
     except ValueError:

@@ -66,15 +66,19 @@ class HeldGroup:
 def group_changes(changes: Iterable[Change]) -> tuple[Group, ...]:
     """Groups in the order of their first members."""
     members: dict[tuple[object, ...], list[Change]] = {}
-    for change in changes:
-        members.setdefault(_looks(change), []).append(change)
     groups: list[Group] = []
+    for change in changes:
+        if change.parent:
+            members.setdefault(_looks(change), []).append(change)
+        else:
+            # A single resource looks like nothing else.
+            groups.append(Group((change,), change.fields))
     for together in members.values():
         if len(together) >= GROUP_MIN:
             groups.append(_group(together))
         else:
             groups.extend(Group((change,), change.fields) for change in together)
-    return tuple(sorted(groups, key=lambda group: group.first.key))
+    return tuple(sorted(groups, key=lambda group: group.changes[0].key))
 
 
 def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
@@ -159,9 +163,7 @@ def _is_number(element: str) -> bool:
 
 
 def _looks(change: Change) -> tuple[object, ...]:
-    # A single resource looks like nothing else.
-    alone = "" if change.parent else change.key.name
-    same = (change.key.kind, change.parent, alone, change.action, change.reasons)
+    same = (change.key.kind, change.parent, change.action, change.reasons)
     return (*same, change.destructive, bool(change.fields))
 
 

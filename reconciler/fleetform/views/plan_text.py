@@ -11,10 +11,12 @@ with what would release it, then what this version does not carry out, and the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from fleetform.model import figures
-from fleetform.model.plan import Action, Change, Held, HeldBy, Plan
+from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
+from fleetform.views.field_text import leaves
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
@@ -108,11 +110,13 @@ def _changes(plan: Plan) -> Iterator[Line]:
 def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]:
     change = group.first
     yield _title(group)
-    yield from _stakes(plan, group)
-    yield from _cost(group, ceiling=ceiling)
+    if text := stake_text(plan, change):
+        yield _stake(group, text)
+    if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
+        yield line("      ", ("cost: ", "info"), text)
     if change.replaces and group.is_many:
         yield from _pairs(group)
-    yield from _field_lines(field_rows(change.key.kind, group.fields), change)
+    yield from _field_lines(change, group.fields)
     if group.varying and not change.replaces:
         noun = figures.counted(group.varying, "field")
         yield line("      ", (f"and {noun} of each element's own", "dim"))
@@ -120,29 +124,30 @@ def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]
 
 def _title(group: Group) -> Line:
     change = group.first
-    sign, tone = SIGNS[change.action]
-    reason = reason_sentence(change)
     if change.replaces and not group.is_many:
         reason = f"takes the place of {printable(change.replaces)}"
-    return line(
-        Span(f"{sign:>3} ", tone), (group.title, "bold"), (f"  {reason}" if reason else "", "dim")
-    )
+    else:
+        reason = reason_sentence(change)
+    title = Span(group.title, "bold")
+    if not reason:
+        return Line((_SIGN_SPANS[change.action], title))
+    return Line((_SIGN_SPANS[change.action], title, _dim(f"  {reason}")))
 
 
-def _stakes(plan: Plan, group: Group) -> Iterator[Line]:
+_SIGN_SPANS = {action: Span(f"{sign:>3} ", tone) for action, (sign, tone) in SIGNS.items()}
+
+
+@lru_cache(maxsize=64)  # Most of a great plan has one reason.
+def _dim(text: str) -> Span:
+    return Span(text, "dim")
+
+
+def _stake(group: Group, text: str) -> Line:
     change = group.first
-    text = stake_text(plan, change)
-    if not text:
-        return
     tone = "bad" if change.destructive else "dim"
     if group.is_many:
         text = f"{len(group.changes)} times, such as {change.at_stake or text}"
-    yield line("      ", ("at stake: ", tone), printable(text))
-
-
-def _cost(group: Group, *, ceiling: bool = False) -> Iterator[Line]:
-    if not group.is_many and (text := cost_text(group.first, ceiling=ceiling)):
-        yield line("      ", ("cost: ", "info"), text)
+    return line("      ", ("at stake: ", tone), printable(text))
 
 
 def _pairs(group: Group) -> Iterator[Line]:
@@ -161,12 +166,17 @@ def _more(count: int) -> Iterator[Line]:
         yield line("      ", (f"and {count - LIST_MAX} more", "dim"))
 
 
-def _field_lines(rows: Sequence[FieldRow], change: Change) -> Iterator[Line]:
-    lengths = [len(row.path) for row in rows]
-    width = max([length for length in lengths if length <= PATH_WIDTH], default=0)
-    creates = change.action is Action.CREATE or change.action is Action.ADOPT
-    for row, length in zip(rows, lengths, strict=True):
-        path = f"      {row.path}: {' ' * (width - length)}"
+def _field_lines(change: Change, fields: Sequence[FieldChange]) -> Iterator[Line]:
+    kind, creates = change.key.kind, change.action in _CREATES
+    if creates and (told := _made(kind, fields)) is not None:
+        width = _width([path for path, _ in told])
+        for path, text in told:
+            yield Line((Span(f"      {path}: {' ' * (width - len(path))}{text}"),))
+        return
+    rows = field_rows(kind, fields)
+    width = _width([row.path for row in rows])
+    for row in rows:
+        path = f"      {row.path}: {' ' * (width - len(row.path))}"
         if creates:
             yield Line((Span(f"{path}{row.after or ''}"),))
             continue
@@ -174,6 +184,27 @@ def _field_lines(rows: Sequence[FieldRow], change: Change) -> Iterator[Line]:
         if row.forces and change.action is Action.REPLACE and not change.replaces:
             parts.append(Span("  # forces replacement", "dim"))
         yield line(*parts)
+
+
+_CREATES = frozenset({Action.CREATE, Action.ADOPT})
+
+
+def _made(kind: str, fields: Sequence[FieldChange]) -> list[tuple[str, str]] | None:
+    """What new things come to, without rows: of a plan that makes everything nearly all is this."""
+    told: list[tuple[str, str]] = []
+    for one in fields:
+        if one.before_set:
+            return None
+        told += leaves(kind, printable(one.path), one.after)
+    return told
+
+
+def _width(paths: Sequence[str]) -> int:
+    lengths = list(map(len, paths))
+    widest = max(lengths, default=0)
+    if widest <= PATH_WIDTH:
+        return widest
+    return max([length for length in lengths if length <= PATH_WIDTH], default=0)
 
 
 def _sides(row: FieldRow) -> list[Span]:

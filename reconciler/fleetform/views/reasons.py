@@ -8,6 +8,7 @@ complete.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.spec.names import split_element
@@ -56,8 +57,11 @@ HELD_BY: Mapping[HeldBy, str] = {
 
 
 def _sentence(reason: Reason, change: Change) -> str:
-    hosts = [name for step in change.steps for name in step.arguments.get("exchange", ())]
-    if reason is Reason.REPLACE_ASKED and hosts:
+    """The sentence of a reason that is another for each change."""
+    if reason is Reason.REPLACE_ASKED:
+        hosts = [name for step in change.steps for name in step.arguments.get("exchange", ())]
+        if not hosts:
+            return REASONS[reason]
         others = "another host" if len(hosts) == 1 else "other hosts"
         return f"`--replace` asks for {others} in the place of {', '.join(hosts)}"
     if reason is not Reason.MOVED or not change.moved_from:
@@ -68,23 +72,35 @@ def _sentence(reason: Reason, change: Change) -> str:
     return f"it was called {before if same else change.moved_from} before, and is the same"
 
 
+_EACH_ITS_OWN = frozenset({Reason.REPLACE_ASKED, Reason.MOVED})
+
+
 def reason_sentence(change: Change) -> str:
     """Say why, for one change; empty where nobody knows what would change."""
-    reasons = change.reasons
-    if len(reasons) > 1:
-        # "Only" would be wrong, and beside the others it says nothing.
-        reasons = tuple(one for one in reasons if one is not Reason.COSMETIC_CHANGED)
-    sentence = "; ".join(_sentence(reason, change) for reason in reasons)
-    if (
-        change.key.kind == "run"
-        and change.action is Action.CREATE
-        and Reason.RETURNED in change.reasons
-    ):
+    if _EACH_ITS_OWN.isdisjoint(change.reasons):
+        return _shared_sentence(change.key.kind, change.action, change.reasons)
+    own = tuple([_sentence(reason, change) for reason in change.reasons])
+    return _joined(change.key.kind, change.action, change.reasons, own)
+
+
+@lru_cache(maxsize=256)  # A hundred thousand changes have a few of them.
+def _shared_sentence(kind: str, action: Action, reasons: tuple[Reason, ...]) -> str:
+    return _joined(kind, action, reasons, tuple([REASONS[one] for one in reasons]))
+
+
+def _joined(
+    kind: str, action: Action, reasons: tuple[Reason, ...], sentences: tuple[str, ...]
+) -> str:
+    said = zip(reasons, sentences, strict=True)
+    # "Only" would be wrong beside other reasons, and then it says nothing.
+    is_left_out = Reason.COSMETIC_CHANGED if len(reasons) > 1 else None
+    sentence = "; ".join([one for reason, one in said if reason is not is_left_out])
+    if kind == "run" and action is Action.CREATE and Reason.RETURNED in reasons:
         return f"{sentence}: its result is found again and nothing runs"
-    if change.action is Action.ARCHIVE and Reason.DESTROY_ASKED in change.reasons:
+    if action is Action.ARCHIVE and Reason.DESTROY_ASKED in reasons:
         return f"{sentence}; its result is kept"
     # Environments, fleets and volumes execute nothing.
-    if change.key.kind != "run":
+    if kind != "run":
         sentence = sentence.replace("what it executes changed", "it cannot be changed in place")
         sentence = sentence.replace(REASONS[Reason.RETURNED], _COMES_BACK)
         sentence = sentence.replace("how it is driven changed", "its settings changed")
