@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FACTS"]
+__all__ = ["CLAIMS", "FACTS"]
 
 FACTS: Mapping[str, frozenset[str]] = {
     "run": frozenset(
@@ -29,4 +29,13 @@ FACTS: Mapping[str, frozenset[str]] = {
 """
 By kind, top-level fields. Kinds that are not among these are looked at as a whole; there are few
 of them in a tree.
+"""
+
+CLAIMS: Mapping[str, frozenset[str]] = {
+    "volume": frozenset({"claim_name", "path", "region", "volume_id"}),
+}
+"""
+Of these, the fields that say what a document has to itself (`paths.places`), and that no other
+check looks at: two documents matter to each other here only where they claim the same or lie
+in each other.
 """

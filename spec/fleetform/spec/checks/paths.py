@@ -7,28 +7,52 @@ What links make of two paths is seen where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.folders import folders_of
 from fleetform.spec.references import Catalogue, Entry
 
 
+class Place(NamedTuple):
+    """
+    What a volume has to itself.
+
+    Attributes:
+        field: The one that says what.
+        owner: The fleet or backend that it is of.
+        value: What the field says.
+    """
+
+    field: str
+    owner: str
+    value: str
+    region: str
+
+
+def places(document: Mapping[str, Any]) -> Iterator[Place]:
+    """What a volume claims, by its canonical document."""
+    for owner, field, _ in _CLAIMS:
+        if owner in document and field in document:
+            yield Place(field, document[owner], document[field], document.get("region", ""))
+
+
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Volumes at one path of one fleet or around one, and those that register one disk or claim."""
-    claimed: dict[tuple[str, ...], Entry] = {}
+    claimed: dict[Place, Entry] = {}
     for entry in catalogue.of_kind("volume"):
-        document = entry.documents[0]
-        for owner, field, where in _CLAIMS:
-            if owner not in document or field not in document:
-                continue
-            place = (field, document[owner], document.get("region", ""), document[field])
+        for place in places(entry.documents[0]):
             first = claimed.setdefault(place, entry)
             # One that is declared twice is told as a duplicate.
             if first is not entry and first.key != entry.key:
-                yield entry, _problem(field, where, first)
+                yield entry, _problem(place.field, first)
     yield from _nested(
-        {(place[1], place[3]): entry for place, entry in claimed.items() if place[0] == "path"}
+        {
+            (place.owner, place.value): entry
+            for place, entry in claimed.items()
+            if place.field == "path"
+        }
     )
 
 
@@ -60,7 +84,8 @@ _CLAIMS = (
 """Whose it is, the field that says which one, and what it is to have it twice."""
 
 
-def _problem(field: str, where: str, first: Entry) -> Problem:
+def _problem(field: str, first: Entry) -> Problem:
+    where = next(where for _, one, where in _CLAIMS if one == field)
     return Problem(
         "path-claimed-twice",
         (field,),

@@ -35,6 +35,7 @@ from fleetform.spec.tree.bases import Folder
 from fleetform.spec.tree.beside import read_beside
 from fleetform.spec.tree.budget import FINDINGS_MAX, Budget
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache, look_of
+from fleetform.spec.tree.claims import claims_of
 from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
@@ -143,6 +144,7 @@ class Loader:
         self._obstacles: dict[ResourceKey, tuple[Obstacle, ...]] = {}
         self._is_alone = True
         self._has_disputes = False
+        self._claims: str | None = None
 
     def load(self) -> Loaded:
         if not is_folder(self._root):
@@ -448,6 +450,7 @@ class Loader:
         catalogue = Catalogue.of(
             (entry for _, entry in entries), self._broken, has_unread=bool(self._unread)
         )
+        self._claims = claims_of(one.documents[0] for one in catalogue.of_kind("volume"))
         for entry, problem in checks.check(catalogue):
             self._has_disputes = True
             read = self._reads[entry.number]
@@ -625,6 +628,7 @@ class Loader:
             self._budget.left(),
             self._is_alone,
             self._has_disputes,
+            self._claims,
         )
 
     def _inputs(self, cache: ReadingCache) -> dict[str, Input]:

@@ -5,7 +5,7 @@ Nearly every load comes a moment after another one of the same tree. Where each 
 content that it had, all that was found out is still so. Where a file has changed, its documents are
 read; if other documents see the same of them as before (their names, what they refer to and ask
 for, `checks.FACTS`), nothing between documents can have changed, and only their own resources
-and findings take the place of the earlier ones. Whatever goes beyond that is the `Loader`'s:
+and findings take the place of the earlier ones. A volume may have moved to where no other is. Whatever goes beyond that is the `Loader`'s:
 it would come to the same here as well, which a test with edits at random holds.
 """
 
@@ -172,8 +172,10 @@ def _replaced(
 
     Each of the `pairs` has the file's number and both; `findings` are what the later have to say.
     """
-    from fleetform.spec.tree.seen import looks_alike
+    from fleetform.spec.tree.claims import moved_claims
+    from fleetform.spec.tree.seen import has_moved, looks_alike
 
+    claims = whole.claims
     left = whole.budget_left
     digests: dict[tuple[int, int, int], str] = {}
     files = list(whole.files)
@@ -183,6 +185,11 @@ def _replaced(
         for at, (one, two) in enumerate(zip(before.documents, after.documents, strict=True)):
             if not looks_alike(one, two, has_disputes=whole.has_disputes):
                 return None
+            if has_moved(one, two):
+                said = one.outcome.documents[0], two.outcome.documents[0]
+                claims = None if whole.has_disputes else moved_claims(claims, *said)
+                if claims is None:
+                    return None
             left = _left(left, one, two)
             for place, row in enumerate(two.outcome.rows):
                 digests[number, at, place] = row.digest
@@ -207,6 +214,7 @@ def _replaced(
         files=tuple(files),
         findings=tuple(sorted((*kept, *findings), key=lambda one: one.sort_key)),
         budget_left=left,
+        claims=claims,
     )
 
 

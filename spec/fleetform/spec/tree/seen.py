@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fleetform.spec.checks.facts import FACTS
+from fleetform.spec.checks.facts import CLAIMS, FACTS
 from fleetform.spec.findings import Level
 from fleetform.spec.tree.cache import Kept
 
-__all__ = ["OBSTACLES", "OF_THE_TREE", "looks_alike"]
+__all__ = ["OBSTACLES", "OF_THE_TREE", "has_moved", "looks_alike"]
 
 OBSTACLES = frozenset({"not-carried-out", "undeclared-reference"})
 """Problems of which nobody can carry out a document that is right."""
@@ -25,7 +25,8 @@ OF_THE_TREE = frozenset({"too-many-elements", "too-much-text"})
 
 def looks_alike(one: Kept, two: Kept, *, has_disputes: bool) -> bool:
     """
-    Whether nothing beyond the document itself can depend on which of the two it is.
+    Whether nothing beyond the document itself can depend on which of the two it is, leaving out
+    what it has to itself (`CLAIMS`), which is `claims`' to compare.
 
     Where some documents of the tree have disputes, which are problems with others, their sentences
     name places: so a document must not have moved.
@@ -43,6 +44,16 @@ def looks_alike(one: Kept, two: Kept, *, has_disputes: bool) -> bool:
         and before.required == after.required
         and _asked(one) == _asked(two)
         and _facts(one) == _facts(two)
+    )
+
+
+def has_moved(one: Kept, two: Kept) -> bool:
+    """Whether the second of two that look alike has something else to itself."""
+    claims = CLAIMS.get(one.outcome.keys[0].kind, frozenset())
+    return any(
+        before.get(name) != after.get(name)
+        for before, after in zip(one.outcome.documents, two.outcome.documents, strict=True)
+        for name in claims
     )
 
 
@@ -67,7 +78,8 @@ def _asked(kept: Kept) -> list[Any]:
 
 
 def _facts(kept: Kept) -> list[Mapping[str, Any]]:
-    facts = FACTS[kept.outcome.keys[0].kind]
+    kind = kept.outcome.keys[0].kind
+    facts = FACTS[kind] - CLAIMS.get(kind, frozenset())
     return [
         {name: value for name, value in document.items() if name in facts}
         for document in kept.outcome.documents

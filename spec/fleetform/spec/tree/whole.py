@@ -81,6 +81,7 @@ class Whole:
         budget_left: What all documents together have left of it.
         is_alone: Documents are what is written in them: no base, no patch, no profile.
         has_disputes: Some document has a problem with others.
+        claims: What volumes have to themselves; None where that is no text (`claims`).
     """
 
     frame: Desired
@@ -100,6 +101,7 @@ class Whole:
     budget_left: tuple[int, int, int]
     is_alone: bool
     has_disputes: bool
+    claims: str | None
 
     def loaded(self, contents: Mapping[str, str], commit: str) -> Loaded:
         """The result of the load that it stands for."""

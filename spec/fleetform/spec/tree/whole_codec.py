@@ -45,6 +45,7 @@ def encode(whole: Whole) -> bytes:
         "values": tagged.write(dict(whole.values)),
         "budget_left": whole.budget_left,
         "flags": [whole.is_alone, whole.has_disputes],
+        "claims": whole.claims,
     }
     text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
@@ -80,6 +81,7 @@ def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
         (elements, written, digested),
         is_alone,
         has_disputes,
+        said["claims"],
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleetform.spec import checks
-from fleetform.spec.checks.facts import FACTS
+from fleetform.spec.checks import paths
+from fleetform.spec.checks.facts import CLAIMS, FACTS
 from fleetform.spec.references import Catalogue, Entry
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT, write
@@ -108,8 +109,8 @@ def watched(entry, seen):
     )  # fmt: skip
 
 
-def test_no_check_looks_further(tmp_path, monkeypatch):
-    """What another field says changes nothing for other documents, so a load may pass over it."""
+def looked_at(tmp_path, monkeypatch) -> tuple[set[tuple[str, str]], set[str]]:
+    """Fields that checks have looked at, by kind, and the codes of what they told."""
     seen = set()
     check = checks.check
 
@@ -128,10 +129,25 @@ def test_no_check_looks_further(tmp_path, monkeypatch):
         if file.name != "environment.yaml":
             write(tmp_path, file.name, file.read_text())
     loaded = load_tree(tmp_path)
-    assert {"element-mismatch", "never-placed", "queue-refuses"} <= {
-        one.code for one in loaded.findings
-    }
-    looked_at = {kind: {name for one, name in seen if one == kind} for kind in FACTS}
+    return seen, {one.code for one in loaded.findings}
+
+
+def test_no_check_looks_further(tmp_path, monkeypatch):
+    """What another field says changes nothing for other documents, so a load may pass over it."""
+    seen, told = looked_at(tmp_path, monkeypatch)
+    assert {"element-mismatch", "never-placed", "queue-refuses"} <= told
     for kind, fields in FACTS.items():
-        assert looked_at[kind] <= fields, kind
-        assert looked_at[kind] == fields, f"facts that nobody looks at: {kind}"
+        found = {name for one, name in seen if one == kind}
+        assert found <= fields, kind
+        assert found == fields, f"facts that nobody looks at: {kind}"
+
+
+def test_claims_are_compared_by_one_check(tmp_path, monkeypatch):
+    """Whoever moves a volume has to ask for what lies there, and for nothing else."""
+    others = tuple(check for check in checks.CHECKS if check is not paths.check)
+    monkeypatch.setattr(checks, "CHECKS", others)
+    seen, told = looked_at(tmp_path, monkeypatch)
+    assert {"element-mismatch", "never-placed", "queue-refuses"} <= told
+    for kind, fields in CLAIMS.items():
+        assert fields <= FACTS[kind]
+        assert not {(kind, name) for name in fields} & seen

@@ -18,6 +18,8 @@ from unit.spec.trees import ENVIRONMENT, write
 
 FLEET = "type: fleet\nname: local\nlocal: {cpu: 4}\nnodes: 2\n"
 VOLUME = "type: volume\nname: data\nfleet: local\npath: data\n"
+KEPT = "type: volume\nname: kept\nfleet: local\npath: kept\n"
+VERY = "type: volume\nname: very-deep\nfleet: local\npath: very/deep\n"
 SWEEP = (
     "type: task\nname: sweep\nmatrix: {lr: [1, 2]}\ncommands: ['echo ${{ matrix.lr }}']\n"
     "fleets: [local]\n"
@@ -41,6 +43,7 @@ def root(tmp_path):
     write(root, "environment.yaml", ENVIRONMENT)
     write(root, "fleet.yaml", FLEET)
     write(root, "data.yaml", VOLUME)
+    write(root, "kept.yaml", f"{KEPT}---\n{VERY}")
     write(root, "runs.yaml", f"{SWEEP}---\n{TASK}---\n{AFTER}")
     return root
 
@@ -84,6 +87,9 @@ def test_what_did_not_change_is_not_compared_again(root, tmp_path, settled, monk
         ("[local]\nvolumes", "[local]\nenv: {A: b}\nvolumes"),
         ("path: data\n", "path: data\ndescription: what it was made from\n"),
         ("path: data\n", "path: data\nprotect: true\n"),
+        ("path: data\n", "path: other\n"),
+        ("path: data\n", "path: database/first\n"),
+        ("path: data\n", "path: /data/first\n"),
     ],
 )
 def test_another_value_takes_its_document_alone(
@@ -109,7 +115,11 @@ def test_another_value_takes_its_document_alone(
     [
         ("name: train", "name: trial"),
         ("lr: [1, 2]", "lr: [1, 2, 3]"),
-        ("path: data\n", "path: other\n"),
+        ("path: data\n", "path: kept\n"),
+        ("path: data\n", "path: kept/data\n"),
+        ("path: data\n", "path: very\n"),
+        ("path: data\n", "path: .\n"),
+        ("path: data\n", "path: with|mark\n"),
         ("[local]\nvolumes", "[elsewhere]\nvolumes"),
         ("'data:/d'", "'dada:/d'"),
         ("depends_on: [sweep", "depends_on: [after"),
@@ -341,6 +351,64 @@ def test_two_processes_come_to_the_same(in_two_processes, edits):
         loaded = load_tree(root, cache=ReadingCache())
         assert loaded == expected
         assert documents(loaded) == documents(expected)
+
+
+# Mostly apart, or each load would go through all passes for what the one before was told.
+PATHS = [
+    "p0",
+    "p1",
+    "p2",
+    "p3",
+    "p0/in",
+    "p1/in",
+    "q",
+    "q/r",
+    "q0",
+    "/q",
+    "/q/r",
+    ".",
+    "p|0",
+    "../q",
+]
+MOVES = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from(PATHS),
+        st.sampled_from(["local", "local", "local", "other"]),
+        st.sampled_from(["", "", "", "region: x\n", "description: d\n"]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(moves=MOVES)
+def test_volumes_that_move_come_to_the_same(settled, moves):
+    """Wherever volumes are moved, one in another's way is told as without a cache."""
+    with tempfile.TemporaryDirectory() as name:
+        root, folder = Path(name) / "tree", Path(name) / "cache"
+        write(root, "environment.yaml", ENVIRONMENT)
+        write(root, "fleet.yaml", f"{FLEET}---\n{FLEET.replace('name: local', 'name: other')}")
+        lying = [_volume(number, f"p{number}") for number in range(4)]
+        memory = ReadingCache()
+        for number, path, fleet, more in [(0, "p0", "local", ""), *moves]:
+            lying[number] = _volume(number, path, fleet, more)
+            write(root, "two.yaml", "---\n".join(lying[:2]))
+            write(root, "more.yaml", "---\n".join(lying[2:]))
+            expected = load_tree(root)
+            for loaded in (through_disk(root, folder), load_tree(root, cache=memory)):
+                assert loaded == expected
+                assert repr(loaded) == repr(expected)
+                assert documents(loaded) == documents(expected)
+
+
+def _volume(number: int, path: str, fleet: str = "local", more: str = "") -> str:
+    return f"type: volume\nname: v{number}\nfleet: {fleet}\npath: '{path}'\n{more}"
 
 
 def documents(loaded) -> str:
