@@ -19,7 +19,8 @@ from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.wiring.committing import Committed
-    from fleetform.wiring.editing import Editor, Edits
+    from fleetform.wiring.editing import Editor
+    from fleetform.wiring.edits import Edits
     from fleetform.wiring.workspace import Workspace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -160,7 +161,7 @@ def write(
 ) -> Committed | None:
     """Write the edits, or commit them; returns the commit where there is one."""
     from fleetform.wiring import committing
-    from fleetform.wiring.editing import write_edits
+    from fleetform.wiring.edits import write_edits
 
     if not options.commit:
         write_edits(workspace.root, edits)

@@ -20,13 +20,13 @@ from fleetform.source.commits import (
     ignored_files,
     push,
 )
-from fleetform.wiring.editing import write_edits
+from fleetform.wiring.edits import write_edits
 from fleetform.wiring.problems import EditProblem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleetform.wiring.editing import Edits, FileEdit
+    from fleetform.wiring.edits import Edits, FileEdit
     from fleetform.wiring.workspace import Workspace
 
 __all__ = [

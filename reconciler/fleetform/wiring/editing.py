@@ -4,7 +4,7 @@ Changes the documents of a tree as people ask for it, or not at all.
 Every edit goes the same way: find what the address means, change the text where it stands, read
 the whole tree again with the new text in the place of the old, and compare. An error that was not
 there before refuses the edit, and so does a value that has no effect, since a patch or a base says
-otherwise. Only then are files written, all or none.
+otherwise. Only then are they edits, which `wiring.edits` writes, all or none.
 
 Where the value is not the document's own to say, it is said in `environment.yaml`: a document of a
 base is never changed, because other environments extend it too. What a patch has said already is
@@ -14,26 +14,21 @@ changed there; else a patch is added.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from fleetform.model.figures import counted
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import (
     EditRefused,
-    FileChanged,
     add_item,
     append_document,
-    create_file,
     remove,
     remove_document,
-    remove_file,
-    replace_file,
     same_values,
     set_value,
 )
 from fleetform.spec.findings import Level
+from fleetform.wiring.edits import Edits, FileEdit
 from fleetform.wiring.inert import refuse_inert
 from fleetform.wiring.locating import (
     ENVIRONMENT,
@@ -51,40 +46,12 @@ if TYPE_CHECKING:
     from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["ABSENT", "Editor", "Edits", "FileEdit", "write_edits"]
+__all__ = ["ABSENT", "Editor"]
 
 Steps: TypeAlias = tuple[str | int, ...]
 
 ABSENT: Final = object()
 """In the place of a value: the field is to be taken out."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEdit:
-    """
-    One file of the tree, by its path relative to it.
-
-    `before` is None for one that is new, `after` for one that goes.
-    """
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Edits:
-    """
-    What is to be written, and which resources that is about.
-
-    `loaded` is the tree as it will be. `files` are in order of path; empty: all is so already.
-    `looked_at` are the files in which it would be written, whether it stands there or not.
-    """
-
-    files: tuple[FileEdit, ...]
-    touched: tuple[ResourceKey, ...]
-    loaded: Loaded
-    looked_at: tuple[str, ...] = ()
 
 
 class _Wish(NamedTuple):
@@ -372,58 +339,6 @@ class Editor:
             return []
         said = self._resulting()
         return [wish for wish in wishes if not _is_met(wish, said.get(wish.source.key))]
-
-
-def write_edits(root: Path, edits: Edits) -> None:
-    """
-    Write all files, or none.
-
-    Raises:
-        EditProblem: Somebody else has changed one meanwhile; every file is as it was before.
-    """
-    for edit in edits.files:
-        if _content(root / edit.path) != edit.before:
-            raise _changed(edit.path)
-    written: list[FileEdit] = []
-    try:
-        for edit in edits.files:
-            _write(root / edit.path, edit.before, edit.after)
-            written.append(edit)
-    except (FileChanged, FileExistsError) as problem:
-        _take_back(root, written)
-        raise _changed(edit.path) from problem
-    except BaseException:
-        _take_back(root, written)
-        raise
-
-
-def _take_back(root: Path, written: Sequence[FileEdit]) -> None:
-    for edit in reversed(written):
-        _write(root / edit.path, edit.after, edit.before)
-
-
-def _write(path: Path, before: bytes | None, after: bytes | None) -> None:
-    if before is None:
-        assert after is not None, "a file that is not there cannot go"
-        create_file(path, after)
-    elif after is None:
-        remove_file(path, before)
-    else:
-        replace_file(path, before, after)
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _changed(file: str) -> EditProblem:
-    return EditProblem(
-        f"{file} was changed by somebody else at the same moment; nothing was written",
-        "run the command again",
-    )
 
 
 def _edited(file: str, edit: Any) -> str:

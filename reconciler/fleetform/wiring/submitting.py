@@ -24,7 +24,8 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import EditRefused, create_file, remove, set_value
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
 from fleetform.store.blobs import FileBlobStore
-from fleetform.wiring.editing import ABSENT, Editor, Edits, write_edits
+from fleetform.wiring.editing import ABSENT, Editor
+from fleetform.wiring.edits import Edits, write_edits
 from fleetform.wiring.locating import documents_of, value_at, written_path
 from fleetform.wiring.problems import EditProblem, LedgerProblem
 from fleetform.wiring.scripts import document_of

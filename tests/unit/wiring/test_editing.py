@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import applied
 from fleetform.spec.desired import ResourceKey
-from fleetform.wiring import editing
-from fleetform.wiring.editing import ABSENT, Editor, Edits, write_edits
+from fleetform.wiring.editing import ABSENT, Editor
+from fleetform.wiring.edits import Edits, write_edits
 from fleetform.wiring.problems import EditProblem
 from fleetform.wiring.workspace import Workspace
 
@@ -81,42 +81,6 @@ def test_other_peoples_errors_are_no_obstacle(root: Path) -> None:
     at_work = editor(root)
     with pytest.raises(EditProblem, match=r"broken\.yaml has 1 error"):
         at_work.set(at_work.find("broken"), ("priority",), 5)
-
-
-def test_a_file_that_changed_meanwhile_stays(root: Path) -> None:
-    """All files or none: the first is put back where the second has changed."""
-    (root / "more.yaml").write_text(OTHER.replace("other", "more"))
-    at_work = editor(root)
-    for name in ("more", "train"):
-        at_work.set(at_work.find(name), ("priority",), 5)
-    edits = at_work.finish()
-    assert len(edits.files) == 2
-    before = (root / "more.yaml").read_text()
-    (root / "tree.yaml").write_text(TRAIN)
-    with pytest.raises(EditProblem, match=r"tree\.yaml was changed"):
-        write_edits(root, edits)
-    assert (root / "more.yaml").read_text() == before
-
-
-def test_a_write_that_fails_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk at the second file leaves the first as it was."""
-    (root / "more.yaml").write_text(OTHER.replace("other", "more"))
-    at_work = editor(root)
-    for name in ("more", "train"):
-        at_work.set(at_work.find(name), ("priority",), 5)
-    edits = at_work.finish()
-    before = (root / "more.yaml").read_text()
-    replace = editing.replace_file
-
-    def full(path: Path, old: bytes, new: bytes) -> None:
-        if path.name == "tree.yaml":
-            raise OSError(28, "No space left on device")
-        replace(path, old, new)
-
-    monkeypatch.setattr(editing, "replace_file", full)
-    with pytest.raises(OSError, match="No space"):
-        write_edits(root, edits)
-    assert (root / "more.yaml").read_text() == before
 
 
 # -- what is inherited ------------------------------------------------------------------------
