@@ -1,7 +1,8 @@
 """
-What the simulation of apply is given by `wiring`: the ledger's disk, and two decisions.
+What the simulation of apply is given by `wiring`: the ledger's disk, and what decides above it.
 
-The room knows no driver; the real statements and the real schema come in through these.
+The room knows no driver; the real statements, the real schema, and how the product itself looks at
+the world, rebuilds a ledger and finds one outgrown come in through these.
 """
 
 from __future__ import annotations
