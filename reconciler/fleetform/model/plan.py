@@ -204,12 +204,17 @@ class StaleResult:
     upstream: tuple[str, ...] = ()
 
 
+ARCHIVED = "archived"
+"""The value of a claim that a run is absent to which its tombstone is no objection."""
+
+
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """
     What must still hold when the plan is applied.
 
-    claim: `generation` (value as text), `absent`, `run-not-started`, `ledger` (id and epoch), `rules`
+    claim: `generation` (value as text), `absent` (a run also has no tombstone, unless the value is
+    `archived`: what has ended since would be run again), `run-not-started`, `ledger` (id and epoch), `rules`
     (those last applied, as canonical JSON, by which what it destroys was judged), `at-work` (nobody
     but these runs is at work where a fleet ends what is: `model.at_work`).
     """
@@ -217,6 +222,11 @@ class Predicate:
     claim: str
     resource: ResourceKey | None
     value: str = ""
+
+    @property
+    def is_free_if_archived(self) -> bool:
+        """Tell of a claim that something is absent whether it holds beside a tombstone."""
+        return self.value == ARCHIVED or self.resource is None or self.resource.kind != "run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ change does not make it stale.
 from __future__ import annotations
 
 from fleetform.model.at_work import AtWork
-from fleetform.model.plan import Change, Predicate
+from fleetform.model.plan import ARCHIVED, Change, Predicate
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import ends_with, hosts_ended
 from fleetform.spec.canonical import canonical_json
@@ -34,7 +34,8 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
         if change.uid:
             found.append(Predicate("generation", known_as, str(change.generation)))
         if known_as != row_key:
-            found.append(Predicate("absent", row_key))
+            # A tombstone that has this name gives way.
+            found.append(Predicate("absent", row_key, ARCHIVED))
         if not change.uid or change.replaces:
             found.append(Predicate("absent", key))
         if row_key in sheet.not_started:

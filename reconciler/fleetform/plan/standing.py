@@ -84,7 +84,9 @@ def _failing(
         return None if is_left else Failing(key, "cannot come back: others have its data by now")
     row = live.resources.get(key)
     if predicate.claim == "absent":
-        return None if row is None or row.archived else Failing(key, "exists by now")
+        if row is None or (row.archived and predicate.is_free_if_archived):
+            return None
+        return Failing(key, "has a result by now" if row.archived else "exists by now")
     if row is None:
         return Failing(key, "no longer exists")
     if predicate.claim == "generation" and str(row.generation) != predicate.value:

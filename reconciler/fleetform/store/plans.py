@@ -224,7 +224,9 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         key,
     )
     if predicate.claim == "absent":
-        return "" if row is None or row[1] else f"{key} exists by now"
+        if row is None or (row[1] and predicate.is_free_if_archived):
+            return ""
+        return f"{key} has a result by now" if row[1] else f"{key} exists by now"
     if row is None:
         return f"{key} no longer exists"
     generation, _, attempt_state = row

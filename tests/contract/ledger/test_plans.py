@@ -21,7 +21,7 @@ from contract.ledgers import (
 )
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import Kept, Permissions, Plan, Predicate
+from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.plan.file import sealed
 from fleetform.spec.canonical import canonical_json
@@ -122,6 +122,17 @@ def test_stale_plan_names_what_changed(desk: Desk, predicate: Predicate, sentenc
     with pytest.raises(StalePlan, match=sentence):
         enter(desk.ledger, plan_of(desk.ledger, [submit_step("c")], predicate))
     assert desk.ledger.read_live() == before
+
+
+def test_what_is_absent_with_a_result_is_not_run_again(desk: Desk) -> None:
+    """A plan that creates a run was made when nobody knew of one: its tombstone speaks against it."""
+    desk.submit(submit_step("a"))
+    carry_out(desk.ledger, [step("run.archive", "a")])
+    creating = plan_of(desk.ledger, [submit_step("a")], absent("run", "a"))
+    with pytest.raises(StalePlan, match="run/a has a result by now"):
+        enter(desk.ledger, creating)
+    renaming = Predicate("absent", run_key("a"), ARCHIVED)
+    assert enter(desk.ledger, plan_of(desk.ledger, [submit_step("b")], renaming)).state == "new"
 
 
 @pytest.mark.parametrize(

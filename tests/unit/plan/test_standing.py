@@ -57,6 +57,13 @@ def test_what_came_went_or_started_is_named():
     ]
 
 
+def test_a_result_that_came_since_is_no_free_name():
+    """What was created meanwhile, has ended and left the tree would be run a second time."""
+    plan = planned(tree(task("new")), ledger())
+    now = ledger(row(task("new"), RunState.DONE, archived=True))
+    assert sentences(plan, now) == [("run/new", "has a result by now")]
+
+
 def test_a_fleet_that_got_work_since_is_named():
     """Who agreed to the end of one run has not agreed to that of another."""
     live = ledger(
