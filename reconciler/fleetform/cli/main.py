@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -169,6 +170,10 @@ def _settle_process() -> None:
     gc.set_threshold(50_000)
     # At exit everything goes at once, and the last search would cost another tenth.
     atexit.register(gc.freeze)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or a locale without a letter gets it by number, and not an error.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     # Pydantic would read the metadata of every installed distribution for plugins (10 ms), and
     # what is valid is not for whatever else is installed to change.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import applied
 from fleetform.cli.exit import Exit
 from fleetform.cli.main import ROWS, main
 
@@ -68,3 +69,20 @@ def test_a_stream_that_is_closed_leads_to_nowhere(closed, tmp_path):
     written = [file.read_text() for file in (tmp_path / "lab").rglob("*.yaml")]
     assert written
     assert not [text for text in written if "error:" in text]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_letter_that_a_stream_lacks_is_shown_by_its_number(encoding, tmp_path):
+    """What people write in their documents breaks no command, wherever its output goes."""
+    applied.write_tree(tmp_path, "type: fleet\nname: local\nlocal: {cpu: 1}\nnodes: 1\n"
+                       "description: Müllers\n")  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from fleetform.cli.main import main; sys.exit(main())",
+         "plan", str(tmp_path)],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "FLEETFORM_STATE_HOME": str(tmp_path / "s")},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert ("Müllers" if encoding == "utf-8" else "M\\xfcllers").encode(encoding) in done.stdout
