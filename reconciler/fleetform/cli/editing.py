@@ -213,8 +213,9 @@ def _say_written(
                 "help", "`fleetform plan` shows what it comes to, `fleetform apply` does it"
             )
         return
-    where = f" on {made.branch}" if made.branch else ""
-    say.line(f"\ncommitted {made.commit[:12]}{where}", "good")
+    say.line(f"\ncommitted {made.commit[:12]} on {made.branch or 'no branch'}", "good")
+    if not made.branch:
+        say.labelled("help", "`git switch -c NAME` keeps it when you go to another commit")
     if options.branch and not options.push:
         say.labelled("help", f"`git push -u origin {made.branch}` proposes it")
     elif not options.apply and not options.branch:

@@ -117,3 +117,13 @@ def test_a_push_that_failed_is_repeated_by_the_same_command(typed, tree, tmp_pat
     assert "nothing to write" in out
     assert f"pushed {repository.active_branch.name} to origin" in err
     assert origin.heads[0].commit == repository.head.commit
+
+
+def test_a_commit_on_no_branch_is_said_to_be_on_none(typed, tree):
+    """The next checkout would lose sight of it."""
+    repository = git_repository(tree)
+    repository.git.checkout("--detach")
+    code, _out, err = typed("set", "eval", "priority=4", "--commit")
+    assert code == 0
+    assert "on no branch" in err
+    assert "`git switch -c NAME` keeps it" in err
