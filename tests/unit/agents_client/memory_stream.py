@@ -82,7 +82,7 @@ class AgentEnd:
         assert isinstance(probe, Probe)
         self.say(Reply(probe.id, ok=True, body={"host": to_json(REPORT)}))
 
-    async def greeted_by(self, *, timeout_seconds: float = 5.0) -> Session:
+    async def greeted_by(self, *, timeout_seconds: float = 60.0) -> Session:
         """Open a session of a controller with this agent."""
         answered = asyncio.create_task(self.welcome())
         session = await open_session(self.said, self.heard, HELLO, timeout_seconds=timeout_seconds)

@@ -61,6 +61,7 @@ def test_head_and_tail_are_kept(
     path.touch()
     writer = write(path, sizes, head_bytes=head, tail_bytes=tail)
     total = sum(sizes)
+    writer.close()
     assert writer.total_bytes == total
     pieces = read_all(path, bytes_max=bytes_max)
     assert all(data == content(offset, len(data)) for offset, data in pieces)
@@ -112,6 +113,7 @@ def test_without_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "punch_hole", refuse)
     path = tmp_path / "log"
     writer = write(path, [20_000] * 20)
+    writer.close()
     assert writer.total_bytes == 400_000
     assert path.stat().st_size < 120_000
     ((offset, data),) = read_all(path)
@@ -128,4 +130,5 @@ def test_reader_goes_on(tmp_path: Path) -> None:
     assert reader.read(100, 60) is None
     writer.write(content(100, 5))
     assert reader.read(100, 60) == (100, content(100, 5))
+    writer.close()
     reader.close()

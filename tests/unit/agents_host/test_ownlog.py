@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
+
+import pytest
 
 from fleetform.agents.host.ownlog import OwnLog
 
@@ -38,10 +41,24 @@ os._exit(0)
 """
 
 
-def test_one_backup_and_the_newest_lines(tmp_path):
+@pytest.fixture
+def open_log():
+    """Open a log as an agent does, which has it until its own end."""
+    opened = []
+
+    def open_one(path, bytes_max):
+        opened.append(OwnLog(str(path), bytes_max))
+        return opened[-1]
+
+    yield open_one
+    for log in opened:
+        os.close(log.fileno())
+
+
+def test_one_backup_and_the_newest_lines(open_log, tmp_path):
     """Both files stay within the bound, and together they end with what was written last."""
     path = tmp_path / "agent.log"
-    log = OwnLog(str(path), 1000)
+    log = open_log(path, 1000)
     for number in range(500):
         log.write(f"line {number}\n")
     kept = (tmp_path / "agent.log.1").read_text() + path.read_text()
@@ -51,34 +68,34 @@ def test_one_backup_and_the_newest_lines(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["agent.log", "agent.log.1"]
 
 
-def test_one_write_larger_than_all(tmp_path):
+def test_one_write_larger_than_all(open_log, tmp_path):
     """Its end is kept, where a traceback says the error."""
-    log = OwnLog(str(tmp_path / "agent.log"), 1000)
+    log = open_log(tmp_path / "agent.log", 1000)
     log.write("x" * 5000 + "the error")
     assert (tmp_path / "agent.log").read_text() == "x" * 991 + "the error"
 
 
-def test_log_from_before_the_bound(tmp_path):
+def test_log_from_before_the_bound(open_log, tmp_path):
     """What an earlier release let grow is cut at the first line, and its end is kept."""
     path = tmp_path / "agent.log"
     path.write_text("x" * 70_000 + "the end\n")
-    OwnLog(str(path), 1000).write("new\n")
+    open_log(path, 1000).write("new\n")
     assert path.read_text() == "new\n"
     assert (tmp_path / "agent.log.1").read_text() == "x" * 992 + "the end\n"
 
 
-def test_backup_that_cannot_be_written(tmp_path):
+def test_backup_that_cannot_be_written(open_log, tmp_path):
     """The bound holds all the same."""
     (tmp_path / "agent.log.1").mkdir()
-    log = OwnLog(str(tmp_path / "agent.log"), 1000)
+    log = open_log(tmp_path / "agent.log", 1000)
     for _ in range(500):
         log.write("some line\n")
     assert (tmp_path / "agent.log").stat().st_size <= 1000
 
 
-def test_messages_are_bounded_too(tmp_path):
+def test_messages_are_bounded_too(open_log, tmp_path):
     """A handler of `logging` writes through it, surrogates and all."""
-    log = OwnLog(str(tmp_path / "agent.log"), 1000)
+    log = open_log(tmp_path / "agent.log", 1000)
     handler = logging.StreamHandler(log)
     for _ in range(100):
         handler.emit(logging.LogRecord("x", logging.INFO, "", 0, "odd \udcff name", None, None))

@@ -26,12 +26,19 @@ def stored(path: Path, *entries: bytes) -> FileStore:
     return store
 
 
+def loaded(path: Path) -> list[bytes]:
+    """What the next one finds."""
+    store = FileStore(str(path))
+    store.close()
+    return store.load()
+
+
 def test_round_trip(tmp_path: Path) -> None:
     """What was committed is there for the next one, in order; what was not is not."""
     store = stored(tmp_path / "journal", b"one", b"two")
     store.append(b"three", sync=True)
     store.close()
-    assert FileStore(str(tmp_path / "journal")).load() == [b"one", b"two"]
+    assert loaded(tmp_path / "journal") == [b"one", b"two"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -49,7 +56,7 @@ def test_torn_end(tmp_path: Path, cut: int, junk: bytes) -> None:
     store.append(b"new", sync=False)
     store.commit()
     store.close()
-    assert FileStore(str(path)).load() == [*kept, b"new"]
+    assert loaded(path) == [*kept, b"new"]
 
 
 def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +81,7 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = FileStore(str(path))
     assert again.load() == [b"one", b"a longer entry than the others", b"three"]
     assert again.torn == 0
+    again.close()
 
 
 def test_rewrite(tmp_path: Path) -> None:
@@ -83,7 +91,7 @@ def test_rewrite(tmp_path: Path) -> None:
     store.append(b"more", sync=False)
     store.commit()
     store.close()
-    assert FileStore(str(tmp_path / "journal")).load() == [b"kept", b"more"]
+    assert loaded(tmp_path / "journal") == [b"kept", b"more"]
 
 
 def test_memory_round_trip() -> None:

@@ -34,7 +34,7 @@ def served(*jobs):
             ask.flush()
             worker.start()
             said = [_unpacked(answers) for _ in jobs]
-        worker.join(20)
+        worker.join(60)
         assert not worker.is_alive(), "it ends with who asks"
     return {answer.number: answer.findings for answer in said}
 

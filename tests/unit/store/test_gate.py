@@ -54,7 +54,7 @@ def test_cancelled_call_is_carried_out(gate: WriterGate) -> None:
     begin, carried_out = threading.Event(), []
 
     async def give() -> None:
-        first = asyncio.ensure_future(gate(lambda: begin.wait(5)))
+        first = asyncio.ensure_future(gate(lambda: begin.wait(60)))
         second = asyncio.ensure_future(gate(lambda: carried_out.append("second")))
         await asyncio.sleep(0)
         second.cancel()
