@@ -139,5 +139,7 @@ class Live:
     """By name of a run that is done: the runs it was made from that were done anew since."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
+    newer_commit: str = ""
+    """The commit applied last where the tree's is one that it was made from; else empty."""
     observed_at_ms: int | None = None
     """When the world was asked, Unix milliseconds; None: this is the ledger's word alone."""

@@ -2,8 +2,9 @@
 What a person should hear about a plan as a whole before reading what it does.
 
 That much goes, because a tree that was read in part looks like one from which much was taken out;
-that nothing can start, because a run without a host waits and says nothing by itself; and that
-rules change, because they are not those by which this plan was judged.
+that a plan goes back, because a pipeline that is run again says nothing of what came since; that
+nothing can start, because a run without a host waits and says nothing by itself; and that rules
+change, because they are not those by which this plan was judged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ GOING_MIN = 3
 
 def cautions(sheet: Sheet) -> tuple[str, ...]:
     """Return sentences, the gravest first."""
-    return (*_much_goes(sheet), *_rules_change(sheet), *_nowhere_to_run(sheet))
+    return (
+        *_much_goes(sheet),
+        *_goes_back(sheet),
+        *_rules_change(sheet),
+        *_nowhere_to_run(sheet),
+    )
 
 
 def _much_goes(sheet: Sheet) -> tuple[str, ...]:
@@ -41,6 +47,19 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
         (
             f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
             " than half."
+        ),
+    )
+
+
+def _goes_back(sheet: Sheet) -> tuple[str, ...]:
+    """An older commit over the one that it became: a revert is a commit of its own."""
+    newer = sheet.live.newer_commit
+    if not newer or sheet.permissions.destroy or not (sheet.changes or sheet.held):
+        return ()
+    return (
+        (
+            f"The tree's commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied"
+            " last: this goes back."
         ),
     )
 

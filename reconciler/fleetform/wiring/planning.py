@@ -20,9 +20,13 @@ from fleetform.wiring.unswept import unswept
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleetform.model.ports import Reader
     from fleetform.spec.desired import Desired, Loaded
     from fleetform.wiring.workspace import Workspace
 
+
+_DIRTY = "+dirty"
+"""Behind the commit of a tree that has changes which no commit has."""
 
 _SHOWN_MAX = 6
 """How many addresses somebody who named none of them is shown."""
@@ -69,6 +73,9 @@ def _compared(
 ) -> Plan:
     if live is not None:
         live = with_claims(workspace, desired, live)
+        if (reader := workspace.reader()) is not None:
+            with contextlib.closing(reader):
+                live = _with_newer_commit(workspace, desired, live, reader)
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     reader = workspace.reader()
     if reader is None:
@@ -77,12 +84,33 @@ def _compared(
     with contextlib.closing(reader):
         try:
             # Most that is declared is as it should be, and no more is read of it.
-            live = with_claims(workspace, desired, reader.read_live(digests_of(desired.resources)))
+            live = reader.read_live(digests_of(desired.resources))
+            live = _with_newer_commit(
+                workspace, desired, with_claims(workspace, desired, live), reader
+            )
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
         except RowsOutdated:
             # It was asked for after all, and somebody had committed meanwhile.
             live = with_claims(workspace, desired, reader.read_live())
+            live = _with_newer_commit(workspace, desired, live, reader)
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+
+
+def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reader: Reader) -> Live:
+    """Find out whether the tree is at a commit that the one applied last was made from."""
+    here = desired.commit.removesuffix(_DIRTY)
+    if not here:
+        return live
+    last = reader.read_history(limit=1, applies_only=True)
+    applied = last[0].commit.removesuffix(_DIRTY) if last else ""
+    if applied in {"", here}:
+        return live
+    # Only here: most plans are of the commit applied last, or of no repository.
+    from fleetform.spec.tree.commit import is_ancestor
+
+    if not is_ancestor(workspace.root, here, applied):
+        return live
+    return dataclasses.replace(live, newer_commit=applied)
 
 
 def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:

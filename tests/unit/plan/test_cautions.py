@@ -27,6 +27,18 @@ def test_that_much_goes_is_said(there: int, gone: int, warned: bool) -> None:
         assert any("more than half" in one for one in plan.warnings) == warned
 
 
+def test_a_plan_that_goes_back_says_so() -> None:
+    """Only where something would change; who destroys goes nowhere."""
+    older = replace(tree(fleet("local", nodes=2)), commit="a" * 40)
+    live = replace(ledger(row(fleet("local"))), newer_commit="b" * 40)
+    (said,) = planned(older, live).warnings
+    assert said == (
+        f"The tree's commit {'a' * 12} is older than {'b' * 12}, which was applied last: this goes back."
+    )
+    assert planned(replace(tree(fleet("local")), commit="a" * 40), live).warnings == ()
+    assert planned(older, replace(live, newer_commit="")).warnings == ()
+
+
 def test_a_run_that_has_nowhere_to_go_is_told() -> None:
     """Neither declared nor there, held, or left out: it would wait and say nothing."""
     (said,) = planned(tree(task("train")), ledger()).warnings

@@ -62,6 +62,30 @@ class Commit:
             process.communicate()
 
 
+def is_ancestor(root: Path, commit: str, of: str) -> bool:
+    """
+    Tell whether a commit is one that another was made from, by the repository around `root`.
+
+    False where nobody knows: a commit is not in this clone, or git does not answer.
+    """
+    import subprocess
+
+    try:
+        asked = subprocess.run(
+            [*_GIT, "merge-base", "--is-ancestor", "--end-of-options", commit, of],
+            cwd=root,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return commit != of and asked.returncode == 0
+
+
 def _has_repository(root: Path) -> bool:
     folder = root.resolve()
     return any(os.path.lexists(f"{above}/.git") for above in (folder, *folder.parents))
