@@ -201,9 +201,12 @@ def _end(workspace: Workspace, found: Holder) -> None:
         # From here on the handle is one process, whatever becomes of its number.
         if workspace.manager() != found:
             raise Locked("somebody else has just taken this environment", "look again")
+        # Not `select`, which takes no descriptor above 1023.
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
         for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
             _signal(handle, number, found)
-            if select.select([handle], [], [], seconds)[0]:
+            if ended.poll(seconds * 1000):
                 return
     finally:
         os.close(handle)
