@@ -5,13 +5,13 @@ What all commands have in common that edit the tree: options, the diff, and what
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import json_option, several_options, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fleetform.wiring.editing import Editor
     from fleetform.wiring.edits import Edits
     from fleetform.wiring.workspace import Workspace
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,9 @@ class EditOptions:
         return found
 
 
-def edit_options(function: Function) -> Function:
-    """Take the options of all commands that edit the tree; `EditOptions.of` collects them."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return json_option(tree_option(function))
-
-
-_OPTIONS = (
+edit_options = several_options(
+    json_option,
+    tree_option,
     click.option("--apply", is_flag=True, help="Plan and apply just that at once."),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
     click.option("--commit", is_flag=True, help="Commit the change, and nothing else."),
@@ -93,6 +86,7 @@ _OPTIONS = (
     click.option("--push", is_flag=True, help="Push the branch of the commit."),
     click.option("--remote", metavar="NAME", help="Where to push.  [default: as git has it]"),
 )
+"""Take the options of all commands that edit the tree; `EditOptions.of` collects them."""
 
 
 def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
@@ -133,7 +127,8 @@ def finish(
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
-        screen().line("the tree says so already: nothing to write", "dim")
+        so = "the tree says so already: " if edits.touched else ""
+        screen().line(f"{so}nothing to write", "dim")
     else:
         show_diff(workspace, edits)
         made = write(workspace, edits, options, message)

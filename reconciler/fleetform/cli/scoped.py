@@ -35,7 +35,11 @@ def apply_scoped(
 
     Permissions are those of the environment's rules: who needs more passes it to `apply`. With
     `ends_work` somebody has asked for an end by name, which is what `--allow-destroy` would say.
+
+    A `serve` that sees the edit may be faster, and enter it as its own: what is meant is followed
+    to its end all the same, whoever entered it.
     """
+    from fleetform.plan.awaited import waited_for
     from fleetform.plan.exit import exit_code
 
     def made() -> Plan:
@@ -43,12 +47,18 @@ def apply_scoped(
 
     settle_earlier(workspace)
     plan = made()
+    # Whoever was faster may be at it still; what they leave is what there is to do.
+    while plan.held and settle_earlier(workspace):
+        plan = made()
     show_plan(screen(), plan)
-    if plan.is_empty and (watching.detach or not following(plan)):
+    follows = 0 if watching.detach else following(plan)
+    is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
+    if plan.recovering or is_over:
         return exit_code(plan, detailed=False)
-    screen().line()
-    question, expected = question_of(plan)
-    ask(question, expected=expected, yes=yes, how="-y to apply it")
+    if not plan.is_empty or follows:
+        screen().line()
+        question, expected = question_of(plan)
+        ask(question, expected=expected, yes=yes, how="-y to apply it")
     return carry_out(workspace, plan, watching, again=made, unasked=yes)
 
 

@@ -47,6 +47,26 @@ def test_an_apply_beside_serve_hands_over_and_follows(lab: Lab) -> None:
     assert lab.said() == ["one"]
 
 
+def test_an_edit_that_serve_has_entered_is_followed(lab: Lab) -> None:
+    """Whoever asked for an edit and its end gets the end, although `serve` saw the edit first."""
+    gate = lab.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
+    lab.declare(FLEET, task("long", lab.says("begun"), wait, "exit 3", more="env: {LR: '2'}\n"))
+    serve = lab.start("serve")
+    lab.wait_until_said("begun")
+    # What the edit asks for is so by then, which is how it looks to whoever was second.
+    edit = lab.start("set", "long", "env.LR=2", "--apply", "-y")
+    assert edit.stdout is not None
+    told = _read_until(edit.stdout, "carries it out")
+    assert "No changes" in told
+    gate.touch()
+    code, rest = lab.finish(edit)
+    assert code == 4, told + rest
+    assert "1 run ended badly" in rest
+    serve.terminate()
+    assert lab.finish(serve)[0] == 0
+
+
 def test_ctrl_c_leaves_the_runs_alone(lab: Lab) -> None:
     """An interrupted apply ends with 130 and a sentence; the next one goes on with the same run."""
     gate = lab.folder / "gate"

@@ -49,6 +49,12 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
             continue
         _ask(editor, run, element)
         again.append(f"run/{name.removeprefix('run/')}")
+    if options.apply and not again:
+        # A script would take a success for a run that has been seen to its end.
+        raise Refused(
+            "nothing runs once more, and nothing was applied",
+            advice="`fleetform apply` runs what has not run yet, and follows what is not over",
+        )
     return finish(workspace, editor, options, message=f"run {', '.join(again)} again")
 
 

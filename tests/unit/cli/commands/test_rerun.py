@@ -50,3 +50,14 @@ def test_json_names_files_and_resources(typed, lab):
     assert value["resources"] == ["run/bad"]
     assert value["files"][0]["path"] == "tree.yaml"
     assert value["files"][0]["after"] == (lab / "tree.yaml").read_text()
+
+
+def test_nothing_that_runs_once_more_is_no_success(typed, lab):
+    """Whoever wanted a run and its end hears that there was none, by the exit code too."""
+    before = (lab / "tree.yaml").read_bytes()
+    code, out, err = typed("rerun", "next", "--apply", "-y")
+    assert code == 1
+    assert "next is not over yet" in err
+    assert "nothing was applied" in err
+    assert "the tree says so" not in out
+    assert (lab / "tree.yaml").read_bytes() == before
