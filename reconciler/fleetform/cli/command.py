@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -68,6 +68,24 @@ def command(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], 
 def group(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], Group]:
     """Make a function the group `name`."""
     return click.group(name, cls=Group, examples=examples)
+
+
+class Options(Protocol):
+    """What gives a command's function one option or several."""
+
+    def __call__(self, function: Function, /) -> Function: ...
+
+
+def several_options(*choices: Options) -> Options:
+    """Take several options at once, which help lists in this order."""
+
+    def take(function: Function) -> Function:
+        # Whoever decorates first is listed last.
+        for choice in reversed(choices):
+            function = choice(function)
+        return function
+
+    return take
 
 
 def tree_argument(function: Function) -> Function:

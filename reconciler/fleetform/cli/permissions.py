@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from fleetform.cli.command import several_options
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Permissions
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def permission_options(function: Function) -> Function:
-    """Take the permissions, for `plan` and `apply` alike: a plan shows what they would allow."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS = (
+permission_options = several_options(
     click.option("--allow-destroy", is_flag=True, help="Allow deletions and ending running work."),
     click.option(
         "--allow-restart",
@@ -39,6 +32,7 @@ _OPTIONS = (
         help="Go on with what is right when some documents have errors.",
     ),
 )
+"""Take the permissions, for `plan` and `apply` alike: a plan shows what they would allow."""
 
 
 def permissions_of(options: Mapping[str, Any], *, destroy: bool = False) -> Permissions:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.command import several_options
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import Screen
 
@@ -14,17 +14,8 @@ if TYPE_CHECKING:
     from fleetform.wiring.observing import Look
     from fleetform.wiring.workspace import Workspace
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def refresh_options(function: Function) -> Function:
-    """Take --refresh and --refresh-only, for `plan` and `apply` alike."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS = (
+refresh_options = several_options(
     click.option(
         "--refresh", is_flag=True, help="Ask the world first, and set right what has drifted."
     ),
@@ -34,6 +25,7 @@ _OPTIONS = (
         help="Ask the world, and take note of what it has become; change nothing in it.",
     ),
 )
+"""Take --refresh and --refresh-only, for `plan` and `apply` alike."""
 
 
 def look_first(workspace: Workspace) -> Look | None:

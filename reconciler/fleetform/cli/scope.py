@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetform.cli.command import several_options
 from fleetform.cli.failure import Refused
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Scope
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def scope_options(function: Function) -> Function:
-    """Take --target, --exclude and --replace."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS = (
+scope_options = several_options(
     click.option(
         "--target",
         "targets",
@@ -46,6 +38,7 @@ _OPTIONS = (
         " single host anew: `host/local-0`.",
     ),
 )
+"""Take --target, --exclude and --replace."""
 
 NAMES = ("targets", "excludes", "replaces")
 """Of the parameters that a command is given."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.command import several_options
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
 from fleetform.cli.reason import REASON
@@ -16,17 +16,8 @@ from fleetform.cli.who import who_asks
 if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def takeover_options(function: Function) -> Function:
-    """Take --takeover, and how long and why."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS = (
+takeover_options = several_options(
     click.option(
         "--takeover", is_flag=True, help="Have `serve` rest first; needs --for and --reason."
     ),
@@ -37,6 +28,7 @@ _OPTIONS = (
         "--reason", type=REASON, metavar="TEXT", help="Why; shown to everybody while it holds."
     ),
 )
+"""Take --takeover, and how long and why."""
 
 
 def take_over_first(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.command import group, json_option, several_options, tree_option
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
@@ -20,8 +20,6 @@ from fleetform.model.override import OverrideKind
 if TYPE_CHECKING:
     from fleetform.model.override import PutInForce
     from fleetform.wiring.workspace import Workspace
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _STOP = (
     ("fleetform emergency stop train --reason 'loss is nan'", "End it now, whatever the tree says"),
@@ -63,16 +61,14 @@ def command() -> None:
     """
 
 
-def _put_options(function: Function) -> Function:
-    for option in (
-        click.option("--until", metavar="MOMENT", help="Until when: `2026-12-24T18:00Z`."),
-        click.option("--for", "duration_ms", type=DURATION, help="For how long.  [default: 4h]"),
-        click.option(
-            "--reason", required=True, type=REASON, metavar="TEXT", help="Why; everybody is told."
-        ),
-    ):
-        function = option(function)
-    return tree_option(function)
+_put_options = several_options(
+    tree_option,
+    click.option(
+        "--reason", required=True, type=REASON, metavar="TEXT", help="Why; everybody is told."
+    ),
+    click.option("--for", "duration_ms", type=DURATION, help="For how long.  [default: 4h]"),
+    click.option("--until", metavar="MOMENT", help="Until when: `2026-12-24T18:00Z`."),
+)
 
 
 @command.command("stop", examples=_STOP)
@@ -188,7 +184,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
     from fleetform.wiring.clock import SystemClock
 
     reader = maybe_reader(open_workspace(path))
-    past = () if reader is None else reader.read_past_overrides(limit=1000)
+    past = () if reader is None else reader.read_past_overrides(limit=None)
     rows = [
         row
         for row in override_rows(past, now_ms=SystemClock().now_ms())
