@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fleetform.cli.command import several_options
 from fleetform.cli.failure import Refused
+from fleetform.cli.scope import flag_given
 from fleetform.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -26,6 +28,23 @@ refresh_options = several_options(
     ),
 )
 """Take --refresh and --refresh-only, for `plan` and `apply` alike."""
+
+
+def refuse_beside_looking(options: Mapping[str, Any]) -> None:
+    """
+    Have --refresh-only stand alone: it makes no plan that another option could say more about.
+
+    Args:
+        options: By the name of the parameter, those that it would pass over.
+
+    Raises:
+        Refused: One of them was given.
+    """
+    if flag := flag_given(options):
+        raise Refused(
+            f"{flag} does not go with --refresh-only, which plans nothing and changes no resource",
+            advice="leave one of them out; --refresh looks first, and plans then",
+        )
 
 
 def look_first(workspace: Workspace) -> Look | None:

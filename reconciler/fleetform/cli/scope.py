@@ -50,6 +50,17 @@ def flag_of(parameter: str) -> str:
     return f"--{word.replace('_', '-')}"
 
 
+def flag_given(options: Mapping[str, Any]) -> str:
+    """Name the first flag, by the alphabet, that was given among `options`; empty for none."""
+    # 0 is a number that somebody typed.
+    given = sorted(
+        name
+        for name, value in options.items()
+        if value is not None and value is not False and value != ()
+    )
+    return flag_of(given[0]) if given else ""
+
+
 def scope_of(options: Mapping[str, Any]) -> Scope:
     """
     Collect what `scope_options` took.

@@ -13,8 +13,14 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
-from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
-from fleetform.cli.scope import flag_of, scope_of, scope_options
+from fleetform.cli.refresh import (
+    look_first,
+    look_only,
+    refresh_options,
+    refuse_beside_looking,
+    show_drift,
+)
+from fleetform.cli.scope import flag_given, scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.takeover import take_over_first, takeover_options
 from fleetform.cli.tree import load, open_workspace
@@ -96,6 +102,11 @@ def command(
     """
     from fleetform.cli.carry_out import Watching, settle_earlier
 
+    if detach and show_output:
+        raise Refused(
+            "--show-output does not go with --detach, which waits for nothing that jobs print",
+            advice="`fleetform logs --follow RUN` prints it",
+        )
     if path is not None and not os.path.isdir(path):  # noqa: PTH112 -- pathlib takes 10 ms
         workspace = open_workspace(tree)
         _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
@@ -103,9 +114,12 @@ def command(
         return _apply_file(workspace, path, Watching(detach, show_output, json_into))
     if tree is not None:
         raise Refused("-C goes with a FILE; a tree is named as PATH")
-    workspace = open_workspace(path)
     if refresh_only:
-        return _take_note(workspace, yes=yes)
+        watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
+        resting = {"takeover": takeover, "for": for_ms, "reason": reason}
+        refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
+        return _take_note(open_workspace(path), yes=yes)
+    workspace = open_workspace(path)
     take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
     settle_earlier(workspace)
     permissions["refresh"] = refresh
@@ -121,8 +135,7 @@ def command(
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
-    if given := sorted(name for name, value in options.items() if value not in (None, False, ())):
-        flag = flag_of(given[0])
+    if flag := flag_given(options):
         raise Refused(
             f"{flag} does not go with a plan in a file: what it may do was said when it was made",
             advice=f"plan again with {flag} and --out",

@@ -12,7 +12,13 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
-from fleetform.cli.refresh import look_first, look_only, refresh_options, show_drift
+from fleetform.cli.refresh import (
+    look_first,
+    look_only,
+    refresh_options,
+    refuse_beside_looking,
+    show_drift,
+)
 from fleetform.cli.scope import scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
@@ -68,10 +74,15 @@ def command(
     """
     if as_json and markdown:
         raise Refused("--json and --markdown exclude each other")
-    workspace = open_workspace(path)
     if refresh_only:
-        return _show_drift_only(workspace, as_json=as_json, detailed=detailed)
-    loaded = load(workspace, keep_going=bool(permissions["keep_going"]))
+        shown = {"markdown": markdown, "out": out, "destroy": destroy, "refresh": refresh}
+        refuse_beside_looking(permissions | shown)
+        return _show_drift_only(open_workspace(path), as_json=as_json, detailed=detailed)
+    if destroy and permissions["replaces"]:
+        raise Refused("--replace does not go with --destroy: what goes is not made anew")
+    workspace = open_workspace(path)
+    # As in `destroy`: errors in what the tree says must not keep anybody from leaving.
+    loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
     from fleetform.plan.exit import exit_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.keeping import keep_plan

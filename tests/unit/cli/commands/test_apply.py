@@ -137,3 +137,11 @@ def test_where_nothing_is_to_be_done_the_progress_says_so(typed, root, tmp_path)
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [record["type"] for record in records] == ["plan", "result"]
     assert (records[-1]["state"], records[-1]["exit_code"]) == ("done", code)
+
+
+def test_what_jobs_print_is_not_promised_to_who_leaves(typed, root):
+    """Who does not wait for the runs sees nothing of their output, and is told before."""
+    code, out, err = typed("apply", str(root), "-y", "--detach", "--show-output")
+    assert (code, out) == (1, "")
+    assert "--show-output does not go with --detach" in err
+    assert "fleetform logs" in err

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from fleetform.cli.exit import Exit
 
 
@@ -43,3 +45,35 @@ def test_refresh_only_shows_all_and_changes_nothing(typed, asked, lab):
     assert typed("plan", "--refresh-only", "--detailed-exitcode")[0] == Exit.CHANGES
     assert typed("apply", "--refresh-only", "-y")[0] == Exit.OK
     assert len(asked("drift")["drift"]) == len(asked("plan", "--refresh-only"))
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("plan", "--replace=train"),
+        ("plan", "--target=train"),
+        ("plan", "--exclude=train"),
+        ("plan", "--allow-destroy"),
+        ("plan", "--allow-restart"),
+        ("plan", "--allow-deletes=0"),
+        ("plan", "--keep-going"),
+        ("plan", "--refresh"),
+        ("plan", "--markdown"),
+        ("plan", "--out=x.plan"),
+        ("plan", "--destroy"),
+        ("apply", "--replace=train"),
+        ("apply", "--refresh"),
+        ("apply", "--detach"),
+        ("apply", "--show-output"),
+        ("apply", "--json-into=x.json"),
+        ("apply", "--takeover"),
+        ("apply", "--for=1h"),
+        ("apply", "--reason=swap"),
+    ],
+)
+def test_looking_alone_takes_no_flag_of_a_plan(typed, lab, command, flags):
+    """A flag that is accepted is obeyed: what only looks refuses what says how to plan."""
+    code, out, err = typed(command, "--refresh-only", flags)
+    assert (code, out) == (Exit.ERROR, "")
+    assert f"{flags.partition('=')[0]} does not go with --refresh-only" in err
+    assert not list(lab.glob("x.*"))

@@ -61,3 +61,18 @@ def test_the_whole_of_destroy_can_be_planned(typed, lab):
     code, out, _err = typed("plan", "--destroy", "--allow-destroy", "--detailed-exitcode")
     assert code in {2, 3, 4}
     assert "local" in out
+
+
+def test_what_goes_is_not_made_anew(typed, lab):
+    """A flag that could not be obeyed is refused."""
+    code, out, err = typed("plan", "--destroy", "--replace", "train")
+    assert (code, out) == (1, "")
+    assert "--replace does not go with --destroy" in err
+
+
+def test_errors_in_the_tree_keep_nobody_from_leaving(typed, lab):
+    """`plan --destroy` shows what `destroy` would do, which reads on behind an error."""
+    (lab / "broken.yaml").write_text("type: task\nname: x\ncomands: [a]\n", encoding="utf-8")
+    code, out, err = typed("plan", "--destroy", "--allow-destroy")
+    assert code in {0, 3, 4}, err
+    assert "- fleet local" in out
