@@ -8,6 +8,13 @@ from fleetform.lsp.validation import Readings, Validations
 ROOT = Path("/lab")
 
 
+async def grown(kept, count):
+    """Wait until there are so many."""
+    async with asyncio.timeout(60):
+        while len(kept) < count:  # noqa: ASYNC110 -- a list tells nobody that it grows
+            await asyncio.sleep(0.01)
+
+
 def test_edits_in_a_row_are_one_reading():
     """The last of them."""
 
@@ -20,6 +27,8 @@ def test_edits_in_a_row_are_one_reading():
         validations = Validations(check, delay_seconds=0.01)
         for _ in range(5):
             validations.ask(ROOT)
+        await grown(read, 1)
+        # Long enough for another one, were there one.
         await asyncio.sleep(0.1)
         validations.close()
         assert read == [False]
@@ -40,9 +49,9 @@ def test_a_reading_that_is_overtaken_knows_it():
 
         validations = Validations(check, delay_seconds=0)
         validations.ask(ROOT)
-        await asyncio.sleep(0.02)
+        await grown(seen, 1)
         validations.ask(ROOT)
-        await asyncio.sleep(0.02)
+        await grown(seen, 2)
         assert [asked.is_stale() for asked in seen] == [True, False]
         validations.close()
         assert all(asked.is_stale() for asked in seen)

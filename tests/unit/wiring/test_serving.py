@@ -21,7 +21,7 @@ def test_a_signal_ends_what_does_not_end_by_itself(monkeypatch: pytest.MonkeyPat
     async def story() -> None:
         stopped = asyncio.Event()
         asyncio.get_running_loop().call_later(0.05, stopped.set)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await serving._until_stopped(stuck(), stopped)
 
     asyncio.run(story())

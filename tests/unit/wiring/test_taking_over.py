@@ -103,7 +103,7 @@ async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) ->
     with closing(open_for_writing(workspace)) as ledger, closing(WriterGate()) as gate:
         hosts = host_provider(workspace)
         serving = _Serving(workspace, ledger, gate, hosts, Heard(), False, 60_000)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await serving.run()
 
 
