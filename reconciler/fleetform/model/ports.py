@@ -248,8 +248,8 @@ class Reader(Protocol):
     def read_snapshots(self) -> tuple[Snapshot, ...]:
         """Read the volumes that were put aside, newest first."""
 
-    def read_past_overrides(self, *, limit: int = 50) -> tuple[PastOverride, ...]:
-        """Read the newest, newest first, also those that were lifted or ran out."""
+    def read_past_overrides(self, *, limit: int | None = 50) -> tuple[PastOverride, ...]:
+        """Read the newest, newest first, also those that were lifted or ran out; None: all."""
 
     def serial(self) -> int:
         """

@@ -14,6 +14,7 @@ from fleetform.model.plan import Action, Change
 from fleetform.model.windows import loosened
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Rules
+from fleetform.spec.names import natural_order
 
 __all__ = ["cautions"]
 
@@ -67,7 +68,7 @@ def _goes_back(sheet: Sheet) -> tuple[str, ...]:
 def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     """Runs are submitted, and once this plan is carried out there is no fleet."""
     steps = [step for change in sheet.changes.values() for step in change.steps]
-    waiting = sorted(step.resource.name for step in steps if step.verb == "run.submit")
+    waiting = [step.resource.name for step in steps if step.verb == "run.submit"]
     if not waiting:
         return ()
     fleets = {key for key in sheet.present if key.kind == "fleet"}
@@ -75,11 +76,12 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     fleets -= {step.resource for step in steps if step.verb in {"fleet.remove", "fleet.forget"}}
     if fleets:
         return ()
+    first = min(waiting, key=natural_order)
     more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     verb = "wait" if more else "waits"
     return (
         (
-            f"No fleet will be there, so {waiting[0]}{more} {verb}: declare one, or release the one"
+            f"No fleet will be there, so {first}{more} {verb}: declare one, or release the one"
             " that is held or left out."
         ),
     )

@@ -127,11 +127,12 @@ def read_overrides(connection: Transaction | Statements) -> tuple[Override, ...]
     return tuple(_override(row) for row in rows)
 
 
-def read_past_overrides(connection: Statements, *, limit: int) -> tuple[PastOverride, ...]:
-    """Read the newest, newest first, whatever became of them."""
+def read_past_overrides(connection: Statements, *, limit: int | None) -> tuple[PastOverride, ...]:
+    """Read the newest, newest first, whatever became of them; None: all."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS}, lifted_at_ms, lifted_by FROM overrides ORDER BY number DESC LIMIT ?",
-        (limit,),
+        f"SELECT {_COLUMNS}, lifted_at_ms, lifted_by FROM overrides ORDER BY number DESC"
+        + (" LIMIT ?" if limit is not None else ""),
+        () if limit is None else (limit,),
     )
     return tuple(PastOverride(_override(row[:7]), row[7], row[8]) for row in rows)
 

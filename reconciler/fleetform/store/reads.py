@@ -132,8 +132,8 @@ class Reads:
         with self._database.read() as connection:
             return read_overrides(connection)
 
-    def read_past_overrides(self, *, limit: int = 50) -> tuple[PastOverride, ...]:
-        """Read the newest, newest first, whatever became of them."""
+    def read_past_overrides(self, *, limit: int | None = 50) -> tuple[PastOverride, ...]:
+        """Read the newest, newest first, whatever became of them; None: all."""
         from fleetform.store.overrides import read_past_overrides
 
         with self._database.read() as connection:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fleetform.views.reasons import HELD_BY
+
 if TYPE_CHECKING:
     from fleetform.model.plan import Held
     from fleetform.spec.findings import Finding
@@ -39,7 +41,10 @@ def mistake_notices(errors: Iterable[Finding]) -> tuple[str, ...]:
 
 def held_notices(held: Iterable[Held]) -> tuple[str, ...]:
     """Say what a plan holds back and what to do about it, a sentence each."""
-    lines = [f"held: {one.change.key}: {one.detail}; {one.cure}".rstrip("; ") for one in held]
+    lines = [
+        f"held: {one.change.key}: {HELD_BY[one.by]}: {one.detail}; {one.cure}".rstrip("; ")
+        for one in held
+    ]
     return _first(lines, "held: `fleetform plan`")
 
 

@@ -7,7 +7,6 @@ elements; `run_groups` folds them.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from fleetform.model.run import (
     RunUid,
 )
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
 from fleetform.views.stale import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table
@@ -188,13 +188,7 @@ def run_rows(
 
 def in_order(histories: Iterable[RunHistory]) -> list[RunHistory]:
     """Sort by name for people, `a[2]` before `a[10]`; what is archived comes last."""
-    return sorted(histories, key=lambda each: (each.archived, _natural(each.run.name)))
-
-
-def _natural(name: str) -> list[tuple[float, str]]:
-    """Take a name apart so that numbers in it compare as numbers; what `split` captured is odd."""
-    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", name)
-    return [(float(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
+    return sorted(histories, key=lambda each: (each.archived, natural_order(each.run.name)))
 
 
 def run_detail(

@@ -22,6 +22,7 @@ __all__ = [
     "indexed_name",
     "is_uid",
     "name_problem",
+    "natural_order",
     "nearest",
     "parameter_value",
     "parse_address",
@@ -152,6 +153,20 @@ def element_name(parent: str, params: Mapping[str, Any]) -> str:
 def indexed_name(parent: str, index: int) -> str:
     """Return `array[3]`."""
     return f"{parent}[{index}]"
+
+
+def natural_order(name: str) -> list[tuple[float, str]]:
+    """
+    Return what sorts names as people do: `h2` before `h10`.
+
+    Numbers in it compare as numbers, and come before text.
+    """
+    # What was captured has odd places.
+    parts = _NUMBERS.split(name)
+    return [(float(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
+
+
+_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
 
 def split_element(name: str) -> tuple[str, str]:

@@ -49,6 +49,14 @@ def test_an_override_is_read_until_it_is_lifted(desk: Desk) -> None:
     assert desk.ledger.read_overrides() == found[1:]
     past = desk.ledger.read_past_overrides()
     assert [(one.override.number, one.lifted_by) for one in past] == [(2, ""), (1, "bob")]
+    assert desk.ledger.read_past_overrides(limit=1) == past[:1]
+
+
+def test_all_overrides_can_be_read(desk: Desk) -> None:
+    """One that is in force for a month is found, however many came and went since."""
+    put(desk, OverrideKind.DRAIN, *(f"host/h{number}" for number in range(60)))
+    assert len(desk.ledger.read_past_overrides(limit=None)) == 60
+    assert len(desk.ledger.read_past_overrides()) == 50
 
 
 def test_what_is_over_is_not_lifted(desk: Desk) -> None:

@@ -49,3 +49,5 @@ def test_a_run_that_has_nowhere_to_go_is_told() -> None:
     held = replace(ledger(), let_go_names=frozenset({"local-0"}))
     (said,) = planned(both, held).warnings
     assert said.startswith("No fleet will be there, so test and 1 more wait")
+    (said,) = planned(tree(task("h10"), task("h2")), ledger()).warnings
+    assert said.startswith("No fleet will be there, so h2 and 1 more wait")

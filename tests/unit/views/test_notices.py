@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from fleetform.model.plan import Action, Change, Held, HeldBy
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place
-from fleetform.views.notices import LINES_MAX, mistake_notices
+from fleetform.views.notices import LINES_MAX, held_notices, mistake_notices
 
 
 def wrong(file: str, line: int, code: str = "unknown-field") -> Finding:
@@ -27,3 +29,12 @@ def test_of_thousands_the_first_are_said_and_the_rest_counted() -> None:
 def test_a_mistake_of_a_whole_file_has_no_line() -> None:
     """There is no line 0 to go to."""
     assert mistake_notices([wrong("b.yaml", 0)])[0].startswith("b.yaml: Unknown")
+
+
+def test_what_holds_a_change_is_named() -> None:
+    """The detail of a freeze window is its reason, which alone says nothing of a window."""
+    change = Change(ResourceKey("fleet", "local"), Action.UPDATE, (), "fleet")
+    held = Held(change, HeldBy.WINDOW, "holidays, until 2027-01-02", "wait for its end")
+    assert held_notices([held]) == (
+        "held: fleet/local: freeze window: holidays, until 2027-01-02; wait for its end",
+    )
