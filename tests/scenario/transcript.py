@@ -4,12 +4,16 @@ Runs transcripts: Markdown whose console blocks are typed into a shell and compa
 In a `console` block a line that begins with `$ ` is typed; what follows is expected of it, up to the
 next. `…` stands for any text within a line, and a line that is only `…` for any lines. A block
 whose first line is `# file: NAME` is written as that file. Everything else is prose. Port 8433
-becomes one that is free, so that documents can be run side by side.
+becomes one that is free, so that documents can be run side by side. Nothing comes from the user's
+own settings of git, and a plan's words for having been told long ago are left out: who types slowly
+gets them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
 import socket
 import subprocess
@@ -19,6 +23,9 @@ from pathlib import Path
 
 _BLOCK = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PORT = "8433"
+_PATIENCE_SECONDS = 120
+"""For one command, which most often takes one second."""
+_LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
 _FILE = re.compile(r"\A# file: (?P<name>\S+)\n")
 
 
@@ -46,6 +53,7 @@ def run(document: Path, folder: Path, state: Path) -> int:
         "NO_COLOR": "1",
         "COLUMNS": "120",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_AUTHOR_NAME": "somebody",
         "GIT_AUTHOR_EMAIL": "somebody@example.org",
         "GIT_COMMITTER_NAME": "somebody",
@@ -68,10 +76,11 @@ def run(document: Path, folder: Path, state: Path) -> int:
 
 
 def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    """Find one that nobody is given meanwhile: below those that the kernel gives out (32768)."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _typed(body: str, line: int) -> list[Typed]:
@@ -97,11 +106,11 @@ def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=45,
+        timeout=_PATIENCE_SECONDS,
         check=False,
     )
     output, _, folder = done.stdout.rpartition(marker)
-    printed = [line.rstrip() for line in output.splitlines()]
+    printed = [line.rstrip() for line in _LONG_AGO.sub("", output).splitlines()]
     pattern = _pattern(typed.expected)
     assert re.fullmatch(pattern, "\n".join(printed).strip("\n"), re.DOTALL), (
         f"{document.name}:{typed.line}: `{typed.command}` (exit {done.returncode}) printed\n"
