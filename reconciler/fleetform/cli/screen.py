@@ -109,8 +109,10 @@ class Screen:
         self.stream.write(json.dumps(to_json(value), ensure_ascii=False) + "\n")
 
     def labelled(self, label: str, text: str) -> None:
-        """Write `error: …` or `help: …` in the label's tone."""
-        self.line(f"{self.toned(f'{label}:', label)} {text}")
+        """Write `error: …` or `help: …` in the label's tone; what is in the text is only shown."""
+        from fleetform.views.lines import printable_lines
+
+        self.line(f"{self.toned(f'{label}:', label)} {printable_lines(text)}")
 
     def flush(self) -> None:
         self.stream.flush()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["BLANK", "Line", "Span", "line", "printable"]
+__all__ = ["BLANK", "Line", "Span", "line", "printable", "printable_lines"]
 
 
 class Span(NamedTuple):
@@ -60,3 +60,10 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else json.dumps(character)[1:-1] for character in text
     )
+
+
+def printable_lines(text: str) -> str:
+    """Return the text with its lines kept apart, and nothing else that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "\n".join(map(printable, text.split("\n")))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from fleetform.model.override import Override, PastOverride, holding
 from fleetform.spec.dataclass import dataclass
+from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 
@@ -15,11 +16,11 @@ __all__ = ["OverrideRow", "in_force", "in_force_lines", "override_rows", "overri
 
 
 def in_force(override: Override) -> str:
-    """Say what is in force, by whom, why, and until when."""
+    """Say what is in force, by whom, why, and until when; a terminal obeys nothing in it."""
     until = (
         "until it is lifted" if override.until_ms is None else f"until {moment(override.until_ms)}"
     )
-    return f"in force: {override.sentence} ({until})"
+    return f"in force: {printable(override.sentence)} ({until})"
 
 
 def in_force_lines(overrides: Iterable[Override], now_ms: int) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.views.lines import printable
 
 Row = TypeVar("Row")
 
@@ -111,9 +112,9 @@ def _cut(text: str, room: int) -> str:
 
 
 def _cell(value: Cell | str) -> Cell:
-    """Keep a cell on one line: a message may hold what a program wrote."""
+    """Keep a cell on one line of text: a message may hold what a program or somebody else wrote."""
     cell = Cell(value) if isinstance(value, str) else value
-    text = " ".join(cell.text.split())
+    text = printable(" ".join(cell.text.split()))
     return cell if text == cell.text else Cell(text, cell.tone)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
 from fleetform.spec.dataclass import dataclass
+from fleetform.views.lines import printable
 from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow
 from fleetform.views.stale import stale_text
 
@@ -66,7 +67,8 @@ def why_lines(why: Why) -> tuple[str, ...]:
     if len(why.attempts) > 1 or (why.attempts and why.state not in FINAL):
         lines.extend(f"  try {one.number}: {attempt_text(one)}" for one in why.attempts)
     lines.extend(f"help: {sentence}" for sentence in why.advice)
-    return tuple(lines)
+    # A message may hold what a program wrote, or the reason that somebody gave.
+    return tuple(map(printable, lines))
 
 
 def attempt_text(attempt: AttemptRow) -> str:

@@ -153,13 +153,14 @@ def thaw(**typed: Any) -> None:
 @tree_option
 def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
     """End what is in force, by its NUMBER; what it kept goes on by itself."""
+    from fleetform.views.lines import printable
     from fleetform.wiring.emergency import lift
 
     workspace = open_workspace(path)
     open_reader(workspace).close()
     lifted = lift(workspace, _numbers(numbers), who=who_asks())
     for one in lifted:
-        screen().line(f"lifted {one.number}: {one.sentence}")
+        screen().line(f"lifted {one.number}: {printable(one.sentence)}")
     missing = (
         []
         if "all" in numbers

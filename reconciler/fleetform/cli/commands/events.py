@@ -72,10 +72,13 @@ def _latest(reader: Reader, run: str | None, limit: int) -> tuple[Sequence[Logge
 def _append(out: Screen, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
     """Write events below earlier ones, so without titles and columns."""
     from fleetform.views.events import event_rows
+    from fleetform.views.lines import printable
 
     for row in event_rows(events):
         if as_json:
             out.json_line(row)
         else:
-            out.line(f"{out.toned(row.at, 'dim')}  {row.kind}  {row.resource}  {row.message}")
+            out.line(
+                f"{out.toned(row.at, 'dim')}  {row.kind}  {row.resource}  {printable(row.message)}"
+            )
     out.flush()

@@ -52,6 +52,7 @@ def list_locks(as_json: bool) -> None:
 def show(path: str | None, as_json: bool) -> None:
     """Show who manages this environment, which steps were begun and are open, and what waits."""
     from fleetform.views.history import operations_table
+    from fleetform.views.lines import printable
     from fleetform.views.locks import locks_table, waiting_table
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.locking import show_lock
@@ -65,7 +66,7 @@ def show(path: str | None, as_json: bool) -> None:
     out.table(locks_table([found.lock], now_ms=now_ms))
     if found.taken_over:
         out.line()
-        out.line(found.taken_over, "warn")
+        out.line(printable(found.taken_over), "warn")
     if found.waiting:
         out.line()
         out.line("Entered and not over:", "bold")

@@ -80,6 +80,7 @@ def _show_applies(out: Screen, reader: Reader, digest: str, *, steps: bool) -> N
         operation_rows,
         operations_table,
     )
+    from fleetform.views.lines import printable
 
     out.table(history_table(history_rows(applies)))
     for entry in applies:
@@ -88,7 +89,7 @@ def _show_applies(out: Screen, reader: Reader, digest: str, *, steps: bool) -> N
             out.table(operations_table(operation_rows(reader.read_operations(entry.apply_uid))))
         else:
             for sentence in entry.summary.splitlines()[1:]:
-                out.line(f"  {sentence}", "bad")
+                out.line(f"  {printable(sentence)}", "bad")
 
 
 def _made(entries: list[HistoryEntry]) -> str:

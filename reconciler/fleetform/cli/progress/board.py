@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.spec.dataclass import dataclass
+from fleetform.views.lines import printable_lines
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.
 _ATTENTION = (
@@ -83,7 +84,7 @@ class Board:
         self.counts[run.state] += 1
         item.state = run.state
         item.attempt = run.attempt
-        item.message = message or run.message
+        item.message = printable_lines(message or run.message)
         item.submitted_at_ms = run.submitted_at_ms
         if run.started_at_ms is not None:
             item.started_at_ms = run.started_at_ms

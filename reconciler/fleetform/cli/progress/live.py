@@ -22,6 +22,7 @@ from fleetform.cli.words import step_doing
 from fleetform.model.figures import span
 from fleetform.model.plan import Step
 from fleetform.model.run import Run, RunState
+from fleetform.views.lines import printable_lines
 
 _STYLES = {
     RunState.DONE: "green", RunState.FAILED: "red", RunState.ABORTED: "red",
@@ -69,7 +70,7 @@ class LiveProgress:
     def step_finished(self, step: Step, error: str) -> None:
         self._board.finish_step(step, error)
         if error:
-            self._console.print(Text(f"{step.resource}: {error}", style="red"))
+            self._console.print(Text(f"{step.resource}: {printable_lines(error)}", style="red"))
 
     def run_changed(self, run: Run, message: str) -> None:
         self._board.note_run(run, message)
@@ -78,7 +79,7 @@ class LiveProgress:
         self._board.note_output(run_name, data)
 
     def notice(self, text: str) -> None:
-        self._console.print(Text(text, style="cyan"))
+        self._console.print(Text(printable_lines(text), style="cyan"))
 
     def _draw(self) -> RenderableType:
         # rich calls this on its own thread: the copies below are of one moment each, and a

@@ -16,6 +16,7 @@ from fleetform.cli.words import step_done
 from fleetform.model.figures import span
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
+from fleetform.views.lines import printable_lines
 
 # Two screens of lines: what a person still reads in a build log.
 _RUNS_SHOWN_SINGLY = 40
@@ -55,7 +56,7 @@ class PlainProgress:
     def step_finished(self, step: Step, error: str) -> None:
         self._board.finish_step(step, error)
         if error:
-            self._say(f"{step.resource}: {error}", "bad")
+            self._say(f"{step.resource}: {printable_lines(error)}", "bad")
         # Submitting touches nothing outside the ledger; the runs speak for themselves.
         elif not step.verb.startswith("run."):
             self._say(step_done(step))
@@ -82,7 +83,7 @@ class PlainProgress:
         self._screen.flush()
 
     def notice(self, text: str) -> None:
-        self._say(text, "note")
+        self._say(printable_lines(text), "note")
 
     def _say(self, text: str, tone: str = "") -> None:
         self._screen.line(text, tone)

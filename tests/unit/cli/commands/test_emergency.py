@@ -31,6 +31,26 @@ def test_a_reason_of_several_lines_is_one(typed, asked, lab):
     assert row["reason"] == "disk full now"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("emergency", "list"),
+        ("plan",),
+        ("ps",),
+        ("events",),
+        ("emergency", "lift", "all"),
+    ],
+)
+def test_no_terminal_obeys_a_reason(typed, lab, monkeypatch, arguments):
+    """A sequence in it would hide lines of a plan that somebody else reads."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, out, err = typed("emergency", "pause", "--reason", "a\x1b[1A\x1b[2Kb\x9bc", "--for", "1m")
+    assert code == 0
+    for text in (out + err, "".join(typed(*arguments)[1:])):
+        assert not {"\x1b", "\x9b"} & set(text)
+        assert "a\\u001b[1A" in text
+
+
 def test_it_is_shown_before_all_else(typed, lab):
     """In a plan for people and for pull requests, and in `ps`."""
     typed("emergency", "pause", *FOR)

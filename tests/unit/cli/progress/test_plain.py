@@ -73,3 +73,11 @@ def test_a_failed_step_says_why():
     stream, progress = written()
     progress.step_finished(Step("1", "fleet.make", ResourceKey("fleet", "x")), "no such disk")
     assert stream.getvalue() == "fleet/x: no such disk\n"
+
+
+def test_no_terminal_obeys_a_notice_or_a_message():
+    """They may hold what somebody typed, or what a program wrote."""
+    stream, progress = written()
+    progress.notice("resting: a\x1b[2Kb\nsecond")
+    progress.run_changed(run_in(RunState.FAILED, message="c\x1b[1Ad"), "")
+    assert stream.getvalue() == ("resting: a\\u001b[2Kb\nsecond\ntrain: failed: c\\u001b[1Ad\n")
