@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from fleetform.spec.findings import Finding, Level
@@ -27,6 +27,8 @@ _ADVICE_COLOUR = "1;32"
 _FRAME_COLOUR = "1;34"
 _WIDTH_MIN = 40
 _TAB = "    "
+_PLACES_MAX = 10
+"""Of what is said of more, the forms for machines have each; here they are counted."""
 
 _Paint: TypeAlias = Callable[[str, str], str]
 
@@ -35,6 +37,9 @@ def render_findings(findings: Iterable[Finding], *, width: int = 100, colour: bo
     """
     Return all findings in order of place, an empty line between them.
 
+    A warning or a note that says the same of several places is shown once, with the others: a
+    hundred runs with the same variable are one thing to think about.
+
     Args:
         findings: In any order; one that occurs twice is shown once.
         width: Columns of the terminal. Source lines are cut around the caret to fit, prose is
@@ -42,7 +47,10 @@ def render_findings(findings: Iterable[Finding], *, width: int = 100, colour: bo
         colour: Add the escape codes of ANSI terminals.
     """
     ordered = sorted(dict.fromkeys(findings), key=lambda finding: finding.sort_key)
-    shown = (render_finding(finding, width=width, colour=colour) for finding in ordered)
+    shown = (
+        "\n".join([render_finding(first, width=width, colour=colour), *_elsewhere(others, width)])
+        for first, *others in _alike(ordered)
+    )
     return "\n\n".join(shown)
 
 
@@ -64,6 +72,26 @@ def render_finding(finding: Finding, *, width: int = 100, colour: bool = False) 
     if advice:
         advice[0] = advice[0].replace("help:", paint("help:", _ADVICE_COLOUR), 1)
     return "\n".join(lines + advice)
+
+
+def _alike(ordered: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """Put those together that say the same, where the first of them stands."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in ordered:
+        says = (finding.level, finding.code, finding.detail, finding.advice)
+        # An error is mended where it stands, so each has its line.
+        key = finding if finding.level is Level.ERROR else says
+        groups.setdefault(key, []).append(finding)
+    return groups.values()
+
+
+def _elsewhere(others: Sequence[Finding], width: int) -> list[str]:
+    if not others:
+        return []
+    places = ", ".join(_where(one) for one in others[:_PLACES_MAX])
+    left = len(others) - _PLACES_MAX
+    more = f" and {left} more" if left > 0 else ""
+    return _wrapped(f"{places}{more}", "also: ", width)
 
 
 def summarize(findings: Iterable[Finding]) -> str:

@@ -55,6 +55,21 @@ def test_what_is_not_known_is_left_out():
     )
 
 
+def test_what_is_said_of_several_places_is_said_once():
+    """Warnings with the same words have their places in a line; errors have each their own."""
+    warnings = [
+        replace(FINDING, level=Level.WARNING, place=Place("a.yaml", line, 1))
+        for line in range(1, 14)
+    ]
+    other = replace(warnings[0], detail="Something else.", place=Place("a.yaml", 3, 1))
+    shown = render_findings([*warnings[:3], other])
+    assert shown.count("warning[unknown-field]") == 2
+    assert "  help: Did you mean `resources`?\n  also: a.yaml:2:1, a.yaml:3:1\n\n" in shown
+    assert " a.yaml:11:1 and 2 more" in " ".join(render_findings(warnings).split())
+    errors = [replace(one, level=Level.ERROR) for one in warnings]
+    assert render_findings(errors).count("error[unknown-field]") == 13
+
+
 def test_findings_are_in_order_and_once():
     """Findings are sorted by place, and one that two passes found is shown once."""
     earlier = replace(FINDING, place=Place("runs/train.yaml", 2, 1))
