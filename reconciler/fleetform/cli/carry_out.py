@@ -306,16 +306,24 @@ def _show_end(workspace: Workspace, end: _End, watching: Watching) -> None:
 @contextlib.contextmanager
 def _ended_in_good_order() -> Iterator[None]:
     """
-    Take SIGTERM, which pipelines and service managers send, for Ctrl-C.
+    Take SIGTERM, which pipelines and service managers send, for Ctrl-C, and SIGHUP of a terminal
+    that is closed; under `nohup` that stays ignored.
 
     Else the lease of a ledger on PostgreSQL would outlive the process, and nobody could go on for
     the rest of its ten seconds.
     """
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = [
+        (number, signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT)))
+        for number in numbers
+    ]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _record(stack: contextlib.ExitStack, path: str | None) -> JsonProgress | None:

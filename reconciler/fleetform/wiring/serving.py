@@ -349,7 +349,12 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
 
 
 def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
-    """Set `stopped` on SIGTERM and SIGINT, and call what is in the list that is returned."""
+    """
+    Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
+
+    A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
+    it was ignored from the start, and stays so.
+    """
     wake: list[Callable[[], None]] = []
 
     def stop() -> None:
@@ -358,7 +363,10 @@ def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
             call()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, stop)
     return wake
 

@@ -47,6 +47,30 @@ def test_an_apply_beside_serve_hands_over_and_follows(lab: Lab) -> None:
     assert lab.said() == ["one"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_serve_ends_in_good_order(lab: Lab, number: signal.Signals) -> None:
+    """It is asked to, or its terminal is closed: both give the environment back, with 0."""
+    lab.declare(FLEET)
+    serve = lab.start("serve")
+    assert serve.stdout is not None
+    _read_until(serve.stdout, "serving lab")
+    serve.send_signal(number)
+    code, output = lab.finish(serve)
+    assert (code, output.count("Traceback")) == (0, 0)
+    assert "nobody" in lab.run("lock", "show").stdout
+
+
+def test_apply_gives_the_environment_back_when_its_terminal_is_closed(lab: Lab) -> None:
+    """It ends as with Ctrl-C; the run goes on."""
+    lab.declare(FLEET, task("long", lab.says("begun"), "sleep 600"))
+    apply = lab.start("apply", "-y")
+    lab.wait_until_said("begun")
+    apply.send_signal(signal.SIGHUP)
+    code, output = lab.finish(apply)
+    assert code == 130, output
+    assert lab.states()["long"] in {"running", "preparing"}
+
+
 def test_an_edit_that_serve_has_entered_is_followed(lab: Lab) -> None:
     """Whoever asked for an edit and its end gets the end, although `serve` saw the edit first."""
     gate = lab.folder / "gate"

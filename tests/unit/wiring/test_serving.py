@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -39,3 +41,21 @@ def test_what_fails_is_heard_of() -> None:
 
     with pytest.raises(ValueError, match="broken"):
         asyncio.run(story())
+
+
+def test_a_closed_terminal_is_ignored_under_nohup() -> None:
+    """Whoever started it so that it outlives the terminal gets that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def story() -> bool:
+        stopped = asyncio.Event()
+        serving._stop_on_signals(stopped)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return stopped.is_set()
+
+    try:
+        assert not asyncio.run(story())
+    finally:
+        signal.signal(signal.SIGHUP, before)
