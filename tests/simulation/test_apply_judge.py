@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from fleetform.apply.execute import _Execution
 from fleetform.checker import check
+from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.ports import Accepted, Begun
+from fleetform.model.rollout import Exchange, Template
 from fleetform.plan import planner
 from fleetform.plan.corrections import correct_drift
 from fleetform.plan.holds.budget import hold_beyond_budget
@@ -19,6 +22,7 @@ from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.protection import hold_protected
 from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.kinds import run as runs
+from fleetform.plan.returns import take_back
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.process import Process
@@ -126,6 +130,22 @@ def test_what_is_protected_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that does not look at protection is caught by what was applied."""
     without_pass(monkeypatch, hold_protected)
     assert finds(Rule.PROTECTED)
+
+
+def test_what_was_let_go_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that remembers nothing of what was let go makes a volume where data lies."""
+    without_pass(monkeypatch, take_back)
+    assert finds(Rule.KEPT)
+
+
+def test_a_host_that_makes_room_ends_what_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody waits for what is at work on a host that gives way, it is told."""
+
+    def at_once(template: Template, hosts: Iterable[Place]) -> tuple[Exchange, ...]:
+        return next_moves(replace(template, strategy="recreate"), hosts)
+
+    monkeypatch.setattr("fleetform.simulate.apply.exchanges.next_moves", at_once)
+    assert finds(Rule.GIVES_WAY)
 
 
 def test_what_nobody_has_permitted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ class SimulatedDisk:
         )
         self._connection.execute("INSERT INTO leases (name) VALUES (?)", (LEASE,))
         self._ids = ids
-        self._full = False
+        self._refuses: tuple[str, ...] = ()
         self._read: tuple[int, tuple[Instance, ...]] = (-1, ())
         self.ledger = StoredLedger(_Shared(self._connection), ids)
 
@@ -52,8 +52,8 @@ class SimulatedDisk:
 
     def connection(self) -> sqlite3.Connection:
         """What a transaction is carried out on that begins now."""
-        if self._full:
-            return _Full(self._connection)  # type: ignore[return-value]  # has what the store calls
+        if self._refuses:
+            return _Full(self._connection, self._refuses)  # type: ignore[return-value]  # has what the store calls
         return self._connection
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -117,11 +117,11 @@ class SimulatedDisk:
             copy.deserialize(image)
             copy.backup(self._connection)
 
-    def fill(self) -> None:
-        self._full = True
+    def fill(self, refuses: tuple[str, ...]) -> None:
+        self._refuses = refuses
 
     def drain(self) -> None:
-        self._full = False
+        self._refuses = ()
 
 
 class _Shared(Database):
@@ -218,13 +218,17 @@ class _Torn(_Watched):
 
 class _Full(_Watched):
     """
-    Its disk has no room for another row.
+    Its disk has no room, for another row or for whatever is written.
 
     Seeds share one database, so a limit on its pages would depend on what others have left there.
     """
 
+    def __init__(self, connection: sqlite3.Connection, refuses: tuple[str, ...]) -> None:
+        super().__init__(connection)
+        self._refuses = refuses
+
     def admit(self, statement: str) -> None:
-        if statement.startswith("INSERT"):
+        if statement.startswith(self._refuses):
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error

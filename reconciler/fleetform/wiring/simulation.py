@@ -12,6 +12,7 @@ from fleetform.simulate.controller import VirtualClock
 from fleetform.simulate.seed import Verdict, play
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory
+from fleetform.wiring.claims import claimed
 from fleetform.wiring.observing import look
 from fleetform.wiring.opening import outgrown_by
 from fleetform.wiring.problems import RecoveringProblem
@@ -38,7 +39,9 @@ def play_apply_seed(seed: int, *, dies_at: int = 0) -> ApplyVerdict:
 
     With `dies_at`, somebody dies at that point as well, counted from 1 as in `points`.
     """
-    return play_apply(seed, SimulatedDisk, outgrown_by, _rebuild, _look, takeover, dies_at=dies_at)
+    return play_apply(
+        seed, SimulatedDisk, outgrown_by, _rebuild, _look, _claimed, takeover, dies_at=dies_at
+    )
 
 
 def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:
@@ -47,6 +50,17 @@ def _ledger(environment_uid: str, ids: Ids) -> StoredLedger:
 
 async def _look(ledger: Ledger, hosts: HostProvider, gate: Gate) -> Live:
     return (await look(ledger, hosts, gate, VirtualClock())).live
+
+
+def _claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
+    """Look at this machine, which answers at once."""
+    looking = claimed(hosts, desired, live)
+    try:
+        looking.send(None)
+    except StopIteration as end:
+        found: Live = end.value
+        return found
+    raise AssertionError("it waits for something")
 
 
 async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired, manager: Manager) -> bool:

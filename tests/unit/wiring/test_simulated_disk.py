@@ -8,7 +8,7 @@ import pytest
 
 from fleetform.model.override import OverrideKind
 from fleetform.model.ports import LedgerUnavailable
-from fleetform.simulate.apply.ports import Torn
+from fleetform.simulate.apply.ports import FILLED, Torn
 from fleetform.wiring.simulated_disk import SimulatedDisk
 from unit.plan.trees import UID
 
@@ -77,9 +77,10 @@ def test_a_writer_is_asked_and_told_by_the_name_of_the_call(disk: SimulatedDisk)
     assert writer.calls == ["begins put_overrides", "has committed put_overrides"]
 
 
-def test_a_full_disk_refuses_rows(disk: SimulatedDisk) -> None:
+@pytest.mark.parametrize("refuses", FILLED)
+def test_a_full_disk_refuses_to_be_written(disk: SimulatedDisk, refuses: tuple[str, ...]) -> None:
     """The real error in the real place: nothing is written, and later everything is."""
-    disk.fill()
+    disk.fill(refuses)
     with pytest.raises(LedgerUnavailable, match="full"):
         pause(disk)
     assert disk.ask("SELECT serial FROM meta") == [(0,)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from fleetform.model.plan import HeldBy, Plan
+from fleetform.model.plan import Action, HeldBy, Plan
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.rule import Rule
 from fleetform.spec.desired import Desired, ResourceKey
@@ -41,24 +39,26 @@ def _ask_plan(room: Room, plan: Plan) -> None:
 
 def _ask_world(room: Room, plan: Plan) -> None:
     judge, disk, machine = room.judge, room.disk, room.machine
-    rows = disk.ask("SELECT uid FROM instances WHERE state <> 'terminated'")
-    known = {uid for (uid,) in rows}
+    rows = disk.ask("SELECT uid, fleet FROM instances WHERE state <> 'terminated'")
+    # Of a fleet that is to go and may not, a host that is gone is told of and not made again.
+    waiting = {str(one.change.key) for one in plan.held if one.change.action is Action.DELETE}
+    worn = waiting & {one["resource"] for one in plan.annex["drift"]}
+    known = {uid for uid, fleet in rows if uid in machine.hosts or f"fleet/{fleet}" not in worn}
     there = set(machine.hosts) - judge.let_go
     judge.require(
         Rule.WORLD,
         known == there,
         f"instances {_short(there - known)} are unknown, {_short(known - there)} are missing",
     )
-    volumes = dict(
-        disk.ask(
-            "SELECT uid, document ->> 'path' FROM resources WHERE kind = 'volume' AND archived = 0"
-            # Whose data is gone and what is held for another reason, is told of and left alone.
-            " AND name NOT IN (SELECT value FROM json_each(?))",
-            (json.dumps([one.partition("/")[2] for one in _told_as_gone(plan)]),),
-        )
+    rows = disk.ask(
+        "SELECT uid, document ->> 'path', name FROM resources WHERE kind = 'volume' AND archived = 0"
     )
+    # Whose data is gone and what is held for another reason, is told of and left alone.
+    told = _told_as_gone(plan)
+    volumes = {uid: path for uid, path, name in rows if f"volume/{name}" not in told}
+    left_alone = {path for _, path, name in rows if f"volume/{name}" in told}
     for path, mark in machine.volumes.items():
-        kept = path in judge.record.left_paths
+        kept = path in judge.record.left_paths | left_alone
         # One that was made at a path and failed is made at another: both bear its mark.
         found = volumes.get(mark.volume_uid) == path
         if found:
@@ -90,8 +90,15 @@ def _ask_tree(room: Room, plan: Plan, tree: Desired) -> None:
     for key, declared in tree.resources.items():
         if key.kind == "fleet" and key not in held:
             _ask_hosts(room, key.name, declared.document["nodes"]["target"])
+    _ask_exchanged(room)
     for name, state in room.disk.ask("SELECT name, state FROM resources WHERE kind = 'fleet'"):
         judge.require(Rule.TREE, state == "present", f"fleet {name} is {state}")
+
+
+def _ask_exchanged(room: Room) -> None:
+    """Whom somebody has asked for others of, has gone."""
+    left = (room.judge.to_go & room.machine.hosts.keys()) - room.judge.let_go
+    room.judge.require(Rule.TREE, not left, f"hosts {_short(left)} were to be replaced")
 
 
 def _ask_hosts(room: Room, fleet: str, nodes: int) -> None:
@@ -125,10 +132,10 @@ def _ask_history(room: Room) -> None:
     room.judge.require(Rule.HISTORY, not marks, f"{marks} are marked as under way")
 
 
-def _told_as_gone(plan: Plan) -> list[str]:
+def _told_as_gone(plan: Plan) -> set[str]:
     held = {str(one.change.key) for one in plan.held}
-    gone = (one["resource"] for one in plan.annex["drift"] if one["path"] == "directory")
-    return [one for one in gone if one in held]
+    lost = {"directory", "mark"}
+    return held & {one["resource"] for one in plan.annex["drift"] if one["path"] in lost}
 
 
 def _short(uids: set[str]) -> list[str]:

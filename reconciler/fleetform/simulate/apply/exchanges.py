@@ -7,17 +7,24 @@ whoever has the lock.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
+from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Book, Clock, Ledger
 from fleetform.model.rollout import Template
+from fleetform.model.run import Job
 
-__all__ = ["exchange_hosts"]
+__all__ = ["exchange_hosts", "open_jobs"]
 
 
 def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool:
     """Write down what is next for each fleet that needs it; returns whether any does."""
+    # What a rebuilt ledger has found at work holds nothing, and is there.
     occupied = {one.instance_uid for one in book.allocations}
+    occupied.update(job.instance_uid for job in open_jobs(book))
     for fleet, template in book.templates.items():
         places = [
             _place(one, template, is_idle=one.uid not in occupied)
@@ -28,6 +35,13 @@ def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool
         if moves:
             ledger.commit_exchanges(fleet, moves, fence=fence, now_ms=clock.now_ms())
     return bool(book.templates)
+
+
+def open_jobs(book: Book) -> Iterator[Job]:
+    """Jobs that have a place, and of which nobody has written down that they are over."""
+    for job in chain(*(one.jobs for one in book.attempts.values()), book.lingering):
+        if job.instance_uid and job.state is not JobState.FINISHED:
+            yield job
 
 
 def _place(instance: Instance, template: Template, *, is_idle: bool) -> Place:

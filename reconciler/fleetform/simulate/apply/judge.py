@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted
@@ -58,6 +59,7 @@ class Snapshot:
     """What the judge believed when a copy of the ledger was made."""
 
     record: Record
+    to_go: frozenset[str]
     done_in_world: int
     applies: tuple[str, ...]
     carried_out: Counter[str]
@@ -72,6 +74,7 @@ class Judge(Witness):
         met: How often that happened which is no fault.
         outgrown: The ledger on the disk is known to be an older copy, until it is rebuilt.
         let_go: Uids of instances that are up and belong to no fleet, by somebody's decision.
+        to_go: Uids of instances that somebody has asked for others of.
     """
 
     now: float = 0.0
@@ -81,6 +84,7 @@ class Judge(Witness):
     executions: Executions = field(default_factory=Executions)
     outgrown: bool = False
     let_go: set[str] = field(default_factory=set)
+    to_go: set[str] = field(default_factory=set)
     above: Above = field(init=False)
     _ended: set[str] = field(default_factory=set)
     _unfounded: set[str] = field(default_factory=set)
@@ -91,7 +95,9 @@ class Judge(Witness):
     _volumes: dict[str, str] = field(default_factory=dict)
     _made_by: dict[str, str] = field(default_factory=dict)
     _marked_by: dict[str, str] = field(default_factory=dict)
+    _unmarked: set[str] = field(default_factory=set)
     _places: dict[str, str] = field(default_factory=dict)
+    _may_end: set[str] = field(default_factory=set)
     _effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     _done_in_world: list[tuple[str, str]] = field(default_factory=list)
 
@@ -113,9 +119,29 @@ class Judge(Witness):
     def planned(self, plan: Plan, violations: Sequence[object]) -> None:
         """A plan was made of what there is at this moment."""
         self.require(Rule.CHECKED, not violations, f"{violations}")
+        if plan.kept is None:
+            self._check_returns(plan)
         self._made_for.setdefault(plan.digest, []).append(
             {key: self.record.state_of(key) for key in _touched(plan.changes)}
         )
+
+    def _check_returns(self, plan: Plan) -> None:
+        """Find who is to have data that was let go: only whose it was, unless it is asked for."""
+        for step in plan.steps:
+            if step.verb != "volume.make":
+                continue
+            path = step.arguments["path"]
+            name, uid = self.record.left.get(path, ("", ""))
+            if not uid or path in self._unmarked or self._volumes.get(path) != uid:
+                continue  # Nothing was left there, or it is there no more.
+            back = step.arguments.get("returns") == uid and step.resource.name == name
+            renamed = any(
+                one.verb == "resource.move"
+                and one.resource == step.resource
+                and one.arguments["from"] == name
+                for one in plan.steps
+            )
+            self.require(Rule.KEPT, back or renamed, f"{step.resource} comes to {name}'s {path}")
 
     def entered(
         self,
@@ -236,12 +262,13 @@ class Judge(Witness):
         errors: Mapping[str, str],
         known: Iterable[str],
         run_uids: Mapping[str, str],
+        hosts: Mapping[str, str],
     ) -> None:
         """
         Outcomes were written.
 
         `known` are keys that had been written as done before; `run_uids` what submitted runs have
-        become, by name.
+        become, by name; `hosts` who belongs to a fleet by now, names by uid.
         """
         before = set(known)
         entered = self._applies.get(apply_uid)
@@ -261,7 +288,10 @@ class Judge(Witness):
             self.require(Rule.RECOVERING, founded, f"{step.key} of an older copy's plan was done")
             self._check_step(apply_uid, step)
             self._take_over_names(step)
-            self.record.take(step, run_uids.get(step.resource.name, ""))
+            if step.resource.kind == "fleet":
+                self._take_fleet(step, hosts)
+            volume_uid = self._volumes.get(step.arguments.get("path", ""), "")
+            self.record.take(step, run_uids.get(step.resource.name, ""), volume_uid)
 
     def _take_over_names(self, step: Step) -> None:
         """What is said of names outside of the record, and concerns this step."""
@@ -275,12 +305,34 @@ class Judge(Witness):
             prefix = f"{step.resource.name}-"
             self.let_go |= {uid for uid, place in self._places.items() if place.startswith(prefix)}
 
+    def _take_fleet(self, step: Step, hosts: Mapping[str, str]) -> None:
+        """Note whose hosts they are, and which of them are to give way."""
+        name, said = step.resource.name, step.arguments
+        mine = {uid for uid, host in hosts.items() if host.startswith(f"{name}-")}
+        before = self.record.resources.get(step.resource)
+        if step.verb == "fleet.adopt":
+            self.happened("fleet taken in")
+        self.let_go -= mine
+        if step.verb != "fleet.update":
+            return
+        asked = {uid for uid in mine if hosts[uid] in said.get("exchange", ())}
+        self.to_go |= asked
+        if asked:
+            self.happened("host replaced")
+        if (said["document"].get("update") or {}).get("strategy") == "recreate":
+            others = before is not None and _division(before.document) != _division(
+                said["document"]
+            )
+            self._may_end |= mine if others else asked
+
     def _check_step(self, apply_uid: str, step: Step) -> None:
         """Look once more where time has passed since the plan was entered."""
         known = self._applies.get(apply_uid)
         before = self.record.resources.get(step.resource)
         if step.verb in _ENDS and before is not None:
             self.require(Rule.PROTECTED, not before.protected, f"{step.verb} of {step.resource}")
+        if step.verb in {"volume.make", "volume.adopt"}:
+            self._check_volume(step)
         if known is not None and self._destroys(step):
             change = known.changes[step.key]
             self._check_permitted(change, step, known.permissions, known.rules)
@@ -288,6 +340,18 @@ class Judge(Witness):
         alive = known is not None and before is not None and before.run_uid in known.alive
         if step.verb == "run.submit" and before is not None and not alive:
             self._check_reason(step, before)
+
+    def _check_volume(self, step: Step) -> None:
+        """A directory is one volume's: nobody else has it, by our own record."""
+        path = step.arguments["path"]
+        others = [
+            str(key)
+            for key, one in self.record.resources.items()
+            if key.kind == "volume" and key != step.resource and one.document.get("path") == path
+        ]
+        self.require(Rule.KEPT, not others, f"{step.resource} comes to {path} of {others}")
+        if step.arguments.get("returns"):
+            self.happened("volume that comes back")
 
     def _check_reason(self, step: Step, before: Applied) -> None:
         """Find in our own record why a run that is over may be executed again."""
@@ -325,8 +389,16 @@ class Judge(Witness):
         self.require(Rule.ALONE, not twins, f"{place} is {uid[:8]} and {twins}")
         self._places[uid] = place
 
-    def released(self, uid: str, place: str, *, leaving: bool) -> None:
+    def released(
+        self, uid: str, place: str, *, fleet: str, leaving: bool, ends: Sequence[str]
+    ) -> None:
+        """`ends` are the names of what was at work there."""
         self.note(self.now, f"released {place}")
+        planned = uid in self._may_end or any(
+            step.verb == "fleet.remove" and step.resource.name == fleet
+            for step in self._operations.values()
+        )
+        self.require(Rule.GIVES_WAY, planned or not ends, f"{place} was released under {ends}")
         self._effect("released", uid, f"{place} was released")
         self.require(Rule.INTENDED, leaving, f"{place} was released")
         self._places.pop(uid, None)
@@ -340,14 +412,17 @@ class Judge(Witness):
         """A directory bears the mark again that it had."""
         self._done_to_volume("marked", path, volume_uid, operation_uid)
         self._marked_by[path] = operation_uid
+        self._unmarked.discard(path)
         self._check_same(path, self._volumes.get(path, volume_uid), volume_uid)
 
     def lost_mark(self, path: str) -> None:
         """Its operation may be on its way still, and marks it once more."""
+        self._unmarked.add(path)
         self._effects.pop((self._marked_by.pop(path, ""), "marked"), None)
 
     def lost_volume(self, path: str) -> None:
         """Its directory is gone, by nobody we know."""
+        self._unmarked.discard(path)
         self._volumes.pop(path, None)
         # Its operation may be on its way still, and makes it once more.
         self._effects.pop((self._made_by.pop(path, ""), "made"), None)
@@ -356,9 +431,17 @@ class Judge(Witness):
         """A directory that was there is this volume from now on."""
         self._done_to_volume("adopted", path, volume_uid, operation_uid, needs="volume.adopt")
         self._volumes[path] = volume_uid
+        self._unmarked.discard(path)
 
     def removed_volume(self, path: str, volume_uid: str, operation_uid: str) -> None:
         self._done_to_volume("removed", path, volume_uid, operation_uid, needs="volume.remove")
+        step = self._operations.get(operation_uid)
+        before = self.record.resources.get(step.resource) if step is not None else None
+        if before is not None:
+            policy = before.document.get("deletion_policy", "retain")
+            self.require(Rule.KEPT, policy == "delete", f"{path} was removed under {policy!r}")
+        left = self.record.left.get(path, ("", ""))
+        self.require(Rule.KEPT, left[1] != volume_uid, f"{path} of {left[0]} was removed")
         self._volumes.pop(path, None)
 
     def put_volume_aside(self, path: str, volume_uid: str, operation_uid: str) -> None:
@@ -407,6 +490,7 @@ class Judge(Witness):
         return Snapshot(
             # Documents are never changed, so that they may be shared.
             self.record.copy(),
+            frozenset(self.to_go),
             len(self._done_in_world),
             tuple(self._applies),
             self._carried_out.copy(),
@@ -422,6 +506,7 @@ class Judge(Witness):
         """
         version, made = self.record.version, self.record.left_paths | self._volumes.keys()
         self.record = marks.record.copy()
+        self.to_go = set(marks.to_go)
         self.above.overrides = dict(marks.overrides)
         if is_known:
             self.record.version = {key: number + 1 for key, number in version.items()}
@@ -433,11 +518,17 @@ class Judge(Witness):
             not disk.ask(_KNOWN[kind], (uid,))
             for kind, uid in self._done_in_world[marks.done_in_world :]
         )
+        self._take_back(disk)
         if not self.outgrown:
             # This copy may have been made when it was, and nobody is left who knows better.
             self._unfounded.clear()
         self.note(self.now, f"restored{', outgrown' if self.outgrown else ''}")
         self._applies = {uid: self._applies[uid] for uid in marks.applies}
+
+    def _take_back(self, disk: Disk) -> None:
+        """Hosts of which this ledger knows the fleet are let go no more."""
+        rows = disk.ask("SELECT uid FROM instances WHERE fleet <> '' AND state <> 'terminated'")
+        self.let_go -= {uid for (uid,) in rows}
 
     @staticmethod
     def _paths(disk: Disk) -> set[str]:
@@ -447,6 +538,15 @@ class Judge(Witness):
     def rebuilt(self, disk: Disk) -> None:
         """Somebody has put it together again: from here on we believe what it says of runs."""
         self.outgrown = False
+        self._take_back(disk)
+        # A host's template is made up of what is declared now.
+        self.to_go.clear()
+        self.record.left = {
+            path: (name, uid)
+            for name, uid, path in disk.ask(
+                "SELECT volume, volume_uid, path FROM snapshots WHERE place = path"
+            )
+        }
         for kind, name, uid, document, digest, execution, own, archived in disk.ask(
             "SELECT kind, name, uid, document, digest, execution_digest, own_digest, archived"
             " FROM resources"
@@ -477,6 +577,11 @@ class Judge(Witness):
     def _effect(self, kind: str, uid: str, what: str) -> None:
         self._done_in_world.append((kind, uid))
         self.require(Rule.RECOVERING, not self.outgrown, what)
+
+
+def _division(document: Mapping[str, Any]) -> tuple[str, int]:
+    """What hosts are made from; anything else changes in place."""
+    return document.get("sharing", "exact"), document.get("blocks", 1)
 
 
 def _touched(changes: Sequence[Change]) -> Iterable[ResourceKey]:

@@ -142,7 +142,8 @@ class Machine:
         self.advance(host)
         for key, work in host.work.items():
             self.judge.ended(work.run_name, key.run_uid, key.attempt, how="lost")
-        self.judge.released(uid, host.name, leaving=leaving)
+        ends = [work.run_name for work in host.work.values()]
+        self.judge.released(uid, host.name, fleet=host.fleet, leaving=leaving, ends=ends)
 
     def inventory(self, environment_uid: str) -> tuple[InstanceSeen, ...]:
         return tuple(

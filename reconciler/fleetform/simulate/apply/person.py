@@ -35,6 +35,7 @@ from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.decay import Decay
+from fleetform.simulate.apply.near import Near
 from fleetform.simulate.apply.ports import Torn
 from fleetform.simulate.apply.process import Crashed, Process, Room
 from fleetform.simulate.apply.reach import Reach
@@ -83,6 +84,7 @@ class Person:
         self._on_plan = on_plan
         self._lives = 0
         self._decay = Decay(room)
+        self._near = Near(room.machine)
         self.last_plan: Plan | None = None
 
     async def apply(
@@ -125,6 +127,7 @@ class Person:
         """Plan what there is at this moment, or what there was in `live`."""
         if live is None:
             live = self._room.disk.ledger.read_live(digests_of(tree.resources))
+        live = self._room.claimed(self._near, tree, live)  # type: ignore[arg-type]  # a part of it
         now_ms = self._clock.now_ms()
         made = make_plan(tree, live, permissions=permissions, scope=scope, now_ms=now_ms)
         violations = check(made, tree, live, permissions, scope)

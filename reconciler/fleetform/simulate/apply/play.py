@@ -23,7 +23,15 @@ from fleetform.simulate.apply.keeper import Keeper
 from fleetform.simulate.apply.lock import Lock
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.person import Person, PlanFile
-from fleetform.simulate.apply.ports import Look, MakeDisk, OutgrownBy, Rebuild, TakenOver
+from fleetform.simulate.apply.ports import (
+    FILLED,
+    Claimed,
+    Look,
+    MakeDisk,
+    OutgrownBy,
+    Rebuild,
+    TakenOver,
+)
 from fleetform.simulate.apply.process import Room
 from fleetform.simulate.apply.tree import ENVIRONMENT_UID, Tree
 from fleetform.simulate.apply.warden import Warden
@@ -44,8 +52,20 @@ TRIES_MAX = 3
 ROUNDS_MAX = 25
 """Plans that may be needed once faults have ended; the longest chain of holds takes about ten."""
 
+UNMOVED_MAX = 3
+"""Looks of whoever manages that find everything as it was, before they are believed."""
+
+_MOVED = (
+    "SELECT (SELECT sum(generation) FROM instances), (SELECT count(*) FROM runs),"
+    " (SELECT sum(generation) FROM runs), (SELECT group_concat(state) FROM attempts),"
+    " (SELECT group_concat(state) FROM jobs), (SELECT sum(gen) FROM jobs)"
+)
+
 MET = (
     "second writer",
+    "volume that comes back",
+    "fleet taken in",
+    "host replaced",
     "lease that lapsed",
     "takeover",
     "emergency stop",
@@ -87,6 +107,7 @@ def play_apply(
     outgrown_by: OutgrownBy,
     rebuild: Rebuild,
     look: Look,
+    claimed: Claimed,
     taken_over: TakenOver,
     *,
     dies_at: int = 0,
@@ -96,7 +117,7 @@ def play_apply(
     loop = VirtualLoop()
     judge = Judge()
     loop.on_advance = lambda now: setattr(judge, "now", now)
-    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look, taken_over)
+    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look, claimed, taken_over)
     play.faults.also = dies_at
     try:
         run(_bounded(play), loop)
@@ -139,6 +160,7 @@ class _Play:
         outgrown_by: OutgrownBy,
         rebuild: Rebuild,
         look: Look,
+        claimed: Claimed,
         taken_over: TakenOver,
     ) -> None:
         self.plans = 0
@@ -160,6 +182,7 @@ class _Play:
             outgrown_by=outgrown_by,
             rebuild=rebuild,
             look=look,
+            claimed=claimed,
             taken_over=taken_over,
             alive={},
         )
@@ -193,12 +216,15 @@ class _Play:
                     self._keeper.take_over(self._warden, self._second, lambda: self._now_declared)
                 )
             )
-        for number in range(self._random.randint(1, COMMITS_MAX)):
+        least = COMMITS_MAX if self._tree.is_restless else 1
+        for number in range(self._random.randint(least, COMMITS_MAX)):
             if number:
                 self._tree.edit()
                 self._now_declared = self._tree.desired()
             await self._apply(self._now_declared)
             await asyncio.sleep(self._random.random() * 10)
+            if self._files and self._random.random() < 0.3:
+                await self._first.apply_file(self._random.choice(self._files))
         self._room.faults.over = True
         self._room.disk.drain()
         for task in others:
@@ -216,6 +242,9 @@ class _Play:
             if self._random.random() < 0.25:
                 file = self._first.keep(tree, permissions, scope)
                 self._files.append(file)
+                if self._random.random() < 0.3:
+                    # It lies about, for somebody who takes it later.
+                    continue
                 ending = await self._first.apply_file(file)
             else:
                 refresh = self._decay.has_begun and self._random.random() < 0.5
@@ -253,7 +282,10 @@ class _Play:
         )
 
     def _draw_scope(self, tree: Desired) -> Scope:
-        """Mostly everything; sometimes a part, by name or by kind."""
+        """Mostly everything; sometimes a part, by name or by kind, or a host in a host's place."""
+        if self._random.random() < 0.12:
+            names = sorted(host.name for host in self._room.machine.hosts.values())
+            return Scope(replaces=(f"host/{self._random.choice(names or ['pool-0'])}",))
         if not tree.resources or self._random.random() < 0.8:
             return Scope()
         some = self._random.choice((str(self._random.choice(list(tree.resources))), "run/*"))
@@ -280,7 +312,7 @@ class _Play:
                 continue
             self._judge.fault(self._judge.now, kind, "the machine")
             if kind == "full disk":
-                room.disk.fill()
+                room.disk.fill(self._random.choice(FILLED))
                 await asyncio.sleep(self._random.random() * 3)
                 room.disk.drain()
                 continue
@@ -304,12 +336,13 @@ class _Play:
             await self._warden.lift()
 
     async def _converge(self) -> None:
-        self._tree.settle(self._room.machine.volumes)
+        self._tree.settle(self._room.machine.volumes, self._let_go())
         self._mark_what_goes()
         scope = Scope()
         for number in range(ROUNDS_MAX):
             # Who is told that a directory is there, or that there is none, says what is meant.
-            self._tree.take_in(self._room.machine.volumes)
+            if number:
+                self._tree.take_in(self._room.machine.volumes, self._let_go())
             tree = self._tree.desired()
             if not await self._come_to_rest(look=number == 0):
                 await self._first.rebuild(tree)
@@ -327,6 +360,13 @@ class _Play:
                 break
         assert self._first.last_plan is not None
         ask_last(self._room, self._first.last_plan, tree)
+
+    def _let_go(self) -> set[str]:
+        """Fleets of which hosts were let go, as the ledger has it and a plan says."""
+        rows = self._room.disk.ask(
+            "SELECT name FROM instances WHERE state = 'terminated' AND fleet = ''"
+        )
+        return {name.rpartition("-")[0] for (name,) in rows}
 
     def _mark_what_goes(self) -> None:
         """
@@ -347,11 +387,18 @@ class _Play:
 
         With `look` the hosts are looked at also where nothing moves.
         """
+        before, unmoved = None, 0
         for number in range(ROUNDS_MAX):
             if not self._is_moving() and not (look and number == 0):
                 break
             if await self._first.attend() == "recovering":
                 return False
+            # What waits for something that a plan must bring is at rest, too.
+            after = self._room.disk.ask(_MOVED)
+            unmoved = unmoved + 1 if after == before else 0
+            if unmoved == UNMOVED_MAX:
+                break
+            before = after
             until = self._room.machine.last_end()
             await asyncio.sleep(0.1 if until is None else max(until - self._judge.now, 0) + 0.1)
         return True

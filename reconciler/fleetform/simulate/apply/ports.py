@@ -20,6 +20,8 @@ from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 
 __all__ = [
+    "FILLED",
+    "Claimed",
     "Disk",
     "Look",
     "MakeDisk",
@@ -30,6 +32,12 @@ __all__ = [
     "Torn",
     "Writer",
 ]
+
+
+FILLED = (("INSERT",), ("INSERT", "UPDATE"), ("COMMIT",))
+"""
+What a full disk refuses: another row, any write, or to make durable what was written all the same.
+"""
 
 
 class Torn(BaseException):
@@ -92,8 +100,8 @@ class Disk(Protocol):
     def load(self, image: bytes) -> None:
         """Put a copy in the place of what is there, as after a power cut or a restore."""
 
-    def fill(self) -> None:
-        """Leave no room for another row until `drain`."""
+    def fill(self, refuses: tuple[str, ...]) -> None:
+        """Leave no room for statements that begin so, one of `FILLED`, until `drain`."""
 
     def drain(self) -> None: ...
 
@@ -117,6 +125,9 @@ TakenOver = Callable[[Iterable[Override], int], Override | None]
 
 Look = Callable[[Ledger, HostProvider, Gate], Awaitable[Live]]
 """Asks the world, and reads the ledger with what has drifted."""
+
+Claimed = Callable[[HostProvider, Desired, Live], Live]
+"""Adds to what is live who owns what new volumes would take, and leaves out what is not there."""
 
 Rebuild = Callable[[Ledger, HostProvider, Desired, Manager], Awaitable[bool]]
 """Puts a lost or older ledger together again from its hosts and the tree; False: not this time."""

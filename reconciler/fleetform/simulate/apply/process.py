@@ -19,7 +19,7 @@ from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.judge import Judge
 from fleetform.simulate.apply.lock import TERM_SECONDS, Lock
 from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.ports import Disk, Look, OutgrownBy, Rebuild, TakenOver, Torn
+from fleetform.simulate.apply.ports import Claimed, Disk, Look, OutgrownBy, Rebuild, TakenOver, Torn
 from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Crashed", "Process", "Room"]
@@ -53,6 +53,7 @@ class Room:
     outgrown_by: OutgrownBy
     rebuild: Rebuild
     look: Look
+    claimed: Claimed
     taken_over: TakenOver
     alive: dict[str, Process]
 

@@ -149,7 +149,9 @@ class Reach:
         free = disk.ask(
             "SELECT i.uid, i.fleet FROM instances i WHERE i.state = 'terminating'"
             " AND (i.message = ? OR NOT EXISTS"
-            " (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid)) ORDER BY i.name",
+            " (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) AND NOT EXISTS"
+            " (SELECT 1 FROM jobs j WHERE j.instance_uid = i.uid AND j.state <> 'finished'))"
+            " ORDER BY i.name",
             (ENDED,),
         )
         # A host that is gone ends whatever it had: its provider says so.

@@ -56,19 +56,31 @@ class Applied:
 class Record:
     """
     `version` goes up with each change of a resource, also with its removal. `left_paths` are of
-    volumes that were let go with their data, or that no ledger knows of any more.
+    volumes that were let go with their data, or that no ledger knows of any more; `left` are those
+    of which the ledger knows whose they are: name and uid by path.
     """
 
     rules: Rules = field(default_factory=Rules)
     resources: dict[ResourceKey, Applied] = field(default_factory=dict)
     left_paths: set[str] = field(default_factory=set)
+    left: dict[str, tuple[str, str]] = field(default_factory=dict)
     version: dict[ResourceKey, int] = field(default_factory=dict)
 
     def copy(self) -> Record:
-        return Record(self.rules, dict(self.resources), set(self.left_paths), dict(self.version))
+        return Record(
+            self.rules,
+            dict(self.resources),
+            set(self.left_paths),
+            dict(self.left),
+            dict(self.version),
+        )
 
-    def take(self, step: Step, run_uid: str = "") -> None:
-        """Take in a step that was written down as done; `run_uid` is of what it submitted."""
+    def take(self, step: Step, run_uid: str = "", volume_uid: str = "") -> None:
+        """
+        Take in a step that was written down as done.
+
+        `run_uid` is of what it submitted, `volume_uid` of what its directory is.
+        """
         key, said = step.resource, step.arguments
         if step.verb == "rules.set":
             self.rules = Rules.of(said["rules"])
@@ -78,21 +90,32 @@ class Record:
             self.resources.pop(key, None)
             if step.verb == "volume.forget":
                 self.left_paths.add(said["path"])
+                if volume_uid:
+                    self.left[said["path"]] = (key.name, volume_uid)
         elif step.verb == "resource.move":
             before = ResourceKey(key.kind, said["from"])
             self._changed(before)
             if before in self.resources:
                 self.resources[key] = self.resources.pop(before)
+            if key.kind == "volume":
+                self._rename_left(before.name, key.name)
         elif step.verb == "run.archive":
             if key in self.resources:
                 self.resources[key] = replace(self.resources[key], archived=True)
         elif "document" in said:
             self.resources[key] = self._applied(key, said, run_uid)
+            if step.verb in {"volume.make", "volume.adopt"}:
+                self.left.pop(said["path"], None)
+
+    def _rename_left(self, before: str, after: str) -> None:
+        """What it left elsewhere goes with it."""
+        for path, (name, uid) in self.left.items():
+            if name == before:
+                self.left[path] = (after, uid)
 
     def state_of(self, key: ResourceKey) -> int:
         """What a plan of it was made for; whatever is absent is as anything absent."""
-        one = self.resources.get(key)
-        is_absent = key.kind != "environment" and (one is None or one.archived)
+        is_absent = key.kind != "environment" and key not in self.resources
         return -1 if is_absent else self.version.get(key, 0)
 
     def _changed(self, key: ResourceKey) -> None:

@@ -17,6 +17,8 @@ class Rule(enum.StrEnum):
     ONCE = "nothing is done twice for one operation"
     ALONE = "a place holds one instance, a path one volume, a name one execution at a time"
     PROTECTED = "nothing protected is removed or replaced"
+    KEPT = "data that is to be kept is never lost, and never another volume's"
+    GIVES_WAY = "a host that gives way ends what is at work there only where that was planned"
     PERMITTED = "nothing is destroyed without permission"
     BUDGET = "no more is destroyed than the rules last applied allow"
     REASON = "a finished run is executed again only for a reason"

@@ -16,11 +16,12 @@ from fleetform.lifecycle import advance
 from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Book, Clock
-from fleetform.model.run import AttemptState, Job, Run, RunUid
+from fleetform.model.rollout import EXCHANGED, UNWANTED
+from fleetform.model.run import AttemptState, Run, RunUid
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.simulate.apply.documents import CPU_MILLICORES
-from fleetform.simulate.apply.exchanges import exchange_hosts
+from fleetform.simulate.apply.exchanges import exchange_hosts, open_jobs
 from fleetform.simulate.apply.ports import Torn
 from fleetform.simulate.apply.process import Crashed, Process
 
@@ -30,7 +31,9 @@ __all__ = ["RunDriver"]
 _ANY_OPEN = (
     "SELECT 1 FROM runs WHERE final = 0 UNION ALL"
     " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' UNION ALL"
-    " SELECT 1 FROM resources WHERE kind = 'fleet' AND outputs LIKE '%strategy%' LIMIT 1"
+    " SELECT 1 FROM resources WHERE kind = 'fleet' AND outputs LIKE '%strategy%' UNION ALL"
+    # Of a fleet that says nothing of it, hosts are exchanged where somebody asks for others.
+    " SELECT 1 FROM instances WHERE template_digest = ? OR message = ? LIMIT 1"
 )
 """To read the whole book costs twenty times as much, and often there is nothing in it."""
 
@@ -61,7 +64,7 @@ class RunDriver:
             raise Crashed from torn
 
     def _round(self, *, start: bool) -> bool:
-        if not self._disk.ask(_ANY_OPEN):
+        if not self._disk.ask(_ANY_OPEN, (UNWANTED, EXCHANGED)):
             return False
         book = self._ledger.read_book()
         self._greet(book)
@@ -83,7 +86,7 @@ class RunDriver:
             self._ledger.commit_placements(placements, fence=self._fence, now_ms=now_ms)
             book = self._ledger.read_book()
         self._send(book)
-        return bool(book.runs or book.templates or any(_is_open(job) for job in book.lingering))
+        return bool(book.runs or book.templates or any(open_jobs(book)))
 
     # -- between rows and hosts ---------------------------------------------------------------
 
@@ -106,9 +109,9 @@ class RunDriver:
     def _send(self, book: Book) -> None:
         """Compare each job's row with what its host knows, and send what is due."""
         names = {uid: run.name for uid, run in book.runs.items()}
-        for job in _jobs(book):
+        for job in open_jobs(book):
             host = self._machine.hosts.get(job.instance_uid)
-            if host is None or host.fence != self._fence or not _is_open(job):
+            if host is None or host.fence != self._fence:
                 continue
             if job.boot_id != host.boot_id:
                 continue  # It refuses what was meant for another installation.
@@ -135,9 +138,9 @@ class RunDriver:
     def _take_in(self, book: Book) -> bool:
         """Write down what hosts know and rows do not."""
         news: dict[str, list[JobRecord]] = {}
-        for job in _jobs(book):
+        for job in open_jobs(book):
             host = self._machine.hosts.get(job.instance_uid)
-            if host is None or not _is_open(job):
+            if host is None:
                 continue
             self._machine.advance(host)
             record = host.records.get(job.key)
@@ -206,13 +209,3 @@ def _place(book: Book, run: Run, used: dict[str, int]) -> Instance | None:
         ):
             return instance
     return None
-
-
-def _jobs(book: Book) -> Iterator[Job]:
-    for attempt in book.attempts.values():
-        yield from attempt.jobs
-    yield from book.lingering
-
-
-def _is_open(job: Job) -> bool:
-    return bool(job.instance_uid) and job.state is not JobState.FINISHED

@@ -8,8 +8,8 @@ edit leaves no dangling reference, since loading would refuse a tree that has on
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import field, replace
 from typing import Any
 
 from fleetform.simulate.apply.documents import (
@@ -40,6 +40,24 @@ _RATES = ("0.1", "0.2", "0.3", "0.4")
 _Edit = Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A volume that is declared no more: under which name it was, and with which options."""
+
+    name: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What a commit declared, for one that takes the next back."""
+
+    fleets: dict[str, tuple[int, dict[str, Any]]]
+    volumes: dict[str, tuple[str, str, dict[str, Any]]]
+    runs: dict[str, dict[str, Any]]
+    sweep: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Tree:
     """
@@ -53,7 +71,9 @@ class Tree:
         broken: Names of runs whose document has an error just now.
         unread: A file cannot be read just now.
         moved: Pairs that the last commit brought; likewise `removed` and `imports`.
-        left: Paths of volumes that went, where there may be data.
+        left: Volumes that went, as they were declared, by the path where there may be data.
+        is_restless: What is there goes and comes back more than it changes.
+        without_hosts: Names of fleets that were let go, and whose hosts may be up.
     """
 
     source: random.Random
@@ -69,9 +89,12 @@ class Tree:
     moved: list[tuple[ResourceKey, ResourceKey]] = field(default_factory=list)
     removed: list[ResourceKey] = field(default_factory=list)
     imports: list[ResourceKey] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    left: dict[str, Left] = field(default_factory=dict)
+    is_restless: bool = False
+    without_hosts: set[str] = field(default_factory=set)
     commits: int = 0
     _paths: int = 0
+    _before: _Copy | None = None
 
     @classmethod
     def draw(cls, source: random.Random) -> Tree:
@@ -79,6 +102,11 @@ class Tree:
         tree.fleets["pool"] = (source.randint(1, 2), {})
         if source.random() < 0.5:
             tree.rules = _draw_rules(source)
+        tree.is_restless = source.random() < 0.35
+        if tree.is_restless:
+            tree._add_fleet()
+            tree._add_volume()
+            tree._add_volume()
         for _ in range(source.randint(2, 6)):
             source.choice((tree._add_run, tree._add_run, tree._add_volume, tree._add_sweep))()
         return tree
@@ -121,35 +149,56 @@ class Tree:
     def edit(self) -> None:
         """Make one commit of one to three edits."""
         self._begin_commit()
-        for _ in range(self.source.choice((1, 1, 2, 3))):
-            edits, weights = zip(*self._edits(), strict=True)
-            self.source.choices(edits, weights)[0]()
+        before = _Copy(dict(self.fleets), dict(self.volumes), dict(self.runs), self.sweep)
+        if self._before is not None and self.source.random() < (0.4 if self.is_restless else 0.1):
+            self._revert(self._before)
+        else:
+            for _ in range(self.source.choice((1, 1, 2, 3))):
+                edits, weights = zip(*self._edits(), strict=True)
+                self.source.choices(edits, weights)[0]()
+        self._before = before
+        if self.left and self.source.random() < 0.2:
+            self._bring_back()
         self._mend()
         if self.runs and self.source.random() < 0.1:
             self.broken = (self.source.choice(list(self.runs)),)
         self.unread = self.source.random() < 0.05
 
-    def settle(self, there: Collection[str]) -> None:
+    def settle(self, there: Collection[str], let_go: Collection[str]) -> None:
         """
         Make the last commit: everything can be read, and whatever runs has a place to run.
 
-        `there` are the directories that exist: who left data in one takes it in again.
+        `there` are the directories that exist: who left data in one takes it in again; `let_go`
+        are fleets of which hosts are up. What went may come back as well.
         """
         self._begin_commit()
+        if self.source.random() < 0.7:
+            self._bring_back()
+        if self.source.random() < 0.7:
+            for name in sorted({*let_go} - self.fleets.keys()):
+                self.fleets[name] = (1, {})
         nodes, options = self.fleets.get("pool", (1, {}))
         self.fleets["pool"] = (max(nodes, 1), options)
         for name, (nodes, options) in self.fleets.items():
             self.fleets[name] = (max(nodes, 1), options)
         self._mend()
-        self.take_in(there)
+        self.take_in((path for path in there if not self._is_own(path)), let_go)
 
-    def take_in(self, there: Collection[str]) -> None:
-        """Import what lies in directories that exist."""
+    def take_in(self, there: Iterable[str], let_go: Collection[str]) -> None:
+        """Import what lies in directories that exist, and the hosts of fleets that were let go."""
+        places = frozenset(there)
         self.imports = [
             ResourceKey("volume", name)
             for name, (_, path, _) in self.volumes.items()
-            if path in there
+            if path in places
         ]
+        self.imports += [ResourceKey("fleet", name) for name in self.fleets if name in let_go]
+
+    def _is_own(self, path: str) -> bool:
+        """Tell whether a volume is declared where it was let go from: it comes back unasked."""
+        went = self.left.get(path)
+        there = self.volumes.get(went.name) if went is not None else None
+        return there is not None and there[1] == path
 
     def _begin_commit(self) -> None:
         self.commits += 1
@@ -157,6 +206,15 @@ class Tree:
         self.moved, self.removed, self.imports = [], [], []
 
     def _edits(self) -> list[tuple[_Edit, int]]:
+        if self.is_restless and self.source.random() < 0.7:
+            return [
+                (self._remove_volume, 4),
+                (self._change_volume, 3),
+                (self._rename, 2),
+                (self._let_go, 4),
+                (self._add_fleet, 1),
+                (self._add_volume, 1),
+            ]
         return [
             (self._add_run, 3),
             (self._add_volume, 2),
@@ -204,15 +262,24 @@ class Tree:
             options["protect"] = True
         path = self._path()
         if self.left and self.source.random() < 0.4:
-            path = self.left.pop(self.source.randrange(len(self.left)))
-            self.imports.append(ResourceKey("volume", name))
-        self.volumes[name] = (self.source.choice(list(self.fleets)), path, options)
+            path = self.source.choice(list(self.left))
+            # Without it, whatever was left there is in the way.
+            if self._is_free(path) and self.source.random() < 0.8:
+                self.imports.append(ResourceKey("volume", name))
+        if self._is_free(path):
+            self.volumes[name] = (self.source.choice(list(self.fleets)), path, options)
 
     def _add_fleet(self) -> None:
         name = self._free(_FLEETS, self.fleets)
         if name is not None:
             options = {"protect": True} if self.source.random() < 0.2 else {}
             self.fleets[name] = (self.source.randint(1, 2), options)
+            self._ask_for_hosts(name)
+
+    def _ask_for_hosts(self, fleet: str) -> None:
+        """Import the hosts of a fleet that was let go; who forgets to is told."""
+        if fleet in self.without_hosts and self.source.random() < 0.7:
+            self.imports.append(ResourceKey("fleet", fleet))
 
     def _add_sweep(self) -> None:
         self.sweep = tuple(sorted({*self.sweep, self.source.choice(_RATES)}))
@@ -258,9 +325,13 @@ class Tree:
         fleet, path, options = self.volumes[name]
         options = dict(options)
         kind = self.source.random()
-        if kind < 0.3:
-            self.left.append(path)
-            path = self._path()
+        if kind < 0.4:
+            self._leave(name)
+            mine = [one for one, went in self.left.items() if went.name == name and one != path]
+            free = [one for one in mine if self._is_free(one)]
+            # Where it has been, or somewhere new.
+            is_back = bool(free) and self.source.random() < 0.5
+            path = self.source.choice(free) if is_back else self._path()
         elif kind < 0.7:
             options["deletion_policy"] = self._policy()
         else:
@@ -318,6 +389,10 @@ class Tree:
         named[after] = named.pop(before)
         self.moved.append((ResourceKey(kind, before), ResourceKey(kind, after)))
         if kind == "volume":
+            # What it left elsewhere is its own under its new name as well.
+            for path, went in self.left.items():
+                if went.name == before:
+                    self.left[path] = replace(went, name=after)
             for name, own in self.runs.items():
                 mounts = [
                     {**one, "name": after if one["name"] == before else one["name"]}
@@ -334,8 +409,9 @@ class Tree:
 
     def _remove_volume(self) -> None:
         if self.volumes:
-            _, path, _ = self.volumes.pop(self.source.choice(list(self.volumes)))
-            self.left.append(path)
+            name = self.source.choice(list(self.volumes))
+            self._leave(name)
+            del self.volumes[name]
 
     def _remove_fleet(self) -> None:
         if len(self.fleets) > 1:
@@ -346,23 +422,58 @@ class Tree:
         named: list[tuple[str, dict[str, Any]]] = [("run", self.runs), ("volume", self.volumes)]
         if len(self.fleets) > 1:
             named.append(("fleet", self.fleets))
+            named += [named[-1]] * (2 if self.is_restless else 0)
         kind, there = self.source.choice(named)
         if not there:
             return
         name = self.source.choice(list(there))
-        gone = there.pop(name)
-        self.removed.append(ResourceKey(kind, name))
         if kind == "volume":
-            self.left.append(gone[1])
+            self._leave(name)
+        elif kind == "fleet":
+            self.without_hosts.add(name)
+        del there[name]
+        self.removed.append(ResourceKey(kind, name))
+
+    # -- what comes back --------------------------------------------------------------------
+
+    def _bring_back(self) -> None:
+        """Declare a volume again as it was, or let one that is there have its earlier place."""
+        some = [
+            path
+            for path, went in self.left.items()
+            if self._is_free(path) and went.name not in self.volumes
+        ]
+        if some:
+            path = self.source.choice(some)
+            went = self.left[path]
+            self.volumes[went.name] = (self.source.choice(list(self.fleets)), path, went.options)
+
+    def _revert(self, copy: _Copy) -> None:
+        """Take the last commit back."""
+        for name, (_, path, _) in list(self.volumes.items()):
+            if name not in copy.volumes or copy.volumes[name][1] != path:
+                self._leave(name)
+        for name in sorted(copy.fleets.keys() - self.fleets.keys()):
+            self._ask_for_hosts(name)
+        self.fleets, self.volumes = dict(copy.fleets), dict(copy.volumes)
+        self.runs, self.sweep = dict(copy.runs), copy.sweep
+
+    def _leave(self, name: str) -> None:
+        """What a volume has in its place may stay there when it goes."""
+        _, path, options = self.volumes[name]
+        self.left[path] = Left(name, options)
+
+    def _is_free(self, path: str) -> bool:
+        return all(path != other for _, other, _ in self.volumes.values())
 
     # -- odds and ends --------------------------------------------------------------------
 
     def _mend(self) -> None:
         """Drop what refers to something that went, as its author would have to."""
-        for name, (fleet, path, _) in list(self.volumes.items()):
+        for name, (fleet, _, _) in list(self.volumes.items()):
             if fleet not in self.fleets:
+                self._leave(name)
                 del self.volumes[name]
-                self.left.append(path)
         for name, before in list(self.runs.items()):
             own = dict(before)
             fleets = [one for one in own.pop("fleets", ()) if one in self.fleets]
@@ -380,7 +491,7 @@ class Tree:
             (old, new) for old, new in self.moved if new in declared and old not in declared
         ]
         self.removed = [key for key in self.removed if key not in declared]
-        self.imports = [key for key in self.imports if key in declared]
+        self.imports = [key for key in dict.fromkeys(self.imports) if key in declared]
 
     def _free(self, names: tuple[str, ...], used: dict[str, Any]) -> str | None:
         free = [name for name in names if name not in used]

@@ -65,7 +65,9 @@ class Witnessed:
         refused = self.real.finish_steps(apply_uid, steps, outcomes, fence=fence, now_ms=now_ms)
         self._judge_fence(fence)
         errors = {one.key: one.error for one in outcomes if one.error}
-        self._judge.finished(apply_uid, steps, {**errors, **refused}, known, self._runs(steps))
+        self._judge.finished(
+            apply_uid, steps, {**errors, **refused}, known, self._runs(steps), self._hosts(steps)
+        )
         return refused
 
     def finish_apply(
@@ -126,3 +128,12 @@ class Witnessed:
             return {}
         rows = self._disk.ask("SELECT name, uid FROM resources WHERE kind = 'run'")
         return {name: uid for name, uid in rows if name in names}
+
+    def _hosts(self, steps: Sequence[Step]) -> dict[str, str]:
+        if not any(step.resource.kind == "fleet" for step in steps):
+            return {}
+        return dict(
+            self._disk.ask(
+                "SELECT uid, name FROM instances WHERE fleet <> '' AND state <> 'terminated'"
+            )
+        )

@@ -22,7 +22,7 @@ def room(*, lease: bool) -> Room:
     disk = SimulatedDisk("6" * 32, SeededIds(source))
     machine = Machine(source, judge, disk, lambda: judge.now)
     faults = Faults(source, lambda *_: None)
-    return Room(judge, disk, machine, Lock(lease=lease), faults, None, None, None, None, {})
+    return Room(judge, disk, machine, Lock(lease=lease), faults, None, None, None, None, None, {})
 
 
 def stand(process: Process, seconds: float) -> None:
