@@ -90,6 +90,11 @@ def _was_done(history: RunHistory, began_ms: int) -> bool:
     )
 
 
+def _may_go_on(history: RunHistory) -> bool:
+    """Tell of a run that was stopped whether it is there to be run once more."""
+    return history.run.state is RunState.TERMINATED and not history.archived
+
+
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
     from fleetform.views.runs import in_order, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
@@ -150,8 +155,7 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         tried = bool(bad[0].attempts) and bad[0].run.state is not RunState.ABORTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
         out.line(f"{counted(len(bad), 'run')} ended badly; see {see}.", "bad")
-    elif RunState.TERMINATED in states:
-        stopped = states.count(RunState.TERMINATED)
+    elif stopped := sum(map(_may_go_on, result.runs)):
         out.line(f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun`?", "warn")
     elif result.exit_code == Exit.HELD:
         out.line("What could be done is done; the rest is held, as the plan says.", "warn")

@@ -321,6 +321,8 @@ class Plan:
     """Of the environment: shown nowhere, so that no words can be tried at the digest."""
     recovering: bool = False
     """The ledger may be wrong about everything, also about what does not differ."""
+    destroys: bool = False
+    """Everything is to go, whatever the tree declares: `Permissions.destroy`."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

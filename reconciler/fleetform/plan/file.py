@@ -127,6 +127,7 @@ def _body(plan: Plan) -> dict[str, Any]:
         "kept": plan.kept,
         "recovering": plan.recovering,
         "salt": plan.salt,
+        "destroys": plan.destroys,
     }
 
 
@@ -235,6 +236,7 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         kept=None if whole.get("kept") is None else _kept(whole["kept"]),
         recovering=bool(whole.get("recovering", False)),
         salt=_text(whole.get("salt", "")),
+        destroys=bool(whole.get("destroys", False)),
     )
 
 

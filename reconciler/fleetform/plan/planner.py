@@ -120,6 +120,7 @@ def plan(
             overrides=sheet.overrides,
             stale=stale_results(sheet),
             recovering=live.status is LedgerStatus.RECOVERING,
+            destroys=permissions.destroy,
         )
     )
 
@@ -152,7 +153,8 @@ def _open_sheet(
 
 def _warnings(sheet: Sheet) -> tuple[str, ...]:
     if sheet.permissions.destroy:
-        return ("Everything is to be removed, whatever the tree declares.",)
+        everything = "Everything is to be removed, whatever the tree declares."
+        return (everything,) if sheet.present else ()
     if sheet.wanted or sheet.left_alone or sheet.desired.unread:
         return ()
     if sheet.present:

@@ -55,4 +55,8 @@ def summary(plan: Plan) -> str:
         return f"No changes can be made now, for the ledger is recovering{rest}."
     if plan.settled or plan.deferred:
         return f"No changes{rest}."
+    if plan.destroys and plan.progressing:
+        return "No changes: what is left is being removed."
+    if plan.destroys:
+        return "Nothing is left to remove."
     return "No changes. Your environment is as declared."

@@ -43,6 +43,16 @@ def test_what_is_still_ending_is_not_told_as_over(summary, lab):
     assert f"Applied; {one.run.name} is still coming to an end, as `fleetform ps` shows." in out
 
 
+def test_what_was_removed_is_not_to_be_rerun(summary, lab):
+    """A run that was stopped can be run once more while it is in the tree, and no longer."""
+    reader = Workspace.open(str(lab)).reader()
+    one = reader.read_runs()[0]
+    reader.close()
+    stopped = replace(one, run=replace(one.run, state=RunState.TERMINATED))
+    assert "1 run stopped before the end; `fleetform rerun`?" in summary(runs=(stopped,)).out
+    assert summary(runs=(replace(stopped, archived=True),)).out.endswith("\nApplied.\n")
+
+
 def test_what_was_done_before_is_not_told_again(summary):
     """A change of priority follows a run that is over, and nothing ran."""
     assert summary(RunState.DONE, began_ms=1 << 50).out == "\nApplied; nothing had to run.\n"

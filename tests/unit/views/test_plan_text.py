@@ -37,6 +37,14 @@ def test_nothing_to_do() -> None:
     """)
 
 
+def test_what_is_being_removed_is_not_gone_yet() -> None:
+    """Nothing is left to remove once nothing is under way either."""
+    plan = planned(tree(task("train")), ledger(), destroy=True)
+    assert text(plan).endswith("\nNothing is left to remove.\n")
+    under_way = replace(plan, progressing=(ResourceKey("fleet", "local"),))
+    assert text(under_way).endswith("\nNo changes: what is left is being removed.\n")
+
+
 def test_a_first_plan() -> None:
     """What will be made shows what its document sets, with units, aligned."""
     train = task(

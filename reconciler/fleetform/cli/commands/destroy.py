@@ -11,7 +11,7 @@ from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
 
-_FINISHED = "Everything is removed; a later apply makes it anew."
+_FINISHED = "Everything is removed; a later apply makes it anew, and runs what had not finished."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show it, ask for the environment's name, and remove it"),
@@ -22,7 +22,7 @@ _EXAMPLES = (
 @make_command("destroy", examples=_EXAMPLES)
 @tree_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needs --allow-destroy as well.")
-@click.option("--allow-destroy", is_flag=True, help="Allow it without typing the name.")
+@click.option("--allow-destroy", is_flag=True, help="Allow it; with -y no name is typed.")
 @click.option(
     "--json-into",
     type=click.Path(dir_okay=False),
@@ -35,7 +35,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
 
     Running runs are ended, then hosts released, then volumes forgotten. The data of a volume is
     removed only where its `deletion_policy` says so. The tree stays as it is: a later apply makes
-    everything anew.
+    hosts and volumes anew, runs again what had not finished, and finds the results of what had.
     """
     if yes and not allow_destroy:
         raise Refused(
