@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from leftovers import end_agents
 from postgres_server import PASSWORD, PostgresServer
+
+PATIENCE_SECONDS = 180.0
+"""For what takes up to twenty: a machine that does much else takes ten times as long."""
 
 FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 
@@ -27,9 +31,11 @@ array: 1-12
 commands:
   - echo "start $FLEETFORM_RUN_NAME" >> "$WITNESS"
   - sleep 3
+  - while [ -e "$HOLD" ]; do sleep 0.1; done
   - echo "end $FLEETFORM_RUN_NAME" >> "$WITNESS"
 env:
   WITNESS: {witness}
+  HOLD: {witness}.hold
 fleets: [pair]
 resources: {cpu: 1}
 """,
@@ -37,7 +43,11 @@ resources: {cpu: 1}
 
 
 class Site:
-    """A tree, a state folder and a database; processes that are ended with the test."""
+    """
+    A tree, a state folder and a database; processes that are ended with the test.
+
+    No run comes to its end while there is the file `hold`.
+    """
 
     def __init__(self, folder: Path, server: PostgresServer) -> None:
         self.folder = folder
@@ -45,6 +55,7 @@ class Site:
         self.tree.mkdir()
         self.witness = folder / "witness"
         self.witness.touch()
+        self.hold = folder / "witness.hold"
         self.uid = f"a{os.urandom(16).hex()[1:]}"
         environment = f"type: environment\nname: pair\nuid: {self.uid}\n"
         (self.tree / "environment.yaml").write_text(environment)
@@ -80,7 +91,7 @@ class Site:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
 
@@ -89,12 +100,7 @@ class Site:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        for file in (self.folder / "state").glob("hosts/*/*/agent.pid"):
-            number = int(file.read_text().split()[0])
-            try:
-                os.kill(number, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        end_agents(self.folder / "state")
 
 
 @pytest.fixture
@@ -104,8 +110,8 @@ def site(tmp_path: Path, postgres: PostgresServer) -> Iterator[Site]:
     site.close()
 
 
-def until(done: Callable[[], bool], seconds: float, site: Site) -> None:
-    end = time.monotonic() + seconds
+def until(done: Callable[[], bool], site: Site) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
     while not done():
         said = "\n".join(f"{name}: {site.said(name)}" for name in ("first", "second")
                          if (site.folder / name).exists())  # fmt: skip
@@ -117,33 +123,36 @@ def until(done: Callable[[], bool], seconds: float, site: Site) -> None:
 def test_a_paused_manager_causes_nothing(site: Site) -> None:
     """Its successor takes over after a term; when it goes on it says so, watches, and does no harm."""
     first = site.start("first", "apply", "-y")
-    until(lambda: "start" in site.witness.read_text(), 60, site)
+    until(lambda: "start" in site.witness.read_text(), site)
     os.kill(first.pid, signal.SIGSTOP)
     second = site.start("second", "apply", "-y")
-    until(lambda: site.witness.read_text().count("start") >= 9, 60, site)
+    until(lambda: site.witness.read_text().count("start") >= 9, site)
     os.kill(first.pid, signal.SIGCONT)
-    assert second.wait(90) == 0, site.said("second")
-    assert first.wait(90) == 0, site.said("first")
+    assert second.wait(PATIENCE_SECONDS) == 0, site.said("second")
+    assert first.wait(PATIENCE_SECONDS) == 0, site.said("first")
     assert "no longer the manager" in site.said("first")
     starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
     assert len(starts) == 12
     assert set(starts.values()) == {1}
     events = site.run("events").stdout
-    # Before the pause, at the takeover, and by nobody else.
-    assert events.count("manager.changed") == 2, events
+    # Before the pause, at the takeover, and by nobody else: but on a machine that lets nobody run
+    # for half a term whoever manages loses its lease so, too, says it, and may take it again.
+    lost = sum(site.said(name).count("no longer the manager") for name in ("first", "second"))
+    assert 2 <= events.count("manager.changed") <= 1 + lost, events
 
 
 def test_a_manager_that_is_asked_to_end_gives_its_lease_back(site: Site) -> None:
     """With SIGTERM as with Ctrl-C: the next one need not wait for the lease's own end."""
+    site.hold.touch()
     process = site.start("first", "apply", "-y")
-    until(lambda: "start" in site.witness.read_text(), 60, site)
+    until(lambda: "start" in site.witness.read_text(), site)
     refused = site.run("lock", "break")
     assert refused.returncode == 6
     assert f"(pid {process.pid} on " in refused.stderr
     assert "holds the lease of this environment, which ends in " in refused.stderr
     assert "no process is ended" in refused.stderr
     process.terminate()
-    assert process.wait(30) == 130, site.said("first")
+    assert process.wait(PATIENCE_SECONDS) == 130, site.said("first")
     assert "interrupted: nothing is lost" in site.said("first")
     held = json.loads(site.run("lock", "list", "--json").stdout)
     assert [one["held"] for one in held if one["uid"] == f"{site.uid[:8]}…"] == [False]
@@ -151,13 +160,15 @@ def test_a_manager_that_is_asked_to_end_gives_its_lease_back(site: Site) -> None
 
 def test_who_follows_says_when_it_goes_on_itself(site: Site) -> None:
     """After `kill -9` of the manager, once its lease has ended."""
+    site.hold.touch()
     first = site.start("first", "apply", "-y")
-    until(lambda: "start" in site.witness.read_text(), 60, site)
+    until(lambda: "start" in site.witness.read_text(), site)
     second = site.start("second", "apply", "-y")
     follows = f"apply (pid {first.pid}) manages this environment and carries it out"
-    until(lambda: follows in site.said("second"), 60, site)
+    until(lambda: follows in site.said("second"), site)
     first.kill()
-    assert second.wait(120) == 0, site.said("second")
+    site.hold.unlink()
+    assert second.wait(PATIENCE_SECONDS) == 0, site.said("second")
     gone = f"apply (pid {first.pid}) no longer manages this environment; it goes on here"
     assert gone in site.said("second")
 
@@ -221,17 +232,17 @@ def test_serve_outlives_a_server_that_is_away(tmp_path: Path, postgres: Postgres
     site = Site(tmp_path, server)
     try:
         serving = site.start("first", "serve")
-        until(lambda: "start" in site.witness.read_text(), 60, site)
+        until(lambda: "start" in site.witness.read_text(), site)
         server.stop("immediate")
-        until(lambda: "standing by" in site.said("first"), 60, site)
+        until(lambda: "standing by" in site.said("first"), site)
         server.start()
-        until(lambda: site.said("first").count("serving pair from") == 2, 60, site)
-        until(lambda: site.witness.read_text().count("end") == 12, 90, site)
+        until(lambda: site.said("first").count("serving pair from") >= 2, site)
+        until(lambda: site.witness.read_text().count("end") == 12, site)
         starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
         assert set(starts.values()) == {1}
         assert site.said("first").count("standing by") == 1, site.said("first")
         serving.terminate()
-        assert serving.wait(30) == 0, site.said("first")
+        assert serving.wait(PATIENCE_SECONDS) == 0, site.said("first")
     finally:
         site.close()
         server.close()
