@@ -40,7 +40,10 @@ def idle_addresses(desired: Desired, live: Live, scope: Scope) -> list[tuple[str
     idle = Selection(texts).idle(there) if texts else []
     if scope.replaces:
         # A plan has no change of a single host: it can be exchanged, and is its fleet's else.
-        hosts = (ResourceKey("host", one.name) for one in live.instances)
+        names = tuple(f"host/{one.name}" for one in live.instances)
+        if desired.moved:
+            names = also_by_new_name(names, desired.moved)
+        hosts = (ResourceKey("host", name.removeprefix("host/")) for name in names)
         idle += Selection(scope.replaces).idle([*there, *hosts])
     return idle
 

@@ -399,13 +399,12 @@ def test_a_host_is_no_target() -> None:
 
 
 def test_a_host_is_known_by_its_fleets_earlier_name() -> None:
-    """It is renamed with the fleet, and makes room under the new name."""
+    """It is renamed with the fleet, and makes room under either name, before that and after."""
     old, new = fleet("old", nodes=2), fleet("new", nodes=2)
-    live = replace(ledger(row(old)), instances=hosts_of("old", 2))
+    before = replace(ledger(row(old)), instances=hosts_of("old", 2))
+    after = replace(ledger(row(new)), instances=hosts_of("new", 2))
     desired = replace(tree(new), moved=((old.key, new.key),))
-    for name in ("host/old-1", "host/new-1"):
-        if name == "host/new-1":
-            live = replace(ledger(row(new)), instances=hosts_of("new", 2))
+    for name, live in (("host/old-1", before), ("host/new-1", before), ("host/new-1", after)):
         made = checked_plan(desired, live, Permissions(), Scope(replaces=(name,)), now_ms=NOW_MS)
         (change,) = made.changes
         assert change.steps[-1].arguments["exchange"] == ["new-1"]
