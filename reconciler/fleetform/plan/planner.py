@@ -23,6 +23,7 @@ from fleetform.plan.cost import add_costs
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
 from fleetform.plan.holds.recovery import recovery_warnings
+from fleetform.plan.hosts import count_hosts
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
@@ -57,6 +58,7 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     # What is held has a price and a stake too: they are what somebody weighs.
     add_costs,
     add_stakes,
+    count_hosts,
     # Last: nothing is put into a change behind it that nobody may see.
     seal_changes,
 )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fleetform.model.figures import counted
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Permissions, Reason, Step
 from fleetform.plan.diff import changed_fields, set_fields
@@ -59,7 +60,7 @@ def propose_change(
             uid=row.uid,
             generation=row.generation,
             destructive=ends,
-            at_stake=_cut_short(_hosts(before)) if ends else "",
+            at_stake=hosts_at_stake(Action.UPDATE, _nodes_wanted(before)) if ends else "",
         )
     )
 
@@ -73,17 +74,19 @@ def _waits_for_nobody(document: Mapping[str, Any]) -> bool:
     return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
+def hosts_at_stake(action: Action, count: int) -> str:
+    """Say what goes with so many hosts of a fleet, which are all that it has."""
+    hosts = counted(count, "host")
+    return (
+        _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and whatever still runs there"
+    )
+
+
 def _cut_short(what: str) -> str:
     return f"{what} and whatever runs there: `update` says `recreate`"
 
 
-def _hosts(document: Mapping[str, Any]) -> str:
-    nodes = _nodes_wanted(document)
-    return "1 host" if nodes == 1 else f"{nodes} hosts"
-
-
 def propose_remove(row: LiveResource) -> Proposal:
-    hosts = _hosts(json.loads(row.document))
     return Proposal(
         Change(
             key=row.key,
@@ -94,7 +97,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             uid=row.uid,
             generation=row.generation,
             destructive=True,
-            at_stake=f"{hosts} and whatever still runs there",
+            at_stake=hosts_at_stake(Action.DELETE, _nodes_wanted(json.loads(row.document))),
         )
     )
 
@@ -117,7 +120,11 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
     at_stake = ""
     if _waits_for_nobody(declared.document):
         all_of_them = bool(row.digest) and recreates(before, declared.document)
-        at_stake = _cut_short(_hosts(before) if all_of_them else f"host {', '.join(hosts)}")
+        at_stake = (
+            hosts_at_stake(Action.UPDATE, _nodes_wanted(before))
+            if all_of_them
+            else _cut_short(f"host {', '.join(hosts)}")
+        )
     return _as_asked(declared, row, Action.UPDATE, (step,), at_stake=at_stake)
 
 

@@ -1,0 +1,40 @@
+"""
+How many hosts go with a fleet: those that are there, which may be more than are declared.
+
+Hosts that leave are there until their last job has ended, and one that is not there yet is no
+loss. A kind's logic has the row of a fleet and not its hosts, so it says how many were declared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from fleetform.model.altered import altered
+from fleetform.model.plan import Change
+from fleetform.plan.kinds.fleet import hosts_at_stake
+from fleetform.plan.proposal import Sheet
+from fleetform.plan.stake import hosts_ended
+
+__all__ = ["count_hosts"]
+
+
+def count_hosts(sheet: Sheet) -> None:
+    """Say of each change that takes all hosts of a fleet how many those are, held ones too."""
+    if not sheet.live.instances:
+        return
+    there = Counter(one.fleet for one in sheet.live.instances)
+    for key, change in sheet.changes.items():
+        if key.kind == "fleet":
+            sheet.changes[key] = _with_count(change, there)
+    for key, held in sheet.held.items():
+        if key.kind == "fleet":
+            sheet.held[key] = altered(held, change=_with_count(held.change, there))
+
+
+def _with_count(change: Change, there: Mapping[str, int]) -> Change:
+    count = there.get(change.key.name)
+    # Where single hosts give way, they are named and not counted.
+    if not change.at_stake or not count or hosts_ended(change):
+        return change
+    return altered(change, at_stake=hosts_at_stake(change.action, count))

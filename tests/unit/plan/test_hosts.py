@@ -1,0 +1,57 @@
+"""How many hosts go with a fleet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.live import Live
+from fleetform.model.plan import Plan, Scope
+from fleetform.spec.desired import Desired
+from unit.plan.holds.guards import make
+from unit.plan.trees import fleet, ledger, planned, row, tree
+
+RECREATE = {"update": {"strategy": "recreate"}}
+
+
+def three_up(*, nodes: int = 1, **fields: object) -> Live:
+    """Two more than are declared: they leave once their work has ended."""
+    up = tuple(
+        Instance(f"uid-{number}", f"gpu-{number}", "gpu", number, InstanceState.READY)
+        for number in range(3)
+    )
+    return replace(ledger(row(fleet("gpu", nodes=nodes, **fields))), instances=up)
+
+
+def said(plan: Plan) -> list[str]:
+    return [one.at_stake for one in (*plan.changes, *(held.change for held in plan.held))]
+
+
+def test_hosts_that_leave_are_there_until_they_have_left() -> None:
+    """Whoever removes a fleet ends what is on all of its hosts, whether it is held or not."""
+    words = ["3 hosts and whatever still runs there"]
+    assert said(planned(tree(), three_up(), allow_destroy=True)) == words
+    assert said(planned(tree(), three_up())) == words
+
+
+def test_hosts_that_were_not_made_yet_are_no_loss() -> None:
+    """More may be declared than there are."""
+    words = ["3 hosts and whatever still runs there"]
+    assert said(planned(tree(), three_up(nodes=8), allow_destroy=True)) == words
+
+
+def test_where_no_host_is_known_those_declared_are_counted() -> None:
+    """A ledger that knows of none may be wrong about that."""
+    bare = replace(three_up(), instances=())
+    assert said(planned(tree(), bare)) == ["1 host and whatever still runs there"]
+
+
+def test_hosts_that_are_recreated_are_counted_as_they_are() -> None:
+    """A template that does not wait for work takes all hosts; one that is named is named."""
+    changed: Desired = tree(fleet("gpu", nodes=1, sharing="blocks", blocks=2, **RECREATE))
+    assert said(planned(changed, three_up(**RECREATE))) == [
+        "3 hosts and whatever runs there: `update` says `recreate`"
+    ]
+    same = tree(fleet("gpu", nodes=1, **RECREATE))
+    one = make(same, three_up(**RECREATE), Scope(replaces=("host/gpu-1",)))
+    assert said(one) == ["host gpu-1 and whatever runs there: `update` says `recreate`"]
