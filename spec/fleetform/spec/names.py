@@ -18,6 +18,7 @@ __all__ = [
     "EXPRESSION_MARK",
     "NAME",
     "Address",
+    "bare_word",
     "element_name",
     "indexed_name",
     "is_uid",
@@ -248,6 +249,11 @@ def is_uid(text: str) -> bool:
     return _UID.fullmatch(text) is not None
 
 
+def bare_word(word: str) -> str:
+    """Return a word without what people spell differently: `maxDuration`, `max-duration`."""
+    return word.lower().replace("-", "").replace("_", "")
+
+
 def nearest(word: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """
     Return the candidate that `word` is most likely a slip of, or None when none is close.
@@ -257,13 +263,13 @@ def nearest(word: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str
     """
     folded: dict[str, str] = {}
     for candidate in sorted(candidates):
-        folded.setdefault(_fold(candidate), candidate)
+        folded.setdefault(bare_word(candidate), candidate)
     # SequenceMatcher takes quadratic time; nobody means a name by a whole paragraph.
     if len(word) > 100:
         return None
     import difflib  # Only a mistake needs it.
 
-    close = difflib.get_close_matches(_fold(word), folded, n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(bare_word(word), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 
 
@@ -331,10 +337,6 @@ def _canonical_number(text: str) -> str:
 def _suggest_name(text: str) -> str:
     lowered = re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-").lstrip("0123456789-")
     return lowered if NAME.fullmatch(lowered) else ""
-
-
-def _fold(text: str) -> str:
-    return text.lower().replace("-", "").replace("_", "")
 
 
 def _letter_text(letter: str) -> str:

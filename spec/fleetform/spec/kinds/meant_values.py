@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from fleetform.spec.names import bare_word
+
 __all__ = ["VALUES", "meant_value"]
 
 
@@ -80,12 +82,8 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 
 def meant_value(field: str, word: str, choices: Collection[str]) -> str | None:
     """The choice of `field` that `word` means elsewhere; None if none is known."""
-    bare = _bare(word)
+    bare = bare_word(word)
     for choice, words in VALUES.get(field, {}).items():
-        if choice in choices and bare in map(_bare, words.split()):
+        if choice in choices and bare in map(bare_word, words.split()):
             return choice
     return None
-
-
-def _bare(word: str) -> str:
-    return word.lower().replace("-", "").replace("_", "")

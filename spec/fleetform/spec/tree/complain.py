@@ -19,7 +19,7 @@ from fleetform.spec.kinds.base import WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.kinds.meant_values import meant_value
-from fleetform.spec.names import nearest
+from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX
 
@@ -171,12 +171,10 @@ _LISTED_MAX = 12
 
 def _meant(part: str, wrong: str) -> str | None:
     """What people mean by a word, as others spell it: `restart_policy`, `restartPolicy`."""
-    bare = _bare(wrong)
-    return next((field for word, field in MEANT.get(part, {}).items() if _bare(word) == bare), None)
-
-
-def _bare(word: str) -> str:
-    return word.lower().replace("-", "").replace("_", "")
+    bare = bare_word(wrong)
+    return next(
+        (field for word, field in MEANT.get(part, {}).items() if bare_word(word) == bare), None
+    )
 
 
 # What to do about the fields without which a document means nothing.

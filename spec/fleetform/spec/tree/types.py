@@ -11,7 +11,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.names import name_problem, nearest, secret_name_problem
+from fleetform.spec.names import bare_word, name_problem, nearest, secret_name_problem
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -32,7 +32,7 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
     """Why the document's type is none that can be read."""
     if "type" not in value and _foreign(value):
         kind = _foreign(value)
-        close = _CALLED.get(_bare(kind))
+        close = _CALLED.get(bare_word(kind))
         return Problem(
             "missing-type",
             ("kind",),
@@ -63,7 +63,7 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
         )
     close = None
     if isinstance(named, str):
-        close = _CALLED.get(_bare(named)) or nearest(named, KINDS)
+        close = _CALLED.get(bare_word(named)) or nearest(named, KINDS)
     return Problem(
         "unknown-type",
         ("type",),
@@ -86,10 +86,6 @@ _CALLED: Mapping[str, str] = {
     **dict.fromkeys(("person", "serviceaccount"), "user"),
     "maintenance": "reservation",
 }
-
-
-def _bare(word: str) -> str:
-    return word.lower().replace("-", "").replace("_", "")
 
 
 def _foreign(value: Mapping[str, Any]) -> str:
