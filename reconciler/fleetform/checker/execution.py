@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, at_work, is_over
+from fleetform.checker.reading import Reading, has_begun, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason
 from fleetform.model.recovery import NO_EVIDENCE
@@ -56,11 +56,14 @@ def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
 def check_one_execution(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "run.submit" or row is None or is_over(row):
+        if step.verb != "run.submit" or row is None:
+            continue
+        earlier = "" if row.run is None else row.run.earlier
+        if is_over(row) and not earlier:
             continue
         if _is_vouched_for(reading.declared(step.resource), row):
             continue
-        waits = step.arguments.get("after_uid") == row.uid != ""
+        waits = step.arguments.get("after_uid") == (earlier or row.uid) != ""
         unknown = row.run is not None and row.run.state is RunState.UNKNOWN
         if not waits or unknown:
             yield Violation(
@@ -76,10 +79,11 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue
         ends = any(one.verb == "run.stop" and one.resource == step.resource for one in change.steps)
-        same = at_work(row) and not any(one.field_class == "execution" for one in change.fields)
+        begun = has_begun(row)
+        same = begun and not any(one.field_class == "execution" for one in change.fields)
         known_as = reading.earlier_names.get(step.resource, step.resource)
         pinned = ("run-not-started", known_as) in reading.claims
-        if not (ends or same or (pinned and not at_work(row))):
+        if not (ends or same or (pinned and not begun)):
             yield Violation(
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
                 f"{step.resource} would get another execution while it may run",

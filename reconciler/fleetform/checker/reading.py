@@ -93,7 +93,12 @@ def is_over(row: LiveResource) -> bool:
 
 
 def at_work(row: LiveResource) -> bool:
-    """Tell whether ending this run now could lose work."""
+    """Tell whether ending this run now could lose work, if only that of the one it waits for."""
+    return has_begun(row) or (row.run is not None and row.run.earlier != "")
+
+
+def has_begun(row: LiveResource) -> bool:
+    """Tell whether this run itself has a place, or may have one."""
     if row.run is None or row.run.state in FINAL:
         return False
     return row.run.state not in {RunState.PENDING, RunState.SUBMITTED}

@@ -38,7 +38,8 @@ class LiveRun:
     What a plan must know of a run beyond its resource row.
 
     `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`; the
-    last applied document's own `rerun` counts too.
+    last applied document's own `rerun` counts too. `earlier` is the uid of a run that had the name
+    before and is not over: whatever ends this one ends that too, and no third one starts beside it.
     """
 
     state: RunState
@@ -50,6 +51,7 @@ class LiveRun:
     gpus: int = 0
     stale: bool = False
     rerun_mark: int = 0
+    earlier: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,20 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
 
 
 def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
-    """What is on its way to its end and holds a change until then: the change's key, by run."""
+    """
+    What is on its way to its end and holds a change until then: the change's key, by run.
+
+    Of one name there may be two: the one that the tree last meant, and the one it waited for.
+    """
     return {
-        RunUid(held.change.uid): held.change.key for held in plan.held if held.by is HeldBy.ENDING
+        RunUid(uid): held.change.key
+        for held in plan.held
+        if held.by is HeldBy.ENDING
+        for uid in (
+            held.change.uid,
+            *(step.arguments.get("after_uid", "") for step in held.change.steps),
+        )
+        if uid
     }
 
 

@@ -33,6 +33,16 @@ def phase(row: LiveResource) -> Phase:
     return Phase.ACTIVE
 
 
+def is_at_work(row: LiveResource) -> bool:
+    """Tell whether its end would lose work: its own, or that of the run that it waits for."""
+    return phase(row) is Phase.ACTIVE or has_earlier(row)
+
+
+def has_earlier(row: LiveResource) -> bool:
+    """Tell whether a run that had the name before is not over."""
+    return row.run is not None and row.run.earlier != ""
+
+
 def is_unknown(row: LiveResource) -> bool:
     """Nobody can say whether it still runs: nothing may be started in its place."""
     return row.run is not None and row.run.state is RunState.UNKNOWN

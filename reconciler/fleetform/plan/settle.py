@@ -17,7 +17,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.holds.protection import ENDING
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import Phase, has_earlier, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -71,6 +71,8 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
 
 def _goes_on(row: LiveResource) -> bool:
     """Tell whether a run comes to its end by itself: not one that is to stand still, unstarted."""
+    if has_earlier(row):
+        return True
     if row.run is None or row.run.state in FINAL or row.run.cause == NO_EVIDENCE:
         return False
     return phase(row) is not Phase.WAITING or not wants_stop(row.document)

@@ -14,7 +14,7 @@ from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.plan import Action, Change, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import is_at_work
 from fleetform.plan.proposal import Sheet
 
 __all__ = ["add_stakes", "ends_with", "hosts_ended", "work_at_stake"]
@@ -43,7 +43,7 @@ def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
     if change.key.kind != "run":
         return ()
     row = sheet.live.resources.get(sheet.row_key(change))
-    if row is None or phase(row) is not Phase.ACTIVE:
+    if row is None or not is_at_work(row):
         return ()
     found = tuple(one for one in sheet.live.work if one.run == row.key.name)
     return found or (_without_place(row),)
@@ -103,7 +103,7 @@ def _users(sheet: Sheet, volume: str) -> frozenset[str]:
     return frozenset(
         key.name
         for key, row in restless_rows(sheet.live.resources).items()
-        if key.kind == "run" and phase(row) is Phase.ACTIVE and _mounts(row, volume)
+        if key.kind == "run" and is_at_work(row) and _mounts(row, volume)
     )
 
 

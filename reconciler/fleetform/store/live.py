@@ -142,15 +142,15 @@ def _compared(
     if len(digests) - len(quiet) > _NAMED_MAX:
         rows = _resources(connection)
         return Rows(quiet, {key: row for key, row in rows.items() if key not in quiet}, read_all)
-    gpus = _gpus(connection)
-    restless = _made(connection.execute(_RESTLESS), gpus)
+    beside = _gpus(connection), _earlier(connection)
+    restless = _made(connection.execute(_RESTLESS), *beside)
     for key in digests.keys() - quiet.keys() if len(digests) > len(quiet) else ():
-        restless.update(_made(connection.execute(_NAMED, key), gpus))
+        restless.update(_made(connection.execute(_NAMED, key), *beside))
     return Rows(quiet, dict(sorted(restless.items())), read_all)
 
 
 def _resources(connection: Statements) -> dict[ResourceKey, LiveResource]:
-    return _made(connection.execute(_ALL), _gpus(connection))
+    return _made(connection.execute(_ALL), _gpus(connection), _earlier(connection))
 
 
 def _gpus(connection: Statements) -> dict[str, int]:
@@ -163,8 +163,18 @@ def _gpus(connection: Statements) -> dict[str, int]:
     )
 
 
+def _earlier(connection: Statements) -> dict[str, str]:
+    """Runs that are not over while another one has their name by now, by the uid of that one."""
+    return dict(
+        connection.execute(
+            "SELECT s.uid, e.uid FROM runs e JOIN resources s ON s.kind = 'run' AND s.name = e.name"
+            " WHERE e.final = 0 AND s.uid <> e.uid ORDER BY e.number"
+        )
+    )
+
+
 def _made(
-    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int]
+    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int], earlier: Mapping[str, str]
 ) -> dict[ResourceKey, LiveResource]:
     resources = {}
     for row in rows:
@@ -175,7 +185,7 @@ def _made(
         if run_state is not None:
             run = LiveRun(
                 RUN_STATES[run_state], attempt, cause, message, started, finished,
-                gpus.get(uid, 0), bool(stale), rerun_mark,
+                gpus.get(uid, 0), bool(stale), rerun_mark, earlier.get(uid, ""),
             )  # fmt: skip
         key = ResourceKey(kind, name)
         # By position: ten thousand of them are read for a plan in which nothing has changed.

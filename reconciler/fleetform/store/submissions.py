@@ -95,9 +95,9 @@ def insert_runs(context: Context, submissions: Sequence[Submission]) -> list[str
     jobs: list[tuple[str, int, int, str]] = []
     for number, (uid, one) in enumerate(zip(uids, submissions, strict=True), last + 1):
         document = to_json(one.document)
-        replaces, replaced_open = earlier.get(one.name, ("", False))
+        replaces, still_open = earlier.get(one.name, ("", ""))
         # Two runs of a name may write to the same places.
-        after_uid = one.after_uid or (replaces if replaced_open else "")
+        after_uid = one.after_uid or still_open
         nodes = one.document.get("nodes", 1)
         state = (
             RunState.PENDING if one.document.get("depends_on") or after_uid else RunState.SUBMITTED
@@ -130,18 +130,24 @@ def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, st
     )
 
 
-def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """Take earlier runs of these names off the list; returns uid and whether it may still run, by name."""
-    earlier: dict[str, tuple[str, bool]] = {}
+def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """
+    Take earlier runs of these names off the list.
+
+    Returns, by name, the uid of the one whose place is taken, and of the latest that may still be
+    at work: mostly the same, but what is displaced may itself have waited for another.
+    """
     rows = transaction.execute(
-        "SELECT s.name, r.uid, r.final = 1 AND NOT EXISTS (SELECT 1 FROM jobs"
-        " WHERE run_uid = r.uid AND state <> 'finished')"
-        " FROM resources s JOIN runs r ON r.uid = s.uid"
+        "SELECT s.name, s.uid, (SELECT r.uid FROM runs r WHERE r.name = s.name AND (r.final = 0"
+        " OR EXISTS (SELECT 1 FROM jobs j WHERE j.run_uid = r.uid AND j.state <> 'finished'))"
+        # What has begun before what waits for it.
+        " ORDER BY (SELECT count(*) FROM jobs j WHERE j.run_uid = r.uid"
+        " AND j.state NOT IN ('waiting', 'finished')) = 0, r.number DESC LIMIT 1)"
+        " FROM resources s JOIN runs n ON n.uid = s.uid"
         " WHERE s.kind = 'run' AND s.name IN (SELECT value FROM json_each(?))",
         (to_json(list(names)),),
     )
-    for name, uid, is_over in rows:
-        earlier[name] = (uid, not is_over)
+    earlier = {name: (uid, still_open or "") for name, uid, still_open in rows}
     transaction.many(
         "UPDATE runs SET listed = 0 WHERE uid = ?", [(uid,) for uid, _ in earlier.values()]
     )
@@ -251,8 +257,8 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
         why = f"{_ENDED_BECAUSE.get(cause, 'stopped')}, applied by {context.who or 'somebody'}"
         asked = context.transaction.execute(
             "UPDATE runs SET stop_requested = ?, generation = generation + 1"
-            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)"
-            " AND final = 0 AND stop_requested = ''",
+            # One that had the name before as well: nobody would know of it any more.
+            " WHERE name = ? AND final = 0 AND stop_requested = ''",
             (why, step.resource.name),
         )
         if asked.rowcount:
@@ -267,9 +273,9 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
 def _is_at_work(transaction: Transaction, name: str) -> bool:
     """Tell whether a run has a place by now, or had one a moment ago, and is not over."""
     row = transaction.one(
-        "SELECT 1 FROM resources s JOIN runs r ON r.uid = s.uid"
+        "SELECT 1 FROM runs r"
         " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-        " WHERE s.kind = 'run' AND s.name = ? AND r.final = 0 AND a.state <> 'waiting'",
+        " WHERE r.name = ? AND r.final = 0 AND a.state <> 'waiting'",
         (name,),
     )
     return row is not None

@@ -218,3 +218,46 @@ def test_stop_is_asked_once(desk: Desk) -> None:
     desk.submit(step("run.stop", "a", cause="state"))
     assert desk.run("a").stop_requested.startswith("its document was removed, applied by ")
     assert not desk.place("a")
+
+
+def test_the_end_of_a_name_is_that_of_all_its_runs(desk: Desk) -> None:
+    """One that waits for an earlier one hides it, and both are asked to end."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", env={"A": "1"}))
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.run is not None
+    assert live.run.earlier == earlier != live.uid
+    desk.submit(step("run.stop", "a", cause="removed"), step("run.archive", "a"))
+    runs = desk.ledger.read_book().runs
+    assert {uid: bool(run.stop_requested) for uid, run in runs.items()} == {
+        earlier: True,
+        live.uid: True,
+    }
+
+
+def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: Desk) -> None:
+    """That has begun since, or always had: nobody has agreed to lose its work."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.submit(submit_step("a", env={"A": "1"}))
+    steps = [step("run.stop", "a", cause="removed", waiting=True)]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    refused = desk.ledger.finish_steps(
+        accepted.apply_uid, steps, [StepOutcome(steps[0].key)], now_ms=1
+    )
+    assert "nobody has agreed to lose its work" in refused[steps[0].key]
+    assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
+
+
+def test_a_third_run_waits_for_the_first(desk: Desk) -> None:
+    """The one between them is over without having begun, and the first is still at work."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", env={"A": "1"}))
+    desk.finish("a", RunState.ABORTED, "dependency")
+    desk.submit(submit_step("a", env={"A": "2"}))
+    assert desk.run("a").after_uid == earlier
+    assert not desk.place("a")

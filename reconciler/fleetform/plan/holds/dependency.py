@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, HeldBy
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import is_at_work
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
@@ -124,6 +124,6 @@ def _referred_to(
         names = [volume["name"] for volume in document.get("volumes", ())]
     else:
         names = document.get("fleets", [])
-        if not names and phase(row) is Phase.ACTIVE:
+        if not names and is_at_work(row):
             return set(leaving)  # It may be at work on any of them.
     return {ResourceKey(kind, name) for name in names} & leaving

@@ -6,7 +6,7 @@ import json
 
 from fleetform.model.plan import HeldBy
 from fleetform.model.rows import restless_rows
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import is_at_work
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -20,7 +20,7 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
     if not going:
         return
     for row in sorted(restless_rows(sheet.present).values(), key=lambda one: one.key):
-        if row.key.kind != "run" or phase(row) is not Phase.ACTIVE:
+        if row.key.kind != "run" or not is_at_work(row):
             continue
         names = json.loads(row.document).get("fleets")
         # Who names no fleet may be at work on any of them.

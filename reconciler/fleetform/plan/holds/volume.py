@@ -9,7 +9,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import HeldBy
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.protection import ENDING
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import is_at_work
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -42,5 +42,5 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
 
 def _at_work(sheet: Sheet) -> Iterator[LiveResource]:
     for row in restless_rows(sheet.present).values():
-        if row.key.kind == "run" and phase(row) is Phase.ACTIVE:
+        if row.key.kind == "run" and is_at_work(row):
             yield row

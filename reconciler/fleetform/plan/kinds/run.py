@@ -18,7 +18,7 @@ from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permission
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
 from fleetform.plan.diff import changed_fields, set_fields
-from fleetform.plan.phase import Phase, is_unknown, phase
+from fleetform.plan.phase import Phase, has_earlier, is_at_work, is_unknown, phase
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
@@ -64,13 +64,13 @@ def propose_change(
 
 def propose_remove(row: LiveResource) -> Proposal:
     """Archive what is over, end what is not; only what is at work can be lost."""
-    at = phase(row)
+    works = is_at_work(row)
+    finished = phase(row) is Phase.FINISHED and not works
     archive = make_step("run.archive", row.key, {})
     steps: tuple[Step, ...] = (archive,)
-    if at is not Phase.FINISHED:
+    if not finished:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step("run.archive", row.key, {}, (stop.key,)))
-    finished = at is Phase.FINISHED
     return Proposal(
         Change(
             key=row.key,
@@ -82,10 +82,10 @@ def propose_remove(row: LiveResource) -> Proposal:
             generation=row.generation,
             parent=row.parent,
             element=row.element,
-            destructive=at is Phase.ACTIVE,
-            at_stake=_at_stake(row) if at is Phase.ACTIVE else "",
+            destructive=works,
+            at_stake=_at_stake(row) if works else "",
         ),
-        not_started=at is Phase.WAITING,
+        not_started=not finished and not works,
     )
 
 
@@ -114,10 +114,11 @@ def propose_forget(row: LiveResource) -> Proposal:
 
     Its history stays. What is at work is not ended by this, so it cannot be forgotten either.
     """
-    at = phase(row)
+    works = is_at_work(row)
+    waits = phase(row) is Phase.WAITING and not works
     forget = make_step("run.forget", row.key, {})
     steps: tuple[Step, ...] = (forget,)
-    if at is Phase.WAITING:
+    if waits:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step("run.forget", row.key, {}, (stop.key,)))
     proposal = Proposal(
@@ -132,13 +133,14 @@ def propose_forget(row: LiveResource) -> Proposal:
             parent=row.parent,
             element=row.element,
         ),
-        not_started=at is Phase.WAITING,
+        not_started=waits,
     )
-    if at is not Phase.ACTIVE:
+    if not works:
         return proposal
+    state = "an earlier run of it is at work" if has_earlier(row) else f"it is {_state(row)}"
     return _held(
         proposal,
-        f"it is {_state(row)}, and forgetting it would not end it",
+        f"{state}, and forgetting it would not end it",
         "wait for its end, or take it out of `removed:` to end it",
     )
 
@@ -241,7 +243,7 @@ def _stopped(case: _Case) -> Proposal:
     if case.was_stopped and case.phase is Phase.ACTIVE and case.another_execution:
         # What is ending still runs its own document; another one would describe what never ran.
         return _held_while_ending(_updated(case, reasons))
-    if case.was_stopped or case.phase is not Phase.ACTIVE:
+    if case.was_stopped or not is_at_work(case.row):
         # What changed while it stands still has not been run: the result is of another document.
         finished = case.phase is Phase.FINISHED
         return _updated(case, reasons, stale=finished and case.another_execution)
@@ -262,7 +264,7 @@ def _stopped(case: _Case) -> Proposal:
 
 def _resumed(case: _Case) -> Proposal:
     """`state: stopped` was taken back."""
-    if case.phase is Phase.ACTIVE:
+    if is_at_work(case.row):
         return _held_while_ending(_submitted(case, (Reason.RESUMED,)))
     if case.row.run is not None and case.row.run.state is RunState.TERMINATED:
         return _submitted(case, (Reason.RESUMED, *reasons_of(case.changed)))
@@ -338,7 +340,7 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
 
 def _returned(case: _Case) -> Proposal:
     """A tombstone whose document is in the tree again."""
-    if case.phase is not Phase.FINISHED:
+    if case.phase is not Phase.FINISHED or has_earlier(case.row):
         return _held_while_ending(_submitted(case, (Reason.RETURNED,)))
     if case.rerun_asked:
         return _submitted(case, (Reason.RETURNED, Reason.RERUN_ASKED))
@@ -363,6 +365,8 @@ def _submitted(case: _Case, reasons: tuple[Reason, ...], *, after_uid: str = "")
     `after_uid` names the earlier one while that is not over: the new one must not start
     before it is, or two executions would write to the same places.
     """
+    if not after_uid and case.row.run is not None:
+        after_uid = case.row.run.earlier
     step = make_step(
         "run.submit", case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
     )
@@ -442,7 +446,7 @@ def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
 
 def _stop_step(row: LiveResource, cause: str) -> Step:
     """`waiting` says that it was agreed to end what has not begun, and nothing else."""
-    waiting = phase(row) is Phase.WAITING
+    waiting = phase(row) is Phase.WAITING and not has_earlier(row)
     return make_step(
         "run.stop", row.key, {"cause": cause, **({"waiting": True} if waiting else {})}
     )
@@ -456,6 +460,8 @@ def _at_stake(row: LiveResource) -> str:
     """What would be lost, without its age: time is no part of a plan's digest."""
     if row.run is None:
         return "nothing"
+    if has_earlier(row):
+        return "the work of the run before it, which is not over"
     attempt = f"attempt {max(row.run.attempt, 1)} ({row.run.state.value})"
     if row.run.gpus:
         gpus = "1 GPU" if row.run.gpus == 1 else f"{row.run.gpus} GPUs"

@@ -10,6 +10,7 @@ import pytest
 from fleetform.checker import check
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
+from fleetform.plan.awaited import ending
 from unit.plan.trees import ledger, planned, row, task, tree
 
 WAITING = RunState.SUBMITTED
@@ -393,3 +394,61 @@ def test_after_an_upgrade_a_run_at_work_keeps_its_execution() -> None:
     change = only(plan_of(changed, of_another_form(row(task("train"), RUNNING))))
     assert verbs(change) == ["run.update"]
     assert change.steps[0].arguments["execution_digest"] == "other form"
+
+
+# -- one that waits for the run before it ----------------------------------------------------------
+
+EARLIER = {"earlier": "e" * 32}
+
+
+@pytest.mark.parametrize("state", [WAITING, RunState.PENDING, RunState.ABORTED])
+def test_the_work_that_a_removed_run_waits_for_goes_with_it(state: RunState) -> None:
+    """Nobody would know of it any more: so its end is planned, and is told as what is lost."""
+    desired, live = tree(task("other")), ledger(row(OLD, state, **EARLIER))
+    refused = planned(desired, live)
+    (held,) = refused.held
+    assert (held.change.destructive, held.change.key) == (True, OLD.key)
+    made = planned(desired, live, allow_destroy=True)
+    assert check(made, desired, live, Permissions(allow_destroy=True)) == ()
+    (change,) = [one for one in made.changes if one.key == OLD.key]
+    assert verbs(change) == ["run.stop", "run.archive"]
+    assert "waiting" not in change.steps[0].arguments
+    assert change.at_stake == "the work of the run before it, which is not over"
+    assert change.stake is not None
+    assert change.stake.runs == ("train",)
+
+
+def test_what_waits_for_a_run_at_work_is_not_forgotten() -> None:
+    """Forgetting would not end that, and nobody would know of it."""
+    desired = replace(tree(), removed=(OLD.key,))
+    made = planned(desired, ledger(row(OLD, WAITING, **EARLIER)))
+    assert made.is_empty
+    assert "an earlier run of it is at work" in made.held[0].detail
+
+
+def test_to_stop_what_waits_ends_the_run_before_it() -> None:
+    """`state: stopped` is said of the name, and means all that is at work under it."""
+    declared = task("train", env={"LR": "0.1"}, state="stopped")
+    change = only(plan_of(declared, row(OLD, WAITING, **EARLIER), allow_destroy=True))
+    assert verbs(change) == ["run.update", "run.stop"]
+    assert change.destructive
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_no_third_run_starts_beside_the_first(archived: bool) -> None:
+    """What it waited for is still at work, although the one that waited is over."""
+    live = row(OLD, RunState.TERMINATED, archived=archived, **EARLIER)
+    made = plan_of(NEW, live)
+    if archived:
+        assert made.is_empty
+        assert made.held[0].by is HeldBy.ENDING
+        assert ending(made) == {live.uid: OLD.key, "e" * 32: OLD.key}
+    else:
+        assert only(made).steps[0].arguments["after_uid"] == "e" * 32
+
+
+def test_a_run_that_waits_for_the_one_before_it_changes_in_place() -> None:
+    """It has not begun itself: its document may change, and nothing ends."""
+    change = only(plan_of(NEW, row(OLD, WAITING, **EARLIER)))
+    assert verbs(change) == ["run.update"]
+    assert not change.destructive
