@@ -23,6 +23,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
+from fleetform.store.rollouts import leaving_fleets
 from fleetform.store.rows import gpus_text
 
 __all__ = ["commit_placements"]
@@ -258,20 +259,6 @@ def _read_waiting(
     return waiting
 
 
-def _leaving_fleets(transaction: Transaction) -> frozenset[str]:
-    """
-    Fleets whose removal somebody has agreed to, and that are not gone yet.
-
-    Their hosts look as ever until the step begins. What were placed there in between would end
-    with them, and nobody was told of it.
-    """
-    rows = transaction.execute(
-        "SELECT resource_name FROM operations INDEXED BY operations_open"
-        " WHERE state IN ('planned', 'intended') AND verb = 'fleet.remove'"
-    )
-    return frozenset(name for (name,) in rows)
-
-
 def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:
     """Read what is left of these instances, in four statements."""
     uids = (to_json(sorted(instance_uids)),)
@@ -291,7 +278,7 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
     ):
         taken.setdefault(uid, set()).add(unit)
     rooms = {}
-    leaving = _leaving_fleets(transaction)
+    leaving = leaving_fleets(transaction)
     for (
         uid,
         fleet,

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Ids
     from fleetform.store.statements import Statements
 
-__all__ = ["commit_exchanges", "is_exchanged", "read_templates", "template_outputs"]
+__all__ = ["commit_exchanges", "is_exchanged", "leaving_fleets", "read_templates",
+           "template_outputs"]  # fmt: skip
 
 
 def template_outputs(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +50,24 @@ def read_templates(connection: Statements) -> dict[str, Template]:
             template = _template(kept)
             if _is_under_way(connection, name, template):
                 found[str(name)] = template
+    for name in leaving_fleets(connection) if found else ():
+        found.pop(name, None)
     return found
+
+
+def leaving_fleets(connection: Statements | Transaction) -> frozenset[str]:
+    """
+    Fleets whose removal somebody has agreed to, and that are not gone yet.
+
+    Their hosts look as ever until the step begins. What were placed there in between would end
+    with them, and nobody was told of it; and a host that were made in the place of one that has
+    gone already would stay behind.
+    """
+    rows = connection.execute(
+        "SELECT resource_name FROM operations INDEXED BY operations_open"
+        " WHERE state IN ('planned', 'intended') AND verb = 'fleet.remove'"
+    )
+    return frozenset(name for (name,) in rows)
 
 
 def _template(kept: Mapping[str, Any]) -> Template:
@@ -81,6 +99,9 @@ def commit_exchanges(
     transaction: Transaction, fleet: str, moves: Sequence[Exchange], *, ids: Ids, now_ms: int
 ) -> None:
     """Write moves down; one whose host is not as it was found is passed over."""
+    if fleet in leaving_fleets(transaction):
+        # Its removal was entered since somebody looked.
+        return
     for one in moves:
         if one.move is Move.MAKE:
             _make(transaction, fleet, one.number, ids.uid(), now_ms)

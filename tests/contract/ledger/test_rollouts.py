@@ -146,6 +146,23 @@ def test_a_host_leaves_only_once_its_fleets_step_is_done(ledger: Ledger) -> None
     assert ledger.read_book().templates.keys() == {"local"}
 
 
+def test_a_fleet_that_goes_gets_no_host(ledger: Ledger) -> None:
+    """One was exchanged once, and its place is empty again while the fleet is removed."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    removal = fleet_step("local", 2, "fleet.remove")
+    accepted = enter(ledger, plan_of(ledger, [removal]))
+    for is_begun in (False, True):
+        if is_begun:
+            ledger.begin_steps(accepted.apply_uid, [removal], now_ms=3)
+        assert ledger.read_book().templates == {}
+        exchange(desk, Exchange(Move.MAKE, number=0))
+        assert {one.uid for one in ledger.read_live().instances} == {desk.instances[1]}
+    ledger.finish_steps(accepted.apply_uid, [removal], [StepOutcome(removal.key)], now_ms=4)
+    assert ledger.read_live().instances == ()
+
+
 def test_work_is_read_with_its_hosts(two_hosts: Desk) -> None:
     """One entry a run and fleet, with what it has on each host added up."""
     desk = two_hosts
