@@ -7,7 +7,7 @@ from fleetform.model.run import RunUid
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["ending", "waited_for"]
+__all__ = ["ended_besides", "ending", "waited_for"]
 
 
 def waited_for(plan: Plan) -> tuple[str, ...]:
@@ -44,6 +44,16 @@ def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
             *(step.arguments.get("after_uid", "") for step in held.change.steps),
         )
         if uid
+    }
+
+
+def ended_besides(plan: Plan) -> dict[RunUid, ResourceKey]:
+    """What ends with a run because that waits for it: no outcome of the name tells of its end."""
+    return {
+        RunUid(step.arguments["earlier"]): step.resource
+        for change in plan.changes
+        for step in change.steps
+        if step.verb == "run.stop" and step.arguments.get("earlier")
     }
 
 

@@ -21,7 +21,7 @@ from fleetform.model.ports import (
     LedgerUnavailable,
     RunHistory,
 )
-from fleetform.plan.awaited import ending, waited_for
+from fleetform.plan.awaited import ended_besides, ending, waited_for
 from fleetform.plan.exit import exit_code_after
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
@@ -179,8 +179,9 @@ class _Apply:
         self._progress = progress
         self._names = waited_for(plan)
         self._ending = {} if detach else ending(plan)
+        besides = {} if detach else ended_besides(plan)
         self._patience = Patience(
-            plan, ending=self._ending, clock=SystemClock(), notice=progress.notice
+            plan, ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
         )
         self._over_since_ms: int | None = None
         self._steps_told: set[str] = set()

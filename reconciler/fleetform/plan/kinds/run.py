@@ -446,10 +446,13 @@ def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
 
 def _stop_step(row: LiveResource, cause: str) -> Step:
     """`waiting` says that it was agreed to end what has not begun, and nothing else."""
-    waiting = phase(row) is Phase.WAITING and not has_earlier(row)
-    return make_step(
-        "run.stop", row.key, {"cause": cause, **({"waiting": True} if waiting else {})}
-    )
+    arguments: dict[str, Any] = {"cause": cause}
+    if row.run is not None and has_earlier(row):
+        # It ends with it, and whoever applies waits for both.
+        arguments["earlier"] = row.run.earlier
+    elif phase(row) is Phase.WAITING:
+        arguments["waiting"] = True
+    return make_step("run.stop", row.key, arguments)
 
 
 def _state(row: LiveResource) -> str:

@@ -10,7 +10,7 @@ import pytest
 from fleetform.checker import check
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
-from fleetform.plan.awaited import ending
+from fleetform.plan.awaited import ended_besides, ending
 from unit.plan.trees import ledger, planned, row, task, tree
 
 WAITING = RunState.SUBMITTED
@@ -413,6 +413,7 @@ def test_the_work_that_a_removed_run_waits_for_goes_with_it(state: RunState) -> 
     (change,) = [one for one in made.changes if one.key == OLD.key]
     assert verbs(change) == ["run.stop", "run.archive"]
     assert "waiting" not in change.steps[0].arguments
+    assert ended_besides(made) == {"e" * 32: OLD.key}
     assert change.at_stake == "the work of the run before it, which is not over"
     assert change.stake is not None
     assert change.stake.runs == ("train",)
