@@ -49,7 +49,9 @@ class ChangeBody(TypedDict):
         list[Verb],
         "In order: two of them are a replacement. Being archived is `forget`: its result is kept.",
     ]
-    before: Annotated[Json | None, "The canonical document last applied; null where none was."]
+    before: Annotated[
+        Json | None, "The canonical document last applied; null where it is made, also once more."
+    ]
     after: Annotated[Json | None, "The canonical document as it will be; null where it goes."]
     after_unknown: Annotated[Json | bool, "True at what is known only when it has been done."]
     before_sensitive: Annotated[Json | bool, "True at what is a version of a sensitive value."]

@@ -53,7 +53,8 @@ _MAKES = (".make", ".submit")
 
 def change_json(change: Change) -> ResourceChange:
     """Describe a change, as planned or as held."""
-    body = _body(change)
+    actions = actions_of(change)
+    body = _body(change, actions)
     found: ResourceChange = {
         "address": str(change.key),
         "mode": "managed",
@@ -122,13 +123,14 @@ def _action_reason(change: Change) -> str:
 # -- the documents -------------------------------------------------------------------------
 
 
-def _body(change: Change) -> ChangeBody:
-    before = _before(change)
+def _body(change: Change, actions: list[Verb]) -> ChangeBody:
+    # What returns is made, and there is nothing of it now; `fields` say what it was.
+    before = None if actions == ["create"] else _before(change)
     after = _after(change)
     # Of a broken document nobody can say what it would become.
     unknown = after is None and change.action not in _LEAVING
     body: ChangeBody = {
-        "actions": actions_of(change),
+        "actions": actions,
         "before": before,
         "after": after,
         "after_unknown": unknown

@@ -167,8 +167,8 @@ def _more(count: int) -> Iterator[Line]:
 
 
 def _field_lines(change: Change, fields: Sequence[FieldChange]) -> Iterator[Line]:
-    kind, creates = change.key.kind, change.action in _CREATES
-    if creates and (told := _made(kind, fields)) is not None:
+    kind = change.key.kind
+    if change.action in _CREATES and (told := _made(kind, fields)) is not None:
         width = _width([path for path, _ in told])
         for path, text in told:
             yield Line((Span(f"      {path}: {' ' * (width - len(path))}{text}"),))
@@ -177,9 +177,6 @@ def _field_lines(change: Change, fields: Sequence[FieldChange]) -> Iterator[Line
     width = _width([row.path for row in rows])
     for row in rows:
         path = f"      {row.path}: {' ' * (width - len(row.path))}"
-        if creates:
-            yield Line((Span(f"{path}{row.after or ''}"),))
-            continue
         parts = [Span(path), *_sides(row)]
         if row.forces and change.action is Action.REPLACE and not change.replaces:
             parts.append(Span("  # forces replacement", "dim"))
@@ -190,7 +187,11 @@ _CREATES = frozenset({Action.CREATE, Action.ADOPT})
 
 
 def _made(kind: str, fields: Sequence[FieldChange]) -> list[tuple[str, str]] | None:
-    """What new things come to, without rows: of a plan that makes everything nearly all is this."""
+    """
+    What new things come to, without rows: of a plan that makes everything nearly all is this.
+
+    None where something was there before: what returns is compared with what it was.
+    """
     told: list[tuple[str, str]] = []
     for one in fields:
         if one.before_set:

@@ -125,6 +125,18 @@ def test_what_is_forgotten_is_gone_from_the_record() -> None:
         assert change["before"] is not None
 
 
+def test_what_returns_is_made_and_has_nothing_before() -> None:
+    """Tools for Terraform's plans expect null where something is created; our fields say more."""
+    live = ledger(row(task("train", priority=3), archived=True))
+    change = change_of(shown(planned(tree(task("train")), live)), "run/train")
+    assert change["change"]["actions"] == ["create"]
+    assert change["change"]["before"] is None
+    assert change["change"]["before_sensitive"] is False
+    assert change["change"]["after"]["type"] == "task"
+    (field,) = change["fields"]
+    assert (field["path"], field["before"], "after" in field) == ("priority", 3, False)
+
+
 def test_a_secret_shows_as_a_version_and_says_where() -> None:
     """The value of a variable that says secret, in fields, in documents, in held changes."""
     old, new = {"HF_TOKEN": "hunter2", "LR": "1"}, {"HF_TOKEN": "hunter3", "LR": "1"}

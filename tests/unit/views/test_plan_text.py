@@ -45,6 +45,14 @@ def test_what_is_being_removed_is_not_gone_yet() -> None:
     assert text(under_way).endswith("\nNo changes: what is left is being removed.\n")
 
 
+def test_what_returns_is_compared_with_what_it_was() -> None:
+    """A field that it lost has a side that is not set, and no empty value."""
+    live = ledger(row(task("train", priority=3, env={"A": "1"}), archived=True))
+    shown = text(planned(tree(task("train", env={"A": "1"})), live))
+    assert "  + task train  it is declared again" in shown
+    assert "      priority: 3 → (not set)\n" in shown
+
+
 def test_a_first_plan() -> None:
     """What will be made shows what its document sets, with units, aligned."""
     train = task(
