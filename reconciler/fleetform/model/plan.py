@@ -162,6 +162,11 @@ class Change:
     """The same as it will be, where no step carries it: of a change that is held."""
 
 
+def row_key_of(change: Change) -> ResourceKey:
+    """Say by which key the ledger knows what is changed."""
+    return ResourceKey(change.key.kind, change.replaces or change.moved_from or change.key.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """A change that is not carried out now, by what, and what would release it."""

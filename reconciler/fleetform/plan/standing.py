@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step
+from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step, row_key_of
 from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, phase
@@ -55,7 +55,7 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
             ),
         )
     found: dict[ResourceKey, Failing] = {}
-    planned = {_row_key(change): change for change in plan.changes}
+    planned = {row_key_of(change): change for change in plan.changes}
     for predicate in plan.predicates:
         if predicate.resource is not None and predicate.resource not in found:
             one = _failing(predicate, predicate.resource, live, planned)
@@ -89,9 +89,12 @@ def _failing(
         return Failing(key, "has a result by now" if row.archived else "exists by now")
     if row is None:
         return Failing(key, "no longer exists")
+    change = planned.get(key)
+    if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
+        return Failing(key, "is another one by now, which has its name")
     if predicate.claim == "generation" and str(row.generation) != predicate.value:
         seal = Seal(live.environment_uid)
-        return Failing(key, "was changed since", _changed_since(planned.get(key), row, seal))
+        return Failing(key, "was changed since", _changed_since(change, row, seal))
     if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
         return Failing(key, "has started")
     return None
@@ -103,10 +106,6 @@ def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tupl
     kind = change.key.kind
     now = seal.value(kind, "", json.loads(row.document))
     return changed_fields(kind, change.before, now)
-
-
-def _row_key(change: Change) -> ResourceKey:
-    return ResourceKey(change.key.kind, change.replaces or change.moved_from or change.key.name)
 
 
 # -- a plan that was applied ---------------------------------------------------------------

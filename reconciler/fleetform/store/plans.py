@@ -7,13 +7,13 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.at_work import AtWork
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import Plan, Predicate, Step
+from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
@@ -192,17 +192,23 @@ def _failures(
         return [f"{made}, this is {ledger_id} of epoch {epoch}"]
     if status == LedgerStatus.RECOVERING:
         return [f"the ledger is recovering{f': {note}' if note else ''}"]
+    uids = {row_key_of(change): change.uid for change in plan.changes if change.uid}
     failures = [
         sentence
         for predicate in plan.predicates
         if predicate.resource not in passed_over
-        and (sentence := _failure(transaction, predicate, (ledger_id, epoch)))
+        and (sentence := _failure(transaction, predicate, (ledger_id, epoch), uids))
     ]
     return [*failures, *_conflicts(transaction, plan)]
 
 
-def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, int]) -> str:
-    """Say what is there instead of what a predicate claims, or nothing."""
+def _failure(
+    transaction: Transaction,
+    predicate: Predicate,
+    ledger: tuple[str, int],
+    uids: Mapping[ResourceKey, str],
+) -> str:
+    """Say what is there instead of what a predicate claims, or nothing; `uids` are the plan's."""
     if predicate.claim == "ledger":
         same = predicate.value == f"{ledger[0]}/{ledger[1]}"
         return "" if same else "the ledger is another one"
@@ -217,7 +223,7 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         is_left = predicate.value in uids_left(transaction)
         return "" if is_left else f"{key} cannot come back: others have its data by now"
     row = transaction.one(
-        "SELECT s.generation, s.archived, a.state FROM resources s"
+        "SELECT s.generation, s.archived, a.state, s.uid FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
         " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
         " WHERE s.kind = ? AND s.name = ?",
@@ -229,8 +235,11 @@ def _failure(transaction: Transaction, predicate: Predicate, ledger: tuple[str, 
         return f"{key} has a result by now" if row[1] else f"{key} exists by now"
     if row is None:
         return f"{key} no longer exists"
-    generation, _, attempt_state = row
+    generation, _, attempt_state, uid = row
     if predicate.claim == "generation":
+        # Generations of a name begin anew with whatever has it.
+        if uids.get(key, uid) != uid:
+            return f"{key} is another one by now, which has its name"
         if str(generation) == predicate.value:
             return ""
         return f"{key} has generation {generation}, the plan was made for {predicate.value}"

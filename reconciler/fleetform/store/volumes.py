@@ -23,13 +23,17 @@ def begin_make(context: Context, step: Step) -> None:
     """
     Give the volume a row, or take up the one that an attempt which failed has left.
 
-    One that comes back has the uid that the mark in its directory bears.
+    One that comes back has the uid that the mark in its directory bears. Its generations go on
+    above those it has had, of which none can be above the serial: what was planned for it as it was
+    before is stale.
     """
     returns = step.arguments.get("returns", "")
     context.transaction.execute(
-        "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
-        " VALUES ('volume', ?1, ?2, 'volume', 'making', '{}', ?3)"
+        "INSERT INTO resources (kind, name, uid, type, state, document, operation, generation)"
+        " VALUES ('volume', ?1, ?2, 'volume', 'making', '{}', ?3,"
+        " CASE WHEN ?4 = '' THEN 0 ELSE (SELECT serial FROM meta) END)"
         " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making',"
+        " generation = CASE WHEN ?4 = '' THEN resources.generation ELSE excluded.generation END,"
         " uid = CASE WHEN ?4 = '' THEN resources.uid ELSE excluded.uid END"
         " WHERE resources.archived = 1",
         (step.resource.name, returns or context.ids.uid(), context.apply_uid, returns),

@@ -7,7 +7,7 @@ import pytest
 from contract.ledgers import carry_out, enter, plan_of, step, written
 from fleetform.model.left_data import LeftData
 from fleetform.model.plan import Predicate, Step
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.spec.desired import ResourceKey
 
 DATA = ResourceKey("volume", "data")
@@ -47,6 +47,18 @@ def test_it_comes_back_as_who_it_was(ledger: Ledger) -> None:
     live = ledger.read_live()
     assert live.resources[DATA].uid == left.uid
     assert live.left == ()
+
+
+def test_what_was_planned_for_it_before_it_went_is_stale(ledger: Ledger) -> None:
+    """It is the same volume, under a document that may be another: each life has its generations."""
+    carry_out(ledger, [make()])
+    row = ledger.read_live().resources[DATA]
+    pin = Predicate("generation", DATA, str(row.generation))
+    old = plan_of(ledger, [step("volume.remove", "data", fleet="local", path="data")], pin)
+    carry_out(ledger, [step("volume.forget", "data", fleet="local", path="data")])
+    carry_out(ledger, [make(returns=row.uid)])
+    with pytest.raises(StalePlan, match="the plan was made for 1"):
+        enter(ledger, old)
 
 
 def test_a_return_that_fails_can_be_tried_again(ledger: Ledger) -> None:

@@ -124,6 +124,20 @@ def test_stale_plan_names_what_changed(desk: Desk, predicate: Predicate, sentenc
     assert desk.ledger.read_live() == before
 
 
+def test_another_one_of_the_name_is_not_what_was_planned_for(ledger: Ledger) -> None:
+    """A plan kept in a file removes no fleet that was made since, although its first row is alike."""
+    carry_out(ledger, [fleet_step("f")])
+    (row,) = ledger.read_live().resources.values()
+    pin = Predicate("generation", row.key, str(row.generation))
+    plan = plan_of(ledger, [step("fleet.remove", "f")], pin)
+    plan = replace(plan, changes=(replace(plan.changes[0], uid=row.uid),))
+    carry_out(ledger, [step("fleet.remove", "f")])
+    carry_out(ledger, [fleet_step("f")])
+    assert ledger.read_live().resources[row.key].generation == row.generation
+    with pytest.raises(StalePlan, match="fleet/f is another one by now"):
+        enter(ledger, plan)
+
+
 def test_what_is_absent_with_a_result_is_not_run_again(desk: Desk) -> None:
     """A plan that creates a run was made when nobody knew of one: its tombstone speaks against it."""
     desk.submit(submit_step("a"))
