@@ -85,7 +85,9 @@ def _linked(
         needs = tuple([one for one in needs if one not in step.needs and one != step.key])
     if not needs:
         return step
-    return Step(step.key, verb, step.resource, (*step.needs, *needs), step.arguments)
+    # One tuple for all who need the same, where they need nothing else.
+    needs = (*step.needs, *needs) if step.needs else needs
+    return Step(step.key, verb, step.resource, needs, step.arguments)
 
 
 def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:
