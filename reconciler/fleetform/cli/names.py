@@ -34,15 +34,10 @@ def one_run(reader: Reader, name: str) -> RunHistory:
     raise unknown("run", name, [history.run.name for history in reader.read_runs()])
 
 
-def with_elements(reader: Reader, names: Sequence[str]) -> tuple[str, ...]:
-    """Expand the names of sweeps and arrays to those of all their elements."""
-    expanded: dict[str, None] = {}
-    for name in names:
-        found = [history.run.name for history in reader.read_runs([name]) if not history.archived]
-        if not found:
-            raise unknown("run", name, [history.run.name for history in reader.read_runs()])
-        expanded.update(dict.fromkeys(found))
-    return tuple(expanded)
+def require_run(reader: Reader, name: str) -> None:
+    """Refuse with advice if there is no run, sweep or array `name`; one that is archived is one."""
+    if not reader.read_runs([name]):
+        raise unknown("run", name, [history.run.name for history in reader.read_runs()])
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> Refused:

@@ -11,7 +11,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, limit_option, tree_option
-from fleetform.cli.names import complete_runs, with_elements
+from fleetform.cli.names import complete_runs, require_run
 from fleetform.cli.screen import Screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 
@@ -42,7 +42,7 @@ def command(run: str | None, path: str | None, follow: bool, limit: int, as_json
 
     reader = open_reader(open_workspace(path))
     if run is not None:
-        with_elements(reader, [run])
+        require_run(reader, run)
     shown, after = _latest(reader, run, limit)
     out = screen()
     if not follow:
