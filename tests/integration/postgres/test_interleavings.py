@@ -12,9 +12,11 @@ from collections.abc import Callable
 
 import pytest
 
-from contract.ledgers import Desk
-from fleetform.model.ports import Ledger
+from contract.ledgers import Desk, carry_out, enter, plan_of, step, written
+from fleetform.model.plan import Predicate
+from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.model.refusals import FenceLost
+from fleetform.spec.desired import ResourceKey
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres import database
 from fleetform.store.postgres.connection import Connection
@@ -29,7 +31,7 @@ def rows(ledger: StoredLedger) -> dict[str, list[tuple[object, ...]]]:
     copy = ledger.copy()._database
     with copy.read() as connection:
         names = ("resources", "instances", "runs", "attempts", "jobs", "allocations", "units",
-                 "applies", "operations", "usage", "overrides")  # fmt: skip
+                 "applies", "operations", "usage", "overrides", "snapshots")  # fmt: skip
         found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in names}
     copy.close()
     return found
@@ -133,6 +135,57 @@ def test_weaker_checks_let_the_old_holder_commit(
         taking.result(20)
         calling.result(20)
     assert rows(new) != before
+
+
+def test_a_return_waits_for_who_takes_what_was_left(connect: Connect) -> None:
+    """A plan takes a volume back while another takes its data in: the second to commit is refused."""
+    one, other = connect(), connect()
+    desk = Desk.of(one)
+    where: dict[str, object] = {"path": "/data", "fleet": "local"}
+    carry_out(one, [step("volume.make", "data", **written({**where}, type="volume"), **where)])
+    carry_out(one, [step("volume.forget", "data", **where)])
+    (left,) = one.read_live().left
+    adopting = step("volume.adopt", "found", **written({**where}, type="volume"), **where)
+    accepted = enter(one, plan_of(one, [adopting]))
+    one.begin_steps(accepted.apply_uid, [adopting], now_ms=1)
+    back = step("volume.make", "data", **written({**where}, type="volume"), returns=left.uid)
+    pin = Predicate("left", ResourceKey("volume", "data"), left.uid)
+    returning = plan_of(one, [back], pin)
+    with beside() as start:
+        pause = Pause(one)
+        outcome = [StepOutcome(adopting.key)]
+        taking = start(
+            lambda: one.finish_steps(
+                accepted.apply_uid, [adopting], outcome, fence=desk.fence, now_ms=1
+            )
+        )
+        pause.wait()
+        entering = start(lambda: enter(other, returning))
+        assert is_waiting(entering)
+        pause.end()
+        taking.result(20)
+        with pytest.raises(StalePlan, match="others have its data by now"):
+            entering.result(20)
+
+
+def test_two_plans_for_what_is_there_are_entered_once(connect: Connect) -> None:
+    """Both were made of one state; who waits for the other finds it being changed."""
+    one, other = connect(), connect()
+    Desk.of(one)
+    first, second = (
+        plan_of(one, [step("fleet.update", "local", **written({"nodes": n}, instances=[]))])
+        for n in (1, 2)
+    )
+    with beside() as start:
+        pause = Pause(one)
+        entering = start(lambda: enter(one, first))
+        pause.wait()
+        waiting = start(lambda: enter(other, second))
+        assert is_waiting(waiting)
+        pause.end()
+        assert entering.result(20).state == "new"
+        with pytest.raises(StalePlan, match="fleet/local is being changed"):
+            waiting.result(20)
 
 
 def test_two_writers_see_each_other(connect: Connect) -> None:
