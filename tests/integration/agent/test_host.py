@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import resource
 import shutil
 import stat
 import subprocess
@@ -159,6 +160,24 @@ def test_owner(agent: Agent) -> None:
         with pytest.raises(HelloRejected) as caught:
             await dial(agent, ledger_id="rebuilt", epoch=1)
         assert caught.value.answer.code == "old_epoch"
+
+    asyncio.run(go())
+
+
+def test_many_files(stopped: Agent) -> None:
+    """An agent may have as many files open as the host allows; a job, as many as it was given."""
+    given, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
+    try:
+        stopped.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (given, most))
+    assert resource.prlimit(stopped.pid, resource.RLIMIT_NOFILE) == (most, most)
+
+    async def go() -> None:
+        async with managing(stopped) as manager:
+            await manager.run(job("a", "ulimit -Sn"))
+            assert manager.output(uid("a")) == b"256\n"
 
     asyncio.run(go())
 

@@ -7,8 +7,10 @@ supervisor has mapped too.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import resource
 import socket
 import sys
 import time
@@ -139,6 +141,7 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
     channel, hello = _fork_spawner(lock)
 
     # From here on this process may grow.
+    _raise_open_files()
     import logging
 
     from fleetform.agents.host import startup
@@ -161,6 +164,18 @@ def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:
     if hello[0] != "ready":
         raise RuntimeError("the spawner ended before it was ready")
     return ours, hello
+
+
+def _raise_open_files() -> None:
+    """
+    Have as many files open as the host lets us have: each job takes two, and many come at once.
+
+    With 256, as some hosts give, three hundred jobs were begun and never heard of. Jobs get what
+    the host gave, for the spawner has been forked: a program that uses `select` fails with more.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _write_pid() -> None:
