@@ -158,7 +158,16 @@ def _propose_new_and_gone(
     for row in pairing.removed:
         proposal = KINDS[row.key.kind].remove(row)
         if sheet.permissions.destroy:
-            # Most of it is declared still: that is not why it goes.
-            change = replace(proposal.change, reasons=(Reason.DESTROY_ASKED,))
-            proposal = replace(proposal, change=change)
+            proposal = replace(proposal, change=_as_destroyed(proposal.change))
         sheet.add(proposal)
+
+
+def _as_destroyed(change: Change) -> Change:
+    """Most of it is declared still: that is not why it goes, nor why a run is told to end."""
+    steps = tuple(
+        replace(step, arguments={**step.arguments, "cause": "destroyed"})
+        if step.verb == "run.stop"
+        else step
+        for step in change.steps
+    )
+    return replace(change, reasons=(Reason.DESTROY_ASKED,), steps=steps)

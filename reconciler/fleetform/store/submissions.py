@@ -243,6 +243,7 @@ def _resize(context: Context, uid: str, attempt: int, nodes: int) -> None:
 _ENDED_BECAUSE = {
     "state": "its document says `state: stopped`",
     "removed": "its document was removed",
+    "destroyed": "the whole environment was destroyed",
     "replaced": "another execution takes its place",
 }
 

@@ -158,6 +158,13 @@ def test_what_was_to_go_before_it_began_keeps_its_work(desk: Desk) -> None:
     ]
 
 
+def test_a_run_is_told_what_ended_it(desk: Desk) -> None:
+    """`ps` and `why` say whether a document left, or all was destroyed whatever the tree says."""
+    desk.submit(submit_step("a"))
+    desk.submit(step("run.stop", "a", cause="destroyed"))
+    assert desk.run("a").stop_requested == "the whole environment was destroyed, applied by anna"
+
+
 def test_a_run_between_two_attempts_has_not_started(desk: Desk) -> None:
     """What waits for its next attempt has nothing to lose: a plan that ends it is not stale."""
     desk.submit(submit_step("a"))

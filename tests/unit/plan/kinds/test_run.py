@@ -317,6 +317,15 @@ def test_removing_a_running_run_is_destructive() -> None:
     ]
 
 
+def test_a_run_is_told_why_it_ends() -> None:
+    """Its document left, or the whole environment goes while its document is still there."""
+    live = ledger(row(OLD, RUNNING))
+    (removed,) = planned(tree(), live, allow_destroy=True).steps[:1]
+    (destroyed,) = planned(tree(OLD), live, allow_destroy=True, destroy=True).steps[:1]
+    assert (removed.verb, removed.arguments["cause"]) == ("run.stop", "removed")
+    assert (destroyed.verb, destroyed.arguments["cause"]) == ("run.stop", "destroyed")
+
+
 def test_removing_a_waiting_run_destroys_nothing() -> None:
     """What has not begun may go, as long as it has not begun."""
     plan = gone(row(OLD, WAITING))
