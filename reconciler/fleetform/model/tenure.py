@@ -53,6 +53,7 @@ class Tenure(Protocol):
 
         Raises:
             FenceLost: Somebody took it, or it could not be renewed in time.
+            LedgerUnusable: What says that it is ours is gone.
         """
 
     def renew(self) -> None:

@@ -36,6 +36,7 @@ from fleetform.store.shape import WHY, is_of_another_shape
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
+    from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "make_durable", "to_json",
            "translated"]  # fmt: skip
@@ -110,9 +111,13 @@ class Database:
     poll_seconds = 0.02
     """A look takes some ten microseconds."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, whereabouts: Whereabouts | None = None
+    ) -> None:
         self.connection = connection
         self.lock = threading.RLock()
+        # None: it is in memory.
+        self._whereabouts = whereabouts
 
     @contextmanager
     def write(
@@ -126,9 +131,11 @@ class Database:
 
         Raises:
             FenceLost: `fence` is given and not the newest; nothing was written.
+            MovedLedgerError: Its file is not there any more; nothing was written.
             LedgerError: See `translated`; nothing was written.
         """
         connection = self.connection
+        self._require_in_place()
         with self.lock, translated():
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -151,6 +158,7 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """Run several statements on one state of the ledger."""
         connection = self.connection
+        self._require_in_place()
         with self.lock, translated():
             connection.execute("BEGIN")
             try:
@@ -161,6 +169,7 @@ class Database:
 
     def serial(self) -> int:
         """Return SQLite's own count of what other connections committed."""
+        self._require_in_place()
         with self.lock:
             (version,) = self.connection.execute("PRAGMA data_version").fetchone()
         return int(version)
@@ -196,6 +205,10 @@ class Database:
     def close(self) -> None:
         with self.lock:
             self.connection.close()
+
+    def _require_in_place(self) -> None:
+        if self._whereabouts is not None:
+            self._whereabouts.require()
 
     def _raise_serial(self, fence: int | None) -> None:
         if fence is None:

@@ -3,6 +3,7 @@ What can be wrong with a ledger, split by what a person does next.
 
     LedgerError
     ├── MissingLedgerError        nothing was ever applied here
+    ├── MovedLedgerError          it, or its lock, is not where it was opened: put it back
     ├── DamagedLedgerError        the file is not what we wrote: restore or rebuild
     ├── NewerLedgerError          a later fleetform has written it: upgrade
     ├── OlderLedgerError          an earlier one has, and nobody has upgraded it yet
@@ -37,6 +38,10 @@ class LedgerError(LedgerUnusable):
 
 class MissingLedgerError(LedgerError):
     pass
+
+
+class MovedLedgerError(LedgerError):
+    """What is open is seen by nobody else any more: each further write would be lost."""
 
 
 class DamagedLedgerError(LedgerError):

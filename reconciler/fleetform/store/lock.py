@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from fleetform.model.tenure import Holder
+from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["FileLock", "try_lock", "who_holds"]
 
@@ -27,13 +28,20 @@ class FileLock:
     Implements `model.tenure.Tenure`.
     """
 
-    def __init__(self, descriptor: int, holder: Holder) -> None:
+    def __init__(self, path: Path, descriptor: int, holder: Holder) -> None:
         self._descriptor: int | None = descriptor
+        self._whereabouts = Whereabouts(path, "the lock", descriptor)
         self.holder = holder
 
     def require(self) -> None:
-        """Do nothing: the kernel takes it from nobody."""
+        """
+        Make sure that its file lies there still; else the kernel takes it from nobody.
+
+        Raises:
+            MovedLedgerError: Whoever asks for the lock now asks for another one.
+        """
         assert self._descriptor is not None, "the lock was released"
+        self._whereabouts.require()
 
     def renew(self) -> None:
         """Do nothing: it does not end by itself."""
@@ -68,7 +76,7 @@ def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | N
         # A full disk: whoever cannot say who it is shall not keep others off either.
         os.close(descriptor)
         raise
-    return FileLock(descriptor, holder)
+    return FileLock(path, descriptor, holder)
 
 
 def _take(descriptor: int) -> bool:

@@ -20,6 +20,7 @@ from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.schema import VERSION, create_schema, upgrade_schema
 from fleetform.store.soundness import require_known, require_owner, require_shape, require_sound
+from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 
@@ -124,10 +125,11 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
                 upgrade_schema(connection)
         require_shape(connection, path)
         make_durable(connection)
+        whereabouts = Whereabouts(path, "the ledger")
     except BaseException:
         connection.close()
         raise
-    return StoredLedger(Database(connection), ids)
+    return StoredLedger(Database(connection, whereabouts), ids)
 
 
 def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:

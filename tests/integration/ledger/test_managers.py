@@ -60,6 +60,25 @@ def test_serve_ends_in_good_order(lab: Lab, number: signal.Signals) -> None:
     assert "nobody" in lab.run("lock", "show").stdout
 
 
+def test_serve_ends_when_its_folder_is_moved_away(lab: Lab) -> None:
+    """Its ledger and its lock are seen by nobody else then; nothing is made in their place."""
+    lab.declare(FLEET)
+    serve = lab.start("serve")
+    assert serve.stdout is not None
+    _read_until(serve.stdout, "fleet/local: made")
+    elsewhere = lab.folder / "elsewhere"
+    lab.environment.rename(elsewhere)
+    lab.declare(FLEET, task("one", lab.says("one")))
+    code, output = lab.finish(serve)
+    assert (code, output.count("Traceback")) == (1, 0)
+    assert "was moved or removed while it was in use" in output
+    assert "put its folder back" in output
+    assert not lab.environment.exists()
+    elsewhere.rename(lab.environment)
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.said() == ["one"]
+
+
 def test_apply_gives_the_environment_back_when_its_terminal_is_closed(lab: Lab) -> None:
     """It ends as with Ctrl-C; the run goes on."""
     lab.declare(FLEET, task("long", lab.says("begun"), "sleep 600"))
