@@ -97,7 +97,13 @@ ACTING = (
 # What a plan that changes runs asks to foretell which of them would start.
 FORETELLING = ("fleetform.schedule", "fleetform.model.decision")
 # What reads the language, and nobody needs who has nothing but the environment's uid to know.
-LANGUAGE = ("fleetform.spec.kinds", "fleetform.spec.tree.load", "pydantic", "pydantic_core")
+LANGUAGE = (
+    "fleetform.spec.kinds",
+    "fleetform.spec.tree.again",
+    "fleetform.spec.tree.load",
+    "pydantic",
+    "pydantic_core",
+)
 
 
 @pytest.fixture

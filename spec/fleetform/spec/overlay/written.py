@@ -5,12 +5,14 @@ Documents on their way through the overlays, and what is told of them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 from fleetform.spec.nodes import MappingNode, Node
-from fleetform.spec.overlay.operations import Operation
+
+if TYPE_CHECKING:
+    from fleetform.spec.overlay.operations import Operation
 
 __all__ = ["Layer", "Mistake", "Patch", "Written"]
 

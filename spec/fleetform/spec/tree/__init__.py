@@ -85,10 +85,9 @@ def load_file(
     Returns:
         What is wrong with each document alone; nothing of what they refer to.
     """
-    from fleetform.spec.tree.load import Loader
+    from fleetform.spec.tree.again import load_alone
 
-    with closing(Loader(Path(root), cache, buffers)) as loader:
-        return loader.load_file(file)
+    return load_alone(Path(root), file, cache, buffers or {})
 
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:

@@ -18,8 +18,8 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node
-from fleetform.spec.overlay import Mistake, Patch
 from fleetform.spec.overlay.entries import read_entry
+from fleetform.spec.overlay.written import Mistake, Patch
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.tree.inside import is_file, is_folder
 

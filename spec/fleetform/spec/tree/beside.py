@@ -17,7 +17,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
@@ -79,11 +78,10 @@ def _read(
     files: Sequence[tuple[str, str]],
     values: Mapping[str, Any],
 ) -> None:
-    from fleetform.spec.tree.load import Loader
+    from fleetform.spec.tree.again import read_again
 
     for start in range(0, len(files), _CHUNK):
-        with closing(Loader(root, cache)) as loader:
-            loader.read_again(files[start : start + _CHUNK], values)
+        read_again(root, cache, files[start : start + _CHUNK], values)
 
 
 class _Other:

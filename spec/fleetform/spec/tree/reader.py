@@ -15,7 +15,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.nodes import plain
-from fleetform.spec.overlay import Written
+from fleetform.spec.overlay.written import Written
 from fleetform.spec.references import mentioned, required
 from fleetform.spec.tree import elements
 from fleetform.spec.tree.budget import Budget

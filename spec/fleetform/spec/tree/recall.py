@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,10 +157,9 @@ class Recall:
         return _replaced(whole, pairs, findings)
 
     def _read_again(self, changed: Mapping[str, str]) -> Sequence[Finding] | None:
-        from fleetform.spec.tree.load import Loader
+        from fleetform.spec.tree.again import read_again
 
-        with closing(Loader(self._root, self._cache)) as loader:
-            return loader.read_again(changed.items(), self._whole.values)
+        return read_again(self._root, self._cache, changed.items(), self._whole.values)
 
 
 def _replaced(

@@ -17,9 +17,10 @@ from typing import NamedTuple
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.interpolate import MARK
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, Span
-from fleetform.spec.overlay import Written
-from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache
+from fleetform.spec.nodes import Node
+from fleetform.spec.overlay.written import Written
+from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.header import standing_for
 from fleetform.spec.tree.implied import implied
 from fleetform.spec.tree.inside import Inside
 from fleetform.spec.tree.outcome import Conditions, Outcome
@@ -27,16 +28,13 @@ from fleetform.spec.tree.parts import moved, pieces_of
 from fleetform.spec.tree.types import any_kind
 from fleetform.spec.tree.walk import finding, read_file
 
-__all__ = ["Sources", "Stub", "header_of", "is_overlaying"]
+__all__ = ["Sources", "Stub"]
 
 _MARK = MARK.encode()
 # What a file that cannot be parsed declares, as far as a look at its lines can tell.
 _NAME_LINE = re.compile(
     rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
 )
-# What `overlay` asks of a document before it changes it.
-_CHOSEN_BY = frozenset({"type", "name", "profile"})
-_NOWHERE = Span(0, 0, 0)
 # With more of them, reading the file as a whole is as fast.
 _PARTS_MAX = 20
 # Where a document of a file stands that is read anew.
@@ -153,7 +151,7 @@ class Sources:
         base = self._bases[kept.path]
         written = []
         for number, document in enumerate(kept.documents):
-            node = _stub(document.header)
+            node = standing_for(document.header)
             self._stubs[id(node)] = Stub(kept, number, node)
             written.append(Written(kept.path, node, None if base else node))
         return written
@@ -300,33 +298,3 @@ class Sources:
     @staticmethod
     def _implied(nodes: Iterable[Node]) -> list[Node]:
         return [one for node in nodes for one in implied(node)]
-
-
-def _stub(header: Header) -> Node:
-    entries = [
-        (ScalarNode(key, key, "", _NOWHERE), ScalarNode(value, raw, "", _NOWHERE))
-        for key, value, raw in header
-    ]
-    return MappingNode(tuple(entries), _NOWHERE)
-
-
-def is_overlaying(node: Node) -> bool:
-    """Whether a document is a profile, or names one."""
-    return isinstance(node, MappingNode) and any(
-        key.raw == "profile" or (key.raw == "type" and value[0] == "profile")
-        for key, value in node.entries
-    )
-
-
-def header_of(node: Node) -> Header | None:
-    """What overlays ask of a document; None where that takes its nodes."""
-    if not isinstance(node, MappingNode):
-        return ()
-    said = [(key.raw, value) for key, value in node.entries if key.raw in _CHOSEN_BY]
-    if any(not isinstance(value, ScalarNode) for _, value in said):
-        return None
-    header = tuple(
-        (key, value.value, value.raw) for key, value in said if isinstance(value, ScalarNode)
-    )
-    # A profile becomes a part of others.
-    return None if ("type", "profile") in {(key, raw) for key, _, raw in header} else header
