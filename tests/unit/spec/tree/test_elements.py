@@ -1,0 +1,61 @@
+"""Elements of sweeps and arrays, as a tree declares them."""
+
+from __future__ import annotations
+
+from fleetform.spec.desired import ResourceKey
+from unit.spec.trees import good
+
+TASK = "type: task\nname: train\ncommands: [python train.py]\n"
+
+
+def run(name: str) -> ResourceKey:
+    return ResourceKey("run", name)
+
+
+def test_ten_thousand_elements(tmp_path):
+    """An array of ten thousand costs a fraction of ten thousand documents."""
+    desired = good(tmp_path, f"{TASK}array: 1-10000\n")
+    assert len(desired.resources) == 10_000
+    one, other = desired.resources[run("train[1]")], desired.resources[run("train[2]")]
+    assert one.document["commands"] is other.document["commands"]
+    assert one.digest != other.digest
+
+
+def test_another_value_adds_elements_only(tmp_path):
+    """A value more in a sweep makes elements more, and changes none of the others."""
+    text = f"{TASK}matrix: {{lr: [0.1, 0.01], batch: [1, 2]}}\n"
+    before = good(tmp_path, text).resources
+    after = good(tmp_path, text.replace("0.01", "0.01, 0.5")).resources
+    assert len(after) == 6
+    assert all(after[key] == one for key, one in before.items())
+
+
+def test_quotes_around_a_value_change_no_element(tmp_path):
+    """Its name, its commands and its variables are the same, and so is what decides a rerun."""
+    text = f"{TASK}matrix: {{lr: [0.1, 1], keep: true}}\n"
+    plain = good(tmp_path, text).resources
+    quoted = text.replace("[0.1, 1]", '["0.1", "1"]').replace("true", "'true'")
+    assert good(tmp_path, quoted).resources == plain
+    (element, *_) = plain.values()
+    assert element.document["matrix"] == {"lr": 0.1, "keep": True}
+    others = good(tmp_path, text.replace("[0.1, 1]", '["0.10", " 1"]')).resources
+    assert [one.document["matrix"]["lr"] for one in others.values()] == [" 1", "0.10"]
+
+
+def test_a_field_that_is_read_is_given_what_was_written(tmp_path):
+    """What stands for a parameter elsewhere decides nothing there: a folder may be called `1`."""
+    text = f'{TASK}matrix: {{where: ["/1", "/2"], count: [1]}}\nnodes: ${{{{ matrix.count }}}}\n'
+    folders = f"{text}working_dir: ${{{{ matrix.where }}}}\n"
+    assert [one.document["working_dir"] for one in good(tmp_path, folders).resources.values()] == [
+        "/1",
+        "/2",
+    ]
+
+
+def test_key_names_elements(tmp_path):
+    """With `key`, a parameter outside of it may change its value, and the element stays."""
+    text = f"{TASK}matrix: {{lr: [0.1, 0.2], epochs: 5}}\nkey: lr\n"
+    before = good(tmp_path, text).resources
+    after = good(tmp_path, text.replace("5", "6")).resources
+    assert list(before) == list(after) == [run("train[lr=0.1]"), run("train[lr=0.2]")]
+    assert before != after
