@@ -113,7 +113,9 @@ class Task(Run):
     ) = None
     """
     Make an element of each combination of values. Another value makes more elements and leaves
-    the others alone; `1` and `"1"` are one value. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
+    the others alone. The spelling of a number means nothing: `0.10` is `0.1`, and `1` is `"1"`; but
+    `1` and `1.0` are two values, for a program that is given one can tell.
+    Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
     """
 
     key: (

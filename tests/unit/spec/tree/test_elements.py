@@ -42,6 +42,15 @@ def test_quotes_around_a_value_change_no_element(tmp_path):
     assert [one.document["matrix"]["lr"] for one in others.values()] == [" 1", "0.10"]
 
 
+def test_a_point_makes_another_value(tmp_path):
+    """Spellings of one number are one element; a whole number and a fraction are two."""
+    text = f"{TASK}matrix: {{n: [1, 1.0, 0.10]}}\n"
+    names = [key.name for key in good(tmp_path, text).resources]
+    assert sorted(names) == ["train[n=0.1]", "train[n=1.0]", "train[n=1]"]
+    respelled = text.replace("0.10", "1e-1").replace("1.0,", "1.00,")
+    assert good(tmp_path, respelled).resources == good(tmp_path, text).resources
+
+
 def test_a_field_that_is_read_is_given_what_was_written(tmp_path):
     """What stands for a parameter elsewhere decides nothing there: a folder may be called `1`."""
     text = f'{TASK}matrix: {{where: ["/1", "/2"], count: [1]}}\nnodes: ${{{{ matrix.count }}}}\n'
