@@ -81,6 +81,7 @@ def test_an_interrupted_bench_leaves_nothing_behind(tmp_path: Path, number: sign
         assert bench.wait(60) != 0
     assert not folder.exists()
     # Its parent has ended before it: whoever adopts it may take a moment.
+    end = time.monotonic() + 60
     while is_running(pid):
         assert time.monotonic() < end, f"sleep {pid} goes on"
         time.sleep(0.02)

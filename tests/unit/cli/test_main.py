@@ -62,7 +62,7 @@ def test_a_stream_that_is_closed_leads_to_nowhere(closed, tmp_path):
     for arguments, code in (("version", 0), ("explain", 0), ("nosuch", 1), ("init lab", 0)):
         finished = subprocess.run(
             ["sh", "-c", f'exec "$0" -c "$1" {arguments} {closed}', sys.executable, program],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=180,
         )  # fmt: skip
         assert finished.returncode == code, finished.stderr
         assert "Traceback" not in finished.stderr
@@ -81,7 +81,7 @@ def test_a_letter_that_a_stream_lacks_is_shown_by_its_number(encoding, tmp_path)
          "plan", str(tmp_path)],
         env={**os.environ, "PYTHONIOENCODING": encoding, "FLEETFORM_STATE_HOME": str(tmp_path / "s")},
         capture_output=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
