@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ async def answer(workspace: Workspace, listen: str, progress: Progress) -> None:
 
     Raises:
         AddressUnusable: Nobody can listen there, for instance because somebody does.
-        Problem: `listen` is no address, or a package is missing.
+        Problem: `listen` is no address, or every address; or a package is missing.
     """
     try:
         import uvicorn
@@ -77,6 +78,15 @@ def _listening(host: str, port: int, listen: str) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        if ipaddress.ip_address(address[0]).is_unspecified:
+            raise Problem(
+                f"--listen {listen} is every address of this machine and no name, and the API"
+                " answers only who calls it by the name where it listens: else a page that gives"
+                " its own name this address could read it",
+                f"listen at a name or an address by which it is called, as in"
+                f" {socket.gethostname()}:{port}; where it has several, put a proxy before"
+                f" 127.0.0.1:{port}",
+            )
         return socket.create_server(address, family=family)
     except OSError as problem:
         raise AddressUnusable(
