@@ -265,7 +265,8 @@ def test_serve_answers_and_apply_hands_over(lab):
     for options in ((), ("--listen", f"127.0.0.1:{port}")):
         second = lab.run("serve", *options)
         assert second.returncode == 6
-        assert "manages this environment" in second.stderr
+        assert "serve (pid " in second.stderr
+        assert f" on {socket.gethostname()}) manages this environment" in second.stderr
     lab.write(FLEET, SHORT, BAD)
     handed = lab.run("apply", "-y")
     assert handed.returncode == 4, handed.stderr

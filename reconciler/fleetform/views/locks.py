@@ -16,6 +16,7 @@ __all__ = [
     "LockRow",
     "LockShown",
     "WaitingRow",
+    "held_by",
     "lock_row",
     "locks_table",
     "waiting_row",
@@ -70,6 +71,14 @@ class LockShown:
     waiting: tuple[WaitingRow, ...]
     taken_over: str
     """A sentence where `serve` rests for somebody; else empty."""
+
+
+def held_by(holder: Holder) -> str:
+    """Say who that is in a few words: what it does, for whom, and where it can be found."""
+    where = f"(pid {holder.pid} on {holder.host})"
+    command = holder.command or "somebody"
+    # `serve` is nobody's in particular.
+    return f"{command} {where}" if holder.who == command else f"{command} of {holder.who} {where}"
 
 
 def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.event import LoggedEvent
 from fleetform.views.history import operation_rows
-from fleetform.views.locks import LockRow, LockShown, lock_row, waiting_row
+from fleetform.views.locks import LockRow, LockShown, held_by, lock_row, waiting_row
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.ledger_address import ledger_address, postgresql
 from fleetform.wiring.managing import break_tenure, problems
@@ -170,12 +170,12 @@ def _held(found: Holder) -> Locked:
     wait = "wait for it, have `serve` rest with `fleetform apply --takeover`, or"
     if found.left_ms is None:
         return Locked(
-            f"{_words(found)} is alive and holds this environment",
+            f"{held_by(found)} is alive and holds this environment",
             f"{wait} end it with `fleetform lock break --force --reason TEXT` (kill {found.pid})",
         )
     # Whether it lives is not known: its lease outlives it by up to a term.
     return Locked(
-        f"{_words(found)} holds the lease of this environment, which ends in"
+        f"{held_by(found)} holds the lease of this environment, which ends in"
         f" {found.left_ms / 1000:.1f} s unless it is renewed",
         f"{wait} end the lease with `fleetform lock break --force --reason TEXT`; no process is"
         " ended, and what the former holder still writes is refused",
@@ -186,14 +186,14 @@ def _end(workspace: Workspace, found: Holder) -> None:
     """End the process that holds the file lock, and return when the lock is free."""
     if found.host != socket.gethostname() or not found.pid:
         raise Locked(
-            f"{_words(found)} holds this environment, and is not a process of this machine",
+            f"{held_by(found)} holds this environment, and is not a process of this machine",
             "end it there",
         )
     try:
         handle = os.pidfd_open(found.pid)
     except OSError as problem:
         raise Locked(
-            f"{_words(found)} holds this environment, and cannot be reached from here:"
+            f"{held_by(found)} holds this environment, and cannot be reached from here:"
             f" {problem.strerror}",
             "it may be in another container, or of another user: end it there",
         ) from problem
@@ -211,7 +211,7 @@ def _end(workspace: Workspace, found: Holder) -> None:
     finally:
         os.close(handle)
     raise Problem(
-        f"{_words(found)} does not end, not even when it is killed",
+        f"{held_by(found)} does not end, not even when it is killed",
         "it waits for the machine: a disk or a file system that does not answer",
     )
 
@@ -222,7 +222,7 @@ def _signal(handle: int, number: signal.Signals, found: Holder) -> None:
     except ProcessLookupError:
         return
     except PermissionError as problem:
-        raise Locked(f"{_words(found)} is of another user", "have them end it") from problem
+        raise Locked(f"{held_by(found)} is of another user", "have them end it") from problem
 
 
 def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
@@ -231,12 +231,5 @@ def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
         return
     reader.close()
     with contextlib.closing(open_for_writing(workspace)) as ledger:
-        sentence = f"{who} took the environment from {_words(found)}: {reason}"
+        sentence = f"{who} took the environment from {held_by(found)}: {reason}"
         ledger.append_events([LoggedEvent("lock.broken", SystemClock().now_ms(), sentence)])
-
-
-def _words(found: Holder) -> str:
-    where = f"(pid {found.pid} on {found.host})"
-    command = found.command or "somebody"
-    # `serve` is nobody's in particular.
-    return f"{command} {where}" if found.who == command else f"{command} of {found.who} {where}"

@@ -27,6 +27,7 @@ from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
+from fleetform.views.locks import held_by
 from fleetform.views.moments import moment
 from fleetform.views.notices import held_notices, mistake_notices
 from fleetform.wiring.answering import AddressUnusable, answer
@@ -377,6 +378,6 @@ def locked(workspace: Workspace) -> Locked:
     if holder is None:
         return Locked("somebody else has just begun to manage this environment", "try again")
     return Locked(
-        f"{holder.command} of {holder.who} (pid {holder.pid}) manages this environment",
+        f"{held_by(holder)} manages this environment",
         "wait for it, or stop it",
     )

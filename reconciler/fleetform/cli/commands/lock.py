@@ -90,8 +90,10 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
 
     A holder that is alive is named, and left alone unless --force: then its process gets SIGTERM,
     and SIGKILL after ten seconds. With PostgreSQL its lease is ended instead, and what it writes
-    from then on is refused. What was begun stays open, and the next apply goes on with it.
+    from then on is refused; one that lives may take it up again, and `apply --takeover` is what has
+    it rest. What was begun stays open, and the next apply goes on with it.
     """
+    from fleetform.views.locks import held_by
     from fleetform.wiring.locking import break_lock as break_it
 
     if force and not reason:
@@ -102,7 +104,14 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     if found is None:
         out.line("nobody holds this environment", "dim")
         return 0
-    who = f" of {found.who}" if found.who != found.command else ""
-    out.line(f"taken from {found.command}{who} (pid {found.pid})", "good")
-    out.line("`fleetform lock show` shows what it has left, `fleetform apply` goes on with it")
+    out.line(f"taken from {held_by(found)}", "good")
+    if found.left_ms is None:
+        out.line("`fleetform lock show` shows what it has left, `fleetform apply` goes on with it")
+    else:
+        out.line(
+            "no process was ended: a `serve` that lives takes it up again in a moment. Have it"
+            " rest with `fleetform apply --takeover --for 1h --reason TEXT`, or end it where it"
+            " runs",
+            "warn",
+        )
     return 0

@@ -9,6 +9,7 @@ import pytest
 
 import applied
 from fleetform.cli.exit import Exit
+from fleetform.model.tenure import Holder
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.workspace import Workspace
 
@@ -120,3 +121,15 @@ def test_what_is_open_is_shown(asked, typed, lab):
     assert (waiting["apply"], waiting["open_steps"]) == (accepted.apply_uid, len(plan.steps))
     assert [one["step"] for one in shown["open_operations"]] == [step.key]
     assert "fleetform apply" in typed("lock", "show")[1]
+
+
+def test_an_ended_lease_is_taken_up_again_by_whoever_lives(typed, lab, monkeypatch):
+    """No process was ended, so that it is not said that somebody else may go on now."""
+    holder = Holder(7, "serve", "serve", 0, "node1", fence=3, left_ms=9000)
+    monkeypatch.setattr("fleetform.wiring.locking.break_lock", lambda *_a, **_k: holder)
+    code, out, _err = typed("lock", "break", "--force", "--reason", "it hangs")
+    assert code == 0
+    assert "taken from serve (pid 7 on node1)" in out
+    assert "takes it up again" in out
+    assert "fleetform apply --takeover" in out
+    assert "goes on with it" not in out
