@@ -111,7 +111,7 @@ def _lost(reading: Reading) -> set[ResourceKey]:
 
 def _destroying(reading: Reading) -> list[Change]:
     """Changes that destroy by their steps, or that say they do; each once."""
-    by_steps = {change.key for change, step in reading.steps if destroys(reading, step)}
+    by_steps = reading.destroyed
     return [
         change for change in reading.plan.changes if change.destructive or change.key in by_steps
     ]

@@ -49,6 +49,11 @@ class Reading:
     def claims(self) -> dict[tuple[str, ResourceKey | None], str]:
         return {(one.claim, one.resource): one.value for one in self.plan.predicates}
 
+    @cached_property
+    def destroyed(self) -> frozenset[ResourceKey]:
+        """Keys of the changes that destroy by what they do, whatever they say."""
+        return frozenset(change.key for change, step in self.steps if destroys(self, step))
+
     def row(self, key: ResourceKey) -> LiveResource | None:
         return self.rows.get(key)
 
@@ -104,8 +109,14 @@ def has_begun(row: LiveResource) -> bool:
     return row.run.state not in {RunState.PENDING, RunState.SUBMITTED}
 
 
+_MAY_DESTROY = frozenset({"fleet.remove", "fleet.update", "run.stop", "volume.remove"})
+
+
 def destroys(reading: Reading, step: Step) -> bool:
     """Tell from the step and the row alone whether something is deleted or cut short."""
+    # First, for hardly any step of a great plan is one of these.
+    if step.verb not in _MAY_DESTROY:
+        return False
     if step.verb in {"fleet.remove", "volume.remove"}:
         return True
     row = reading.row(step.resource)

@@ -10,7 +10,6 @@ from fleetform.checker.reading import (
     KINDS,
     Reading,
     at_work,
-    destroys,
     ends_on,
     hosts_ending,
     is_over,
@@ -58,15 +57,14 @@ def _ends_what_waits(reading: Reading, step: Step) -> bool:
 
 def check_work_pinned(reading: Reading) -> Iterator[Violation]:
     """Of a file it may name who has ended since; nobody may be at work whom it does not name."""
-    destroyed = {change.key for change, step in reading.steps if destroys(reading, step)}
-    destroyed |= {change.key for change in reading.plan.changes if change.destructive}
-    for key in sorted(destroyed):
+    said = {change.key for change in reading.plan.changes if change.destructive}
+    for key in sorted(reading.destroyed | said):
         if key.kind != "fleet":
             continue
         fleet = reading.earlier_names.get(key, key)
         here = {one.run for one in ends_on(reading, key)}
-        said = reading.claims.get(("at-work", fleet))
-        told = None if said is None else AtWork.of(said)
+        pinned = reading.claims.get(("at-work", fleet))
+        told = None if pinned is None else AtWork.of(pinned)
         if (
             told is None
             or told.hosts != hosts_ending(reading, key)
@@ -77,7 +75,7 @@ def check_work_pinned(reading: Reading) -> Iterator[Violation]:
 
 def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
     """Whatever destroys was judged by rules, and whoever sets them replaces some."""
-    judged = any(destroys(reading, step) or step.verb == "rules.set" for _, step in reading.steps)
+    judged = bool(reading.destroyed) or any(step.verb == "rules.set" for _, step in reading.steps)
     environment = ResourceKey("environment", reading.plan.environment_name)
     said = reading.claims.get(("rules", environment))
     if judged and (said is None or Rules.of(json.loads(said)) != reading.rules):

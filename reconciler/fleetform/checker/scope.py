@@ -70,7 +70,8 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
         *(deferred.change for deferred in reading.plan.deferred),
     ):
         handled.add(change.key)
-        handled.add(ResourceKey(change.key.kind, change.replaces))
+        if change.replaces:
+            handled.add(ResourceKey(change.key.kind, change.replaces))
     wanted = {} if reading.permissions.destroy else reading.desired.resources
     quiet = quiet_digests(reading.rows)
     for key, digest in digests_of(wanted).items():

@@ -19,8 +19,9 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
         return
     let_go = frozenset(reading.desired.removed)
     for change in reading.plan.changes:
-        names = change.key, ResourceKey(change.key.kind, change.parent)
-        is_let_go = bool(let_go) and not let_go.isdisjoint(names)
+        is_let_go = bool(let_go) and not let_go.isdisjoint(
+            (change.key, ResourceKey(change.key.kind, change.parent))
+        )
         for step in change.steps:
             if step.verb in _FORGETS and not is_let_go:
                 yield Violation(Invariant.LET_GO_IS_KEPT, f"nobody lets {change.key} go")

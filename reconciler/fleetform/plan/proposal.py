@@ -119,4 +119,5 @@ class Sheet:
     @staticmethod
     def row_key(change: Change) -> ResourceKey:
         """The row whose work a change touches: for a pair, that of the removed element."""
-        return ResourceKey(change.key.kind, change.replaces or change.key.name)
+        # Asked of each change by half a dozen passes, and hardly any is of a pair.
+        return ResourceKey(change.key.kind, change.replaces) if change.replaces else change.key
