@@ -18,7 +18,8 @@ __all__ = ["Claim"]
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    One thing of this machine that bears another owner's mark, or lies too near to one that does.
+    One thing of this machine that cannot be had: it bears another owner's mark, lies too near to
+    one that does, or is a file.
 
     Attributes:
         what: The thing, as people find it: the absolute path of a directory.
@@ -28,6 +29,7 @@ class Claim:
         since_ms: When it was marked, Unix milliseconds, or None where the mark does not say.
         near: Where the mark lies, if not at `what` itself but around or within it; else empty.
         is_inside: It lies within `what`, and not around it.
+        is_file: `what` is no directory; nobody owns it then.
     """
 
     what: str
@@ -37,9 +39,12 @@ class Claim:
     since_ms: int | None = None
     near: str = ""
     is_inside: bool = False
+    is_file: bool = False
 
     @property
     def sentence(self) -> str:
+        if self.is_file:
+            return f"{self.what} is no directory, and a volume is one"
         uid = short_uid(self.owner_uid) or "of a uid that cannot be read"
         owner = f"{self.owner_name} ({uid})" if self.owner_name else uid
         since = ""
@@ -56,6 +61,8 @@ class Claim:
 
     @property
     def cure(self) -> str:
+        if self.is_file:
+            return "declare the path of a directory"
         if not self.near:
             return (
                 "declare another path; when that environment has let it go (`removed:`), a person"

@@ -1,5 +1,6 @@
 """
-Looks at what new volumes would take of this machine, so that a plan can name its owner.
+Looks at what new volumes would take of this machine, so that a plan can name its owner, or that it
+is a file.
 
 Only where a path leads out of the environment's own folder, is to be taken in as it is found, or
 meets one where data was left, and only for what is about to be made: whether a volume that is
@@ -48,6 +49,9 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
     uid = desired.environment.uid
     for key, path in _new_places(desired, live).items():
         seen = await hosts.place_at(uid, path)
+        if seen.is_file:
+            claims[key] = Claim(what=path, owner_uid="", is_file=True)
+            continue
         if seen.environment_uid not in {"", uid}:
             claims[key] = _claim(path, seen)
             continue

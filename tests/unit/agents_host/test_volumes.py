@@ -114,6 +114,16 @@ def test_what_is_not_there_is_not_found(tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("take", ["new", "found", "kept"])
+def test_a_file_is_no_volume(tmp_path, take):
+    """It is left as it is, and the advice is one that helps."""
+    path = tmp_path / "data"
+    path.write_text("no directory")
+    with pytest.raises(volumes.VolumeError, match="declare the path of a directory"):
+        volumes.make(MakeVolume(1, "op-1", "v1", "data", str(path), take), "env")
+    assert path.read_text() == "no directory"
+
+
 def test_a_volume_that_is_gone_is_not_made_again_as_if_it_were_kept(tmp_path):
     """Nor is an empty directory marked in its place; with its mark or its data it is taken."""
     path = tmp_path / "data"

@@ -55,6 +55,12 @@ def test_what_is_ours_or_nobodys_is_no_claim(workspace: Workspace, tmp_path: Pat
     assert claims(workspace) == {}
 
 
+def test_a_file_is_no_place_for_a_volume(workspace: Workspace, tmp_path: Path) -> None:
+    """Whoever imports a file is told by the plan, and not by a step that fails."""
+    (tmp_path / "shared").write_text("no directory")
+    assert claims(workspace) == {DATA: f"{tmp_path}/shared is no directory, and a volume is one"}
+
+
 def test_what_is_there_as_declared_is_not_looked_at(workspace: Workspace, tmp_path: Path) -> None:
     """Whether it is still ours is drift's to say; a plan with nothing to do opens no file."""
     applied.enter(workspace.root)

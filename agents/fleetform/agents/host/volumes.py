@@ -70,13 +70,19 @@ def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int =
 
 def _check_taken(command: MakeVolume, path: str) -> None:
     """What is there must be what the command means to take."""
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise VolumeError(
+            "invalid",
+            f"{path} is no directory, and `volume/{command.name}` is to be one: declare the path of"
+            " a directory",
+        )
     is_ours = read_mark(f"{path}/{MARK}").get("volume_uid") == command.volume_uid
     if not is_ours:
         _require_outside(path)
     if command.take == "found" and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
-            f"{path} is no directory of this host, so there is nothing to import: take"
+            f"{path} is not there on this host, so there is nothing to import: take"
             f" `volume/{command.name}` out of `import:`, and it is made",
         )
     if command.take == "kept" and not is_ours:

@@ -100,3 +100,5 @@ class PlaceSeen:
     environment_name: str = ""
     """What people call the environment of the mark, where it says so."""
     marked_at_ms: int | None = None
+    is_file: bool = False
+    """Something lies there that is no directory."""

@@ -32,7 +32,8 @@ def see_place(path: str) -> PlaceSeen:
     except OSError:
         return PlaceSeen(path, exists=False, changed_at_ms=_changed_ms(Path(path).parent))
     if not stat.S_ISDIR(found.st_mode):
-        return PlaceSeen(path, exists=False, changed_at_ms=found.st_ctime_ns // 1_000_000)
+        changed_at_ms = found.st_ctime_ns // 1_000_000
+        return PlaceSeen(path, exists=False, changed_at_ms=changed_at_ms, is_file=True)
     mark = read_mark(Path(path))
     return PlaceSeen(
         path,

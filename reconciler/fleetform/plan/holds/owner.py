@@ -19,9 +19,9 @@ def hold_owned_elsewhere(sheet: Sheet) -> None:
         if change is not None and change.action in _MAKES:
             sheet.hold(
                 key,
-                # A volume of ours is in the way as well as anybody else's.
+                # A volume of ours is in the way as well as anybody else's, and so is a file.
                 HeldBy.DEPENDENCY
-                if claim.owner_uid == sheet.live.environment_uid
+                if claim.is_file or claim.owner_uid == sheet.live.environment_uid
                 else HeldBy.OWNER,
                 claim.sentence,
                 claim.cure,

@@ -21,6 +21,17 @@ def test_what_somebody_else_owns_is_held() -> None:
     assert "removes the mark" in plan.held[1].cure
 
 
+def test_what_is_to_be_where_a_file_is_is_held() -> None:
+    """Made or taken in, a volume is a directory."""
+    key = ResourceKey("volume", "data")
+    live = replace(ledger(row(fleet("local"))), claims={key: Claim("/data", "", is_file=True)})
+    for imports in ((), (key,)):
+        desired = replace(tree(fleet("local"), volume("data")), imports=imports)
+        (held,) = make(desired, live).held
+        assert (held.by, held.cure) == (HeldBy.DEPENDENCY, "declare the path of a directory")
+        assert held.detail == "/data is no directory, and a volume is one"
+
+
 def test_what_lies_around_or_within_somebody_elses_is_held() -> None:
     """The other volume and where it lies are named, and the cure is a place beside it."""
     key = ResourceKey("volume", "data")
