@@ -52,7 +52,7 @@ TRIES_MAX = 3
 ROUNDS_MAX = 25
 """Plans that may be needed once faults have ended; the longest chain of holds takes about ten."""
 
-UNMOVED_MAX = 3
+UNMOVED_MAX = 2
 """Looks of whoever manages that find everything as it was, before they are believed."""
 
 _MOVED = (
@@ -216,14 +216,14 @@ class _Play:
                     self._keeper.take_over(self._warden, self._second, lambda: self._now_declared)
                 )
             )
-        least = COMMITS_MAX if self._tree.is_restless else 1
+        least = COMMITS_MAX - 1 if self._tree.is_restless else 1
         for number in range(self._random.randint(least, COMMITS_MAX)):
             if number:
                 self._tree.edit()
                 self._now_declared = self._tree.desired()
             await self._apply(self._now_declared)
             await asyncio.sleep(self._random.random() * 10)
-            if self._files and self._random.random() < 0.3:
+            if self._files and self._random.random() < 0.15:
                 await self._first.apply_file(self._random.choice(self._files))
         self._room.faults.over = True
         self._room.disk.drain()
@@ -283,7 +283,7 @@ class _Play:
 
     def _draw_scope(self, tree: Desired) -> Scope:
         """Mostly everything; sometimes a part, by name or by kind, or a host in a host's place."""
-        if self._random.random() < 0.12:
+        if self._random.random() < 0.06:
             names = sorted(host.name for host in self._room.machine.hosts.values())
             return Scope(replaces=(f"host/{self._random.choice(names or ['pool-0'])}",))
         if not tree.resources or self._random.random() < 0.8:

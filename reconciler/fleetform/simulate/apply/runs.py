@@ -33,7 +33,9 @@ _ANY_OPEN = (
     " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' UNION ALL"
     " SELECT 1 FROM resources WHERE kind = 'fleet' AND outputs LIKE '%strategy%' UNION ALL"
     # Of a fleet that says nothing of it, hosts are exchanged where somebody asks for others.
-    " SELECT 1 FROM instances WHERE template_digest = ? OR message = ? LIMIT 1"
+    " SELECT 1 FROM instances i WHERE state <> 'terminated' AND template_digest = ?"
+    " OR message = ? AND NOT EXISTS (SELECT 1 FROM instances n WHERE n.fleet = i.fleet"
+    " AND n.number = i.number AND n.state = 'ready') LIMIT 1"
 )
 """To read the whole book costs twenty times as much, and often there is nothing in it."""
 

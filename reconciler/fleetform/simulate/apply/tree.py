@@ -102,7 +102,7 @@ class Tree:
         tree.fleets["pool"] = (source.randint(1, 2), {})
         if source.random() < 0.5:
             tree.rules = _draw_rules(source)
-        tree.is_restless = source.random() < 0.35
+        tree.is_restless = source.random() < 0.28
         if tree.is_restless:
             tree._add_fleet()
             tree._add_volume()
