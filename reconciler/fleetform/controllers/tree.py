@@ -16,7 +16,13 @@ from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, St
 from fleetform.spec.dataclass import dataclass
 
 LOOK_SECONDS = 0.5
-"""How late an edit is seen; a look is one `stat` a file."""
+"""How late an edit is seen while people edit; a look is one `stat` a file."""
+
+QUIET_LOOK_SECONDS = 2.0
+"""How late when nothing has changed for `QUIET_SECONDS`: thousands of files are thousands of looks."""
+
+QUIET_SECONDS = 60.0
+"""Longer than somebody thinks between two edits."""
 
 RESYNC_SECONDS = 30.0
 """A look at everything although no file changed: runs end, and what waited for them may go on."""
@@ -33,10 +39,15 @@ class NotNow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and the sentences to show with it; `plan` None: the tree cannot be planned."""
+    """
+    A plan and the sentences to show with it; `plan` None: the tree cannot be planned.
+
+    `notices` say what is wrong with the tree, `held` what the plan holds back.
+    """
 
     plan: Plan | None
     notices: tuple[str, ...]
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +76,31 @@ class TreeKeeper:
     async def keep(self) -> None:
         """Run until cancelled."""
         seen: object = None
-        told: tuple[str, ...] = ()
+        wrong = _Told(self.progress, "the tree is whole again")
+        held = _Told(self.progress, "nothing is held any more")
+        obstacles = _Told(self.progress, "")
         next_look = 0.0
         loop = asyncio.get_running_loop()
+        changed_at = loop.time()
         while True:
             look = self.look()
+            if look.content != seen:
+                changed_at = loop.time()
             if look.problem:
-                told = self._tell(told, (look.problem, STAYS))
+                wrong.tell((look.problem, STAYS))
                 seen = None
             elif look.content != seen or loop.time() >= next_look:
                 planned = await self.make_plan()
+                wrong.tell(planned.notices)
+                if planned.plan is not None:
+                    held.tell(planned.held)
                 obstacle = await self._reconcile(planned.plan)
-                told = self._tell(told, (*planned.notices, *obstacle))
+                obstacles.tell(obstacle)
                 seen = None if obstacle else look.content
                 next_look = loop.time() + self.resync_seconds
-            await asyncio.sleep(LOOK_SECONDS if seen is not None else RETRY_SECONDS)
-
-    def _tell(self, told: tuple[str, ...], notices: tuple[str, ...]) -> tuple[str, ...]:
-        """Show sentences once, however often they stay true."""
-        if notices != told:
-            for notice in notices:
-                self.progress.notice(notice)
-        return notices
+            is_quiet = loop.time() - changed_at > QUIET_SECONDS
+            pause = QUIET_LOOK_SECONDS if is_quiet else LOOK_SECONDS
+            await asyncio.sleep(pause if seen is not None else RETRY_SECONDS)
 
     async def _reconcile(self, plan: Plan | None) -> tuple[str, ...]:
         """Enter a plan; returns why it could not be, and nothing where all is well."""
@@ -101,3 +115,20 @@ class TreeKeeper:
         except (NotNow, LedgerUnavailable) as problem:
             return (f"planning again in a moment: {problem}",)
         return ()
+
+
+class _Told:
+    """Sentences of one kind: said once, however often they stay true, and that they are over."""
+
+    def __init__(self, progress: Progress, over: str) -> None:
+        self._progress = progress
+        self._over = over
+        self._told: tuple[str, ...] = ()
+
+    def tell(self, sentences: tuple[str, ...]) -> None:
+        if sentences == self._told:
+            return
+        for sentence in sentences or (self._over,):
+            if sentence:
+                self._progress.notice(sentence)
+        self._told = sentences

@@ -183,7 +183,9 @@ class _Serving:
             progress=self._progress,
         )
         wake[:] = [manager.wake]
-        keeping = _Keeping(self._workspace, self._ledger, self._gate, manager, self._drift)
+        keeping = _Keeping(
+            self._workspace, self._ledger, self._gate, manager, self._drift, self._progress
+        )
         keeper = TreeKeeper(
             keeping.look,
             keeping.make_plan,
@@ -245,12 +247,15 @@ class _Keeping:
         gate: Gate,
         manager: Manager,
         drift: DriftWatch,
+        progress: Progress,
     ) -> None:
         self._workspace = workspace
         self._ledger = ledger
         self._gate = gate
         self._manager = manager
         self._drift = drift
+        self._progress = progress
+        self._name = workspace.environment.name
         self._files: list[str] = []
         self._bases: list[str] = []
         self.looked = asyncio.Event()
@@ -275,10 +280,19 @@ class _Keeping:
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
                 self._files[:] = sorted(loaded.desired.contents.values())
+                self._tell_name(loaded.desired.environment.name)
             self._bases[:] = loaded.bases
             return await _plan(loaded, self._ledger, self._gate, self._drift)
         finally:
             self.looked.set()
+
+    def _tell_name(self, name: str) -> None:
+        if name != self._name:
+            self._progress.notice(
+                f"the environment `{self._name}` is called `{name}` from now on; the API calls it"
+                " so once `serve` begins again"
+            )
+            self._name = name
 
     async def accept(self, plan: Plan) -> None:
         try:
@@ -346,7 +360,7 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
         return Planned(None, (*notices, problem.message))
     except LedgerUnavailable as problem:
         return Planned(None, (*notices, str(problem)))
-    return Planned(plan, (*notices, *held_notices(plan.held)))
+    return Planned(plan, notices, held_notices(plan.held))
 
 
 def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:

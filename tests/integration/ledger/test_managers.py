@@ -171,6 +171,26 @@ def test_serve_says_that_another_environment_lies_in_its_folder(lab: Lab) -> Non
     assert lab.said() == ["one", "two"]
 
 
+def test_serve_says_what_has_become_of_its_tree(lab: Lab) -> None:
+    """That it is whole again, and that the environment has another name."""
+    environment = lab.tree / "environment.yaml"
+    lab.declare(FLEET)
+    server = lab.start("serve")
+    try:
+        assert server.stdout is not None
+        _read_until(server.stdout, "fleet/local: made")
+        (lab.tree / "broken.yaml").write_text("type: task\n", encoding="utf-8")
+        _read_until(server.stdout, "broken.yaml")
+        (lab.tree / "broken.yaml").unlink()
+        _read_until(server.stdout, "the tree is whole again")
+        text = environment.read_text(encoding="utf-8")
+        environment.write_text(text.replace("name: lab", "name: prod"), encoding="utf-8")
+        _read_until(server.stdout, "the environment `lab` is called `prod` from now on")
+    finally:
+        server.terminate()
+        server.wait(timeout=PATIENCE_SECONDS)
+
+
 def _read_until(stream: IO[str], words: str) -> str:
     """What was printed until a line has these words; a server that ends has said all it will."""
     lines = []

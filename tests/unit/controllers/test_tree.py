@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from fleetform.controllers.tree import Look, NotNow, Planned, TreeKeeper
 from fleetform.model.plan import Permissions, Plan
@@ -56,3 +57,79 @@ def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
         "planning again in a moment: the disk is full",
         "not applied: freeze window: holidays",
     ]
+
+
+def test_the_end_of_what_was_said_is_said_too() -> None:
+    """Whoever reads the last line of a log reads how it is, and not how it was."""
+    steps = [
+        Planned(_empty(), ("a.yaml:1: broken",), ("held: fleet/a",)),
+        Planned(_empty(), (), ("held: fleet/a",)),
+        Planned(None, ("environment.yaml: broken",)),
+        Planned(_empty(), (), ()),
+    ]
+    told = Told()
+
+    async def make_plan() -> Planned:
+        return steps[0] if len(steps) == 1 else steps.pop(0)
+
+    async def accept(_plan: Plan) -> None:
+        raise AssertionError("nothing changes")
+
+    contents = iter(range(1000))
+
+    async def story() -> None:
+        keeper = TreeKeeper(lambda: Look(next(contents)), make_plan, accept, told)
+        keeping = asyncio.create_task(keeper.keep())
+        await asyncio.sleep(10)
+        keeping.cancel()
+
+    run(story(), VirtualLoop())
+    assert told.notices == [
+        "a.yaml:1: broken",
+        "held: fleet/a",
+        "the tree is whole again",
+        "environment.yaml: broken",
+        "the tree is whole again",
+        "nothing is held any more",
+    ]
+
+
+def test_it_looks_less_often_when_nothing_changes_for_long() -> None:
+    """A look is a `stat` a file; after an edit it is often again."""
+    looks: list[float] = []
+    contents = [1]
+
+    async def make_plan() -> Planned:
+        return Planned(_empty(), ())
+
+    async def accept(_plan: Plan) -> None:
+        raise AssertionError("nothing changes")
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+
+        def look() -> Look:
+            looks.append(loop.time())
+            return Look(contents[0])
+
+        keeping = asyncio.create_task(TreeKeeper(look, make_plan, accept, Told()).keep())
+        await asyncio.sleep(100)
+        contents[0] = 2
+        await asyncio.sleep(30)
+        keeping.cancel()
+
+    run(story(), VirtualLoop())
+    began = looks[0]
+
+    def looked(since: float, until: float) -> int:
+        return sum(began + since <= at < began + until for at in looks)
+
+    assert looked(0, 60) == 120
+    assert looked(70, 100) == 15
+    assert looked(103, 123) == 40
+
+
+def _empty() -> Plan:
+    ledger = ledger_in_memory(ENVIRONMENT_UID, CountingIds(), now_ms=0)
+    made = plan(make_desired(pool(1), {}), ledger.read_live(), permissions=Permissions(), now_ms=0)
+    return replace(made, changes=())
