@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from belongings import held, left_since, told
+from leftovers import end_processes
 from postgres_server import PostgresServer, reason_missing
 
 # A busy machine says nothing about the code: no example has a deadline, and none is made too slowly.
@@ -27,12 +29,21 @@ settings.load_profile("fleetform")
 SUMMARY = "summary"
 SUMS = "sums"
 
+# What was there before a test began, and what fixtures of more than one test hold.
+BEFORE = pytest.StashKey[frozenset[str]]()
+SHARED = pytest.StashKey[set[str]]()
+
 # A shell starts what goes to the background with these ignored, and every process below would
 # ignore them as well; tests send them.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# What somebody has set for their own environment is not for those of the tests.
+for _name in [name for name in os.environ if name.startswith("FLEETFORM_")]:
+    if not _name.startswith("FLEETFORM_TEST_"):
+        del os.environ[_name]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -47,6 +58,15 @@ def cache_home() -> Iterator[None]:
         del os.environ["FLEETFORM_CACHE_HOME"]
     else:
         os.environ["FLEETFORM_CACHE_HOME"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_goes_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail where an agent, a job or a server of these tests outlives them, and end it."""
+    yield
+    folder = tmp_path_factory.getbasetemp()
+    if left := end_processes(folder):
+        pytest.fail("of these tests there went on:\n  " + "\n  ".join(left), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -128,3 +148,39 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("promises under faults")
         for line in lines:
             terminalreporter.write_line(line)
+
+
+# -- what a test leaves behind ------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHARED] = set()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[BEFORE] = held()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Note what a fixture of more than one test opens; it stays until the last of them."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = held()
+    try:
+        return (yield)
+    finally:
+        request.config.stash[SHARED] |= held() - before
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    left = left_since(item.stash[BEFORE] | item.config.stash[SHARED])
+    if left:
+        pytest.fail(f"{item.nodeid} leaves behind:\n  {told(left)}", pytrace=False)
+    return result

@@ -55,6 +55,24 @@ def end_agents(state: Path) -> None:
     assert _are_gone(state, PATIENCE_SECONDS), f"{processes_naming(state)} live on in {state}"
 
 
+def end_processes(folder: Path) -> list[str]:
+    """
+    Kill whatever names this folder and does not end by itself; returns their command lines.
+
+    A test's own folder is in them, and so which test it was.
+    """
+    if _are_gone(folder, GRACE_SECONDS):
+        return []
+    _are_gone(folder, PATIENCE_SECONDS)
+    left = []
+    for pid in processes_naming(folder):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0")
+            os.kill(pid, signal.SIGKILL)
+            left.append(f"{pid}: " + words.replace(b"\0", b" ").decode(errors="replace"))
+    return left
+
+
 def _written_pids(state: Path) -> list[int]:
     found = []
     for file in state.glob("hosts/*/*/agent.pid"):
