@@ -21,7 +21,7 @@ __all__ = ["commit_records"]
 
 _MOVE = (
     "UPDATE jobs SET state = ?, gen = max(gen, ?), cause = ?, exit_code = ?, signal = ?,"
-    " message = ?, started_at_ms = coalesce(?, started_at_ms), finished_at_ms = ?,"
+    " message = ?, started_at_ms = coalesce(?, started_at_ms, ?), finished_at_ms = ?,"
     " peak_memory_bytes = coalesce(?, peak_memory_bytes), cpu_time_ms = coalesce(?, cpu_time_ms),"
     " log_bytes = max(log_bytes, ?) WHERE run_uid = ? AND attempt = ? AND rank = ?"
 )
@@ -118,6 +118,8 @@ def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
         record.exit_code,
         record.signal,
         record.message,
+        # An agent that was killed too takes a lost job's start for the moment it looked again.
+        None if record.cause is Cause.LOST else started,
         started,
         finished,
         record.peak_memory_bytes,

@@ -44,6 +44,27 @@ def test_records_only_move_forward(desk: Desk) -> None:
     assert desk.ledger.read_live().serial == before
 
 
+def test_a_lost_job_began_when_it_was_first_heard_of(desk: Desk) -> None:
+    """Its agent was killed too, and knows no more than when it looked again."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING, started_at_ms=2_000))
+    lost = {"cause": Cause.LOST, "exit_code": None, "started_at_ms": 9_400}
+    desk.say(desk.record("a", JobState.FINISHED, **lost))
+    (job,) = desk.ledger.read_book().attempts[desk.run("a").uid].jobs
+    assert (job.cause, job.started_at_ms, job.finished_at_ms) == (Cause.LOST, 2_000, 10_000)
+
+
+def test_a_lost_job_of_which_nothing_was_heard_began_when_its_host_says(desk: Desk) -> None:
+    """It is the best that anybody knows."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    lost = {"cause": Cause.LOST, "exit_code": None, "started_at_ms": 9_400}
+    desk.say(desk.record("a", JobState.FINISHED, **lost))
+    (job,) = desk.ledger.read_book().attempts[desk.run("a").uid].jobs
+    assert job.started_at_ms == 9_400
+
+
 def test_foreign_records_are_not_taken(two_hosts: Desk) -> None:
     """A record without a row, with another uid, or from another host moves nothing."""
     desk = two_hosts
