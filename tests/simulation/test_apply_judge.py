@@ -28,7 +28,7 @@ from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.process import Process
 from fleetform.simulate.apply.rule import Rule
 from fleetform.spec.desired import Rules
-from fleetform.store import fleets, overrides, placements, plans, submissions
+from fleetform.store import fleets, overrides, placements, plans, steps, submissions
 from fleetform.store import ledger as ledgers
 from fleetform.store.database import Database
 from fleetform.wiring import simulation
@@ -226,6 +226,12 @@ def test_what_is_gone_and_nobody_cares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that is told what has drifted and does nothing about it is found."""
     without_pass(monkeypatch, correct_drift)
     assert finds(Rule.DRIFT)
+
+
+def test_what_leaves_the_tree_runs_on_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked to end, and the name is archived all the same."""
+    monkeypatch.setitem(steps._FINISH, "run.stop", lambda *_: None)
+    assert finds(Rule.SEEN)
 
 
 def test_an_apply_without_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:

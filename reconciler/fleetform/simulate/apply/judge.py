@@ -293,6 +293,10 @@ class Judge(Witness):
             volume_uid = self._volumes.get(step.arguments.get("path", ""), "")
             self.record.take(step, run_uids.get(step.resource.name, ""), volume_uid)
 
+    def left(self, unasked: Sequence[str]) -> None:
+        """Names have left the tree; `unasked` are runs of theirs that go on all the same."""
+        self.require(Rule.SEEN, not unasked, f"{unasked} go on")
+
     def _take_over_names(self, step: Step) -> None:
         """What is said of names outside of the record, and concerns this step."""
         if step.verb == "resource.move" and step.resource.kind == "run":

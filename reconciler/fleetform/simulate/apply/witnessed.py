@@ -68,7 +68,20 @@ class Witnessed:
         self._judge.finished(
             apply_uid, steps, {**errors, **refused}, known, self._runs(steps), self._hosts(steps)
         )
+        self._judge.left(self._unasked(steps, {**errors, **refused}))
         return refused
+
+    def _unasked(self, steps: Sequence[Step], errors: Mapping[str, str]) -> list[str]:
+        """Runs that go on under names that have just left the tree."""
+        left = [
+            step.resource.name
+            for step in steps
+            if step.verb in {"run.archive", "run.forget"} and not errors.get(step.key)
+        ]
+        if not left:
+            return []
+        rows = self._disk.ask("SELECT name, uid FROM runs WHERE final = 0 AND stop_requested = ''")
+        return [f"{name} {uid[:8]}" for name, uid in rows if name in left]
 
     def finish_apply(
         self, apply_uid: str, *, state: str, summary: str, fence: int | None = None, now_ms: int
