@@ -16,7 +16,7 @@ BENCHES = [BENCH / "all.py", *sorted(BENCH.glob("bench_*.py"))]
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False
     )
 
 
