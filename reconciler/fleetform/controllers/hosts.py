@@ -26,6 +26,9 @@ RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
 """A host that is silent costs one try each 10 s: news of its return is that late at most."""
 
+NEWS_MS = 10_000
+"""A session that lasted so long has gone well: what ends it then is told, although it was before."""
+
 STEADY_MS = 1000
 """A session that lasted so long was a good one: the next is opened without a pause."""
 
@@ -50,6 +53,8 @@ class Session:
     records: dict[JobKey, JobRecord] = field(default_factory=dict)
     cursor: Cursor | None = None
     problem: str = ""
+    told: str = ""
+    """The problem that was told last: one that comes back at once is not told again."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
     generation: int = 0
@@ -241,8 +246,11 @@ class HostSessions:
                     await self._listen(session, host)
                 finally:
                     # One that is lost as soon as it is there is no better than none.
-                    if self._clock.boot_ms() - greeted_ms >= STEADY_MS:
+                    lasted_ms = self._clock.boot_ms() - greeted_ms
+                    if lasted_ms >= STEADY_MS:
                         delay = RECONNECT_FIRST_SECONDS
+                    if lasted_ms >= NEWS_MS:
+                        session.told = ""
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
                 problem = str(refusal)
@@ -392,7 +400,9 @@ class HostSessions:
         if not was_reached and problem == session.problem:
             return
         session.problem = problem
-        self._progress.notice(f"host {session.instance.name}: {problem}")
+        if problem != session.told:
+            session.told = problem
+            self._progress.notice(f"host {session.instance.name}: {problem}")
         self.instances_changed = True
         try:
             await self._gate(

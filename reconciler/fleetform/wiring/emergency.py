@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SILENCE_MS", "drive_ends", "lift", "put_in_force"]
 
+_REPEAT = "where its disk is full, free some space there; then type it again"
+
 SILENCE_MS = 10_000
 """How long a run of a silent host is waited for: its agent ends it when it is back, if told."""
 
@@ -64,7 +66,7 @@ def put_in_force(
                 until_ms=until_ms,
             )
         except LedgerUnavailable as problem:
-            raise LedgerProblem(str(problem), "nothing is in force; try again") from problem
+            raise LedgerProblem(str(problem), f"nothing is in force; {_REPEAT}") from problem
 
 
 def lift(workspace: Workspace, numbers: Sequence[int] | None, *, who: str) -> tuple[Override, ...]:
@@ -78,7 +80,7 @@ def lift(workspace: Workspace, numbers: Sequence[int] | None, *, who: str) -> tu
         try:
             return ledger.lift_overrides(numbers, who=who, now_ms=SystemClock().now_ms())
         except LedgerUnavailable as problem:
-            raise LedgerProblem(str(problem), "nothing was lifted; try again") from problem
+            raise LedgerProblem(str(problem), f"nothing was lifted; {_REPEAT}") from problem
 
 
 async def drive_ends(

@@ -11,6 +11,7 @@ import pytest
 
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import Instance
+from fleetform.model.ports import LedgerUnavailable
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.simulate.scenario import make_desired
 from unit.controllers.rig import Rig, pool
@@ -90,3 +91,27 @@ def test_who_waits_for_a_host_waits_for_its_next_session() -> None:
         assert asyncio.get_running_loop().time() - began < 5
 
     rig.play(story())
+
+
+def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk ends each session as soon as there is news; a log of it would fill what is left."""
+    rig = Rig({})
+    told: list[str] = []
+
+    async def story() -> None:
+        hosts, instance, silence = await silent_host(rig)
+
+        async def full(*_arguments: Any) -> None:
+            await asyncio.sleep(3)
+            raise LedgerUnavailable("the disk is full")
+
+        monkeypatch.setattr(hosts, "_listen", full)
+        monkeypatch.setattr(hosts._progress, "notice", told.append)
+        silence.end()
+        await hosts.reach(instance)
+        await asyncio.sleep(60)
+
+    rig.play(story())
+    assert [one for one in told if "written down" in one] == [
+        "host pool-0: what it says cannot be written down: the disk is full"
+    ]
