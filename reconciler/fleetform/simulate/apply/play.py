@@ -372,13 +372,15 @@ class _Play:
         """
         Mark again, by hand, what is to go: no plan cures it, and no host removes what is unmarked.
         """
-        declared = {(name, path) for name, (_, path, _) in self._tree.volumes.items()}
+        # On another fleet it is another directory, although their paths are the same.
+        declared = {(name, fleet, path) for name, (fleet, path, _) in self._tree.volumes.items()}
         rows = self._room.disk.ask(
-            "SELECT name, document ->> 'path', uid FROM resources WHERE kind = 'volume'"
+            "SELECT name, document ->> 'fleet', document ->> 'path', uid FROM resources"
+            " WHERE kind = 'volume'"
         )
-        for name, path, uid in rows:
+        for name, fleet, path, uid in rows:
             mark = self._room.machine.volumes.get(path)
-            if mark is not None and not mark.volume_uid and (name, path) not in declared:
+            if mark is not None and not mark.volume_uid and (name, fleet, path) not in declared:
                 self._room.machine.mark_again(path, uid)
 
     async def _come_to_rest(self, *, look: bool) -> bool:
