@@ -18,7 +18,7 @@ from fleetform.model.ports import Accepted
 from fleetform.simulate.apply.above import Above, Override
 from fleetform.simulate.apply.executions import Executions
 from fleetform.simulate.apply.ports import Disk
-from fleetform.simulate.apply.record import GONE, Applied, Record
+from fleetform.simulate.apply.record import GONE, Applied, Record, mentions
 from fleetform.simulate.apply.rule import Rule
 from fleetform.simulate.witness import Witness
 from fleetform.spec.dataclass import dataclass
@@ -366,6 +366,7 @@ class Judge(Witness):
         other = said["execution_digest"] != before.execution_digest
         stopped = before.document.get("state") == "stopped"
         reasons = (
+            mentions(said["document"], before.former),
             other and (before.archived or said["own_digest"] != before.own_digest),
             said["document"].get("rerun", 0) > before.mark,
             # Lost with its host, it may have been asked to end before anybody knew.

@@ -6,15 +6,16 @@ It reads no row of the ledger: a ledger that forgets a protection is to be found
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.spec.renaming import Renames, rename_references
 
-__all__ = ["GONE", "Applied", "Record"]
+__all__ = ["GONE", "Applied", "Record", "mentions"]
 
 
 GONE = frozenset(
@@ -36,7 +37,8 @@ class Applied:
     One resource as it was last applied.
 
     `mark` is the highest `rerun` that any of its documents has had. `run_uid` is of the run that
-    was submitted last under this name.
+    was submitted last under this name. `former` are names that its document had and no longer has,
+    because what they named was renamed: a document with one of these asks for something else.
     """
 
     document: Mapping[str, Any]
@@ -46,6 +48,7 @@ class Applied:
     archived: bool = False
     mark: int = 0
     run_uid: str = ""
+    former: frozenset[ResourceKey] = frozenset()
 
     @property
     def protected(self) -> bool:
@@ -99,6 +102,7 @@ class Record:
                 self.resources[key] = self.resources.pop(before)
             if key.kind == "volume":
                 self._rename_left(before.name, key.name)
+            self._follow(before, key)
         elif step.verb == "run.archive":
             if key in self.resources:
                 self.resources[key] = replace(self.resources[key], archived=True)
@@ -106,6 +110,15 @@ class Record:
             self.resources[key] = self._applied(key, said, run_uid)
             if step.verb in {"volume.make", "volume.adopt"}:
                 self.left.pop(said["path"], None)
+
+    def _follow(self, before: ResourceKey, after: ResourceKey) -> None:
+        """Documents that mention it go with it."""
+        renames = Renames({before: after})
+        for key, one in self.resources.items():
+            document = rename_references(key.kind, one.document, renames)
+            if document is not one.document:
+                former = one.former | {before}
+                self.resources[key] = replace(one, document=document, former=former)
 
     def _rename_left(self, before: str, after: str) -> None:
         """What it left elsewhere goes with it."""
@@ -134,3 +147,9 @@ class Record:
 
     def present(self, kind: str) -> int:
         return sum(key.kind == kind and not one.archived for key, one in self.resources.items())
+
+
+def mentions(document: Mapping[str, Any], names: Iterable[ResourceKey]) -> bool:
+    """Tell whether a run's document means something by one of these names."""
+    others = Renames({one: ResourceKey(one.kind, f"not {one.name}") for one in names})
+    return bool(others) and rename_references("run", document, others) is not document
