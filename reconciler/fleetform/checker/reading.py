@@ -122,11 +122,19 @@ def destroys(reading: Reading, step: Step) -> bool:
     row = reading.row(step.resource)
     if step.verb == "fleet.update" and row is not None and row.digest:
         after = step.arguments.get("document", {})
-        waits_for_nobody = (after.get("update") or {}).get("strategy") == "recreate"
-        return waits_for_nobody and (
-            bool(step.arguments.get("exchange")) or divides_anew(json.loads(row.document), after)
+        before = json.loads(row.document)
+        known_as = reading.earlier_names.get(step.resource, step.resource)
+        return waits_for_nobody(after) and (
+            bool(step.arguments.get("exchange"))
+            or divides_anew(before, after)
+            or (known_as.name in reading.live.exchanging and not waits_for_nobody(before))
         )
     return step.verb == "run.stop" and row is not None and at_work(row)
+
+
+def waits_for_nobody(document: Mapping[str, Any]) -> bool:
+    """Tell whether hosts of a fleet give way to others together with what runs on them."""
+    return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
 def divides_anew(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from fleetform.plan.cost import add_costs
 from fleetform.plan.file import sealed
 from fleetform.plan.holds import PASSES
 from fleetform.plan.holds.recovery import recovery_warnings
-from fleetform.plan.hosts import count_hosts
+from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
@@ -50,6 +50,7 @@ _CHAIN: tuple[Callable[[Sheet], None], ...] = (
     defer_the_rest,
     # Of what is left in the plan; before the holds, which judge what it will be.
     take_back,
+    hasten_exchanges,
     *PASSES,
     # The passes may have held what is left for another plan anyway.
     defer_the_held,

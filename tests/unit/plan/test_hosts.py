@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from fleetform.checker import check
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.live import Live
-from fleetform.model.plan import Plan, Scope
+from fleetform.model.live import Live, Work
+from fleetform.model.plan import Permissions, Plan, Scope
 from fleetform.spec.desired import Desired
 from unit.plan.holds.guards import make
 from unit.plan.trees import fleet, ledger, planned, row, tree
@@ -55,3 +58,24 @@ def test_hosts_that_are_recreated_are_counted_as_they_are() -> None:
     same = tree(fleet("gpu", nodes=1, **RECREATE))
     one = make(same, three_up(**RECREATE), Scope(replaces=("host/gpu-1",)))
     assert said(one) == ["host gpu-1 and whatever runs there: `update` says `recreate`"]
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_an_exchange_under_way_that_shall_wait_for_nobody_ends_work(under_way: bool) -> None:
+    """The plan says so and needs permission; where none is under way, it is a word for the next."""
+    live = ledger(row(fleet("pool")))
+    if under_way:
+        live = replace(live, exchanging=frozenset({"pool"}), work=(Work("train", "pool", 1, 0),))
+    desired = tree(fleet("pool", update={"strategy": "recreate"}))
+    made = planned(desired, live)
+    assert check(made, desired, live, Permissions()) == ()
+    assert bool(made.held) is under_way
+    made = planned(desired, live, allow_destroy=True)
+    assert check(made, desired, live, Permissions(allow_destroy=True)) == ()
+    (change,) = made.changes
+    assert change.destructive is under_way
+    if under_way:
+        assert change.stake is not None
+        assert change.stake.runs == ("train",)
+        bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
+        assert check(bold, desired, live, Permissions()) != ()

@@ -60,7 +60,7 @@ def propose_change(
             uid=row.uid,
             generation=row.generation,
             destructive=ends,
-            at_stake=hosts_at_stake(Action.UPDATE, _nodes_wanted(before)) if ends else "",
+            at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before)) if ends else "",
         )
     )
 
@@ -68,6 +68,11 @@ def propose_change(
 def recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether hosts are exchanged without waiting for what runs on them."""
     return _waits_for_nobody(after) and template_of(before) != template_of(after)
+
+
+def hastens(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether an exchange that is under way and waits for what runs would wait no longer."""
+    return _waits_for_nobody(after) and not _waits_for_nobody(before)
 
 
 def _waits_for_nobody(document: Mapping[str, Any]) -> bool:
@@ -97,7 +102,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             uid=row.uid,
             generation=row.generation,
             destructive=True,
-            at_stake=hosts_at_stake(Action.DELETE, _nodes_wanted(json.loads(row.document))),
+            at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(json.loads(row.document))),
         )
     )
 
@@ -121,7 +126,7 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
     if _waits_for_nobody(declared.document):
         all_of_them = bool(row.digest) and recreates(before, declared.document)
         at_stake = (
-            hosts_at_stake(Action.UPDATE, _nodes_wanted(before))
+            hosts_at_stake(Action.UPDATE, nodes_wanted(before))
             if all_of_them
             else _cut_short(f"host {', '.join(hosts)}")
         )
@@ -186,7 +191,7 @@ def _arguments(declared: Declared) -> dict[str, Any]:
         # Numbered from 0 and named by number, so that the instances of two plans are the same.
         "instances": [
             _place(f"{name}-{number}", number, declared.document)
-            for number in range(_nodes_wanted(declared.document))
+            for number in range(nodes_wanted(declared.document))
         ],
     }
 
@@ -211,7 +216,7 @@ def _place(name: str, number: int, document: Mapping[str, Any]) -> dict[str, Any
     return place
 
 
-def _nodes_wanted(document: dict[str, Any] | Any) -> int:
+def nodes_wanted(document: Mapping[str, Any]) -> int:
     """How many hosts the fleet shall have now; one when the document does not say."""
     nodes = document.get("nodes")
     if nodes is None:

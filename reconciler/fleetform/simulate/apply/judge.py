@@ -289,7 +289,8 @@ class Judge(Witness):
             self._check_step(apply_uid, step)
             self._take_over_names(step)
             if step.resource.kind == "fleet":
-                self._take_fleet(step, hosts)
+                change = None if entered is None else entered.changes.get(step.key)
+                self._take_fleet(step, hosts, told=change is not None and change.destructive)
             volume_uid = self._volumes.get(step.arguments.get("path", ""), "")
             self.record.take(step, run_uids.get(step.resource.name, ""), volume_uid)
 
@@ -309,8 +310,12 @@ class Judge(Witness):
             prefix = f"{step.resource.name}-"
             self.let_go |= {uid for uid, place in self._places.items() if place.startswith(prefix)}
 
-    def _take_fleet(self, step: Step, hosts: Mapping[str, str]) -> None:
-        """Note whose hosts they are, and which of them are to give way."""
+    def _take_fleet(self, step: Step, hosts: Mapping[str, str], *, told: bool) -> None:
+        """
+        Note whose hosts they are, and which of them are to give way.
+
+        `told`: the plan said that this ends work, as it must of what was being exchanged already.
+        """
         name, said = step.resource.name, step.arguments
         mine = {uid for uid, host in hosts.items() if host.startswith(f"{name}-")}
         before = self.record.resources.get(step.resource)
@@ -323,11 +328,12 @@ class Judge(Witness):
         self.to_go |= asked
         if asked:
             self.happened("host replaced")
-        if (said["document"].get("update") or {}).get("strategy") == "recreate":
+        if _strategy(said["document"]) == "recreate":
             others = before is not None and _division(before.document) != _division(
                 said["document"]
             )
-            self._may_end |= mine if others else asked
+            hastened = told and before is not None and _strategy(before.document) != "recreate"
+            self._may_end |= mine if others or hastened else asked
 
     def _check_step(self, apply_uid: str, step: Step) -> None:
         """Look once more where time has passed since the plan was entered."""
@@ -591,3 +597,7 @@ def _division(document: Mapping[str, Any]) -> tuple[str, int]:
 
 def _touched(changes: Sequence[Change]) -> Iterable[ResourceKey]:
     return (step.resource for change in changes for step in change.steps)
+
+
+def _strategy(document: Mapping[str, Any]) -> str:
+    return str((document.get("update") or {}).get("strategy", ""))
