@@ -9,11 +9,13 @@ never as something that is still to be run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
+from fleetform.model.rollout import SURGE
 from fleetform.model.run import RunState
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Declared, ResourceKey
@@ -27,6 +29,9 @@ from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
 
 __all__ = ["adopt_world"]
+
+_EARLY = "-new"
+"""At the end of the name of a host that came for one which was still there."""
 
 
 def adopt_world(
@@ -71,9 +76,10 @@ def _adopt_fleets(
         if instance.uid not in let_go or instance.fleet in steps:
             by_fleet.setdefault(instance.fleet, []).append(instance)
     for fleet, instances in sorted(by_fleet.items()):
+        numbers = _numbers(context.transaction, fleet, instances)
         for instance in instances:
-            _put_instance(context, instance)
-        note = _put_fleet(context, fleet, instances, steps.get(fleet))
+            _put_instance(context, instance, numbers[instance.uid])
+        note = _put_fleet(context, fleet, {*numbers.values()}, steps.get(fleet))
         hosts = ", ".join(one.name for one in instances)
         found.append(Recovered("fleet", fleet, "present", f"hosts {hosts}", note))
         for instance in instances:
@@ -89,8 +95,11 @@ def _adopt_fleets(
     return found
 
 
-def _put_instance(context: Context, instance: InstanceSeen) -> None:
-    transaction, number = context.transaction, _number(instance)
+def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None:
+    transaction = context.transaction
+    has_settled = number < SURGE and instance.name.endswith(_EARLY)
+    # It has the place by now, and the name that goes with it.
+    name = f"{instance.fleet}-{number}" if has_settled else instance.name
     taken = transaction.execute(
         "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'"
         " AND uid <> ?",
@@ -106,25 +115,49 @@ def _put_instance(context: Context, instance: InstanceSeen) -> None:
         " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning', fleet = excluded.fleet,"
         " number = excluded.number, name = excluded.name, message = ''"
         " WHERE instances.state = 'terminated'",
-        (instance.uid, instance.name, instance.fleet, number),
+        (instance.uid, name, instance.fleet, number),
     )
 
 
-def _number(instance: InstanceSeen) -> int:
-    """Read an instance's number off its name, which is made of it."""
-    digits = instance.name.removeprefix(f"{instance.fleet}-")
+def _numbers(
+    transaction: Transaction, fleet: str, instances: Sequence[InstanceSeen]
+) -> dict[str, int]:
+    """
+    Read instances' numbers off their names, which are made of them, by uid.
+
+    One that came early, for a host that was to leave, stands beside it, or has its place where
+    that one has gone; its own name is the same in both.
+    """
+    known = dict(
+        transaction.execute(
+            "SELECT uid, number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+        )
+    )
+    found = {one.uid: known[one.uid] for one in instances if one.uid in known}
+    for one in instances:
+        if one.uid not in found and not one.name.endswith(_EARLY):
+            found[one.uid] = _number(one.name, fleet)
+    taken = {*known.values(), *found.values()}
+    for one in instances:
+        if one.uid not in found:
+            number = _number(one.name.removesuffix(_EARLY), fleet)
+            found[one.uid] = number + SURGE if number in taken else number
+            taken.add(number)
+    return found
+
+
+def _number(name: str, fleet: str) -> int:
+    digits = name.removeprefix(f"{fleet}-")
     return int(digits) if digits.isdigit() else 0
 
 
-def _put_fleet(
-    context: Context, fleet: str, instances: Sequence[InstanceSeen], step: Step | None
-) -> str:
+def _put_fleet(context: Context, fleet: str, numbers: AbstractSet[int], step: Step | None) -> str:
     """Give the fleet a row if it has none; returns what the next plan does about it."""
     key = ResourceKey("fleet", fleet)
     if _has_row(context.transaction, key):
         return ""
     wanted = {entry["number"] for entry in step.arguments["instances"]} if step else set()
-    if step is not None and wanted == {_number(one) for one in instances}:
+    if step is not None and wanted == numbers:
         fleets.begin_make(context, step)
         fleets.finish_write(context, [step], [StepOutcome(step.key)])
         return "as the tree declares it"

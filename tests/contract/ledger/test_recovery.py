@@ -18,6 +18,7 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import StalePlan
 from fleetform.model.recovery import Evidence
+from fleetform.model.rollout import SURGE
 from fleetform.model.run import RunState
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired, Environment
@@ -107,3 +108,23 @@ def test_a_let_go_host_comes_back_with_a_fleet_that_is_declared(desk: Desk) -> N
     live = desk.ledger.read_live()
     assert [(one.uid, one.name, one.fleet) for one in live.instances] == [(uid, "local-0", "local")]
     assert live.let_go == frozenset()
+
+
+def test_a_host_that_came_early_keeps_its_place_beside_the_old_one(desk: Desk) -> None:
+    """An exchange that an older ledger knows nothing of loses neither; settled, it has the number."""
+    (old,) = desk.instances
+    name = desk.ledger.read_live().instances[0].name
+    both = [(old, name), ("d" * 32, f"{name}-new"), ("f" * 32, "spare-0-new")]
+    seen = tuple(
+        InstanceSeen(uid, called, called.split("-")[0], "e" * 32, "", 1, alive=True)
+        for uid, called in both
+    )
+    evidence = Evidence(Desired(Environment("test", "e" * 32), {}), seen, {}, {})
+    for _ in range(2):
+        desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=False)
+        found = {one.uid: (one.name, one.number) for one in desk.ledger.read_live().instances}
+        assert found == {
+            old: (name, 0),
+            "d" * 32: (f"{name}-new", SURGE),
+            "f" * 32: ("spare-0", 0),
+        }
