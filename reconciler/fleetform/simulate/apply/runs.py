@@ -16,7 +16,7 @@ from fleetform.lifecycle import advance
 from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Book, Clock
-from fleetform.model.rollout import EXCHANGED, UNWANTED
+from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
 from fleetform.model.run import AttemptState, Run, RunUid
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
@@ -33,8 +33,8 @@ _ANY_OPEN = (
     " SELECT 1 FROM jobs WHERE instance_uid <> '' AND state <> 'finished' UNION ALL"
     " SELECT 1 FROM resources WHERE kind = 'fleet' AND outputs LIKE '%strategy%' UNION ALL"
     # Of a fleet that says nothing of it, hosts are exchanged where somebody asks for others.
-    " SELECT 1 FROM instances i WHERE state <> 'terminated' AND template_digest = ?"
-    " OR message = ? AND NOT EXISTS (SELECT 1 FROM instances n WHERE n.fleet = i.fleet"
+    " SELECT 1 FROM instances i WHERE state <> 'terminated' AND (template_digest = ? OR number >= ?)"
+    " OR message IN (?, ?) AND NOT EXISTS (SELECT 1 FROM instances n WHERE n.fleet = i.fleet"
     " AND n.number = i.number AND n.state = 'ready') LIMIT 1"
 )
 """To read the whole book costs twenty times as much, and often there is nothing in it."""
@@ -66,7 +66,7 @@ class RunDriver:
             raise Crashed from torn
 
     def _round(self, *, start: bool) -> bool:
-        if not self._disk.ask(_ANY_OPEN, (UNWANTED, EXCHANGED)):
+        if not self._disk.ask(_ANY_OPEN, (UNWANTED, SURGE, EXCHANGED, ENDED)):
             return False
         book = self._ledger.read_book()
         self._greet(book)
