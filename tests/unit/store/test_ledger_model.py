@@ -96,7 +96,8 @@ def meaning(live: Live) -> dict[ResourceKey, tuple[Any, ...]]:
 def _meaning(row: LiveResource) -> tuple[Any, ...]:
     run = row.run
     return (
-        row.generation,
+        # A volume that comes back counts on from the ledger's serial, which a model has not.
+        row.generation if row.key.kind != "volume" else None,
         row.digest,
         row.execution_digest,
         row.own_digest,
