@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fleetform.spec.tree import cache_file, kept_file, language, load_file, load_tree
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
-from unit.spec.trees import ENVIRONMENT, write
+from unit.spec.trees import ENVIRONMENT, spelled, write
 
 FLEET = "type: fleet\nname: local\nlocal: true\nnodes: 2\n"
 TASK = "type: task\nname: train\ncommands: [python train.py]\nfleets: [local]\n"
@@ -350,7 +350,7 @@ def test_a_cache_changes_nothing(settled, edits, base):
             buffered = load_tree(root, buffers=buffers)
             assert load_tree(root, cache=memory, buffers=buffers) == buffered
             kept = load_tree(root, cache=memory)
-            assert repr(kept) == repr(expected)
+            assert spelled(kept) == spelled(expected)
             assert json.dumps(documents(kept)) == json.dumps(documents(expected))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fleetform.spec.desired import Desired, Loaded
@@ -40,3 +41,16 @@ def good(folder: Path, text: str, **files: str) -> Desired:
 
 def codes(loaded: Loaded) -> list[str]:
     return [finding.code for finding in loaded.findings]
+
+
+def spelled(loaded: Loaded) -> str:
+    """
+    All of it, with what is equal and in another order told apart; names in a set are in order.
+
+    Python shows those in the order of their hashes, which are others in each process, and after
+    that in the order in which they came: two sets that are equal may not look it.
+    """
+    if loaded.desired is None:
+        return repr(loaded)
+    broken = sorted(loaded.desired.broken)
+    return repr((broken, replace(loaded, desired=replace(loaded.desired, broken=frozenset()))))

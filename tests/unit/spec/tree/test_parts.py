@@ -17,7 +17,7 @@ from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
 from fleetform.spec.tree.parts import pieces_of
 from fleetform.spec.tree.reader import Reader
-from unit.spec.trees import ENVIRONMENT, write
+from unit.spec.trees import ENVIRONMENT, spelled, write
 
 FLEET = "type: fleet\nname: local\nlocal: {cpu: 4}\nnodes: 2\n"
 VALUED = ENVIRONMENT + "values: {size: 3}\n"
@@ -108,7 +108,7 @@ def test_edits_come_to_the_same_as_reading_anew(settled, texts, from_disk):
             save_cache(cache, folder, root)
             fresh = load_tree(root)
             assert loaded == fresh
-            assert repr(loaded) == repr(fresh)
+            assert spelled(loaded) == spelled(fresh)
             assert documents_of(loaded) == documents_of(fresh)
 
 
