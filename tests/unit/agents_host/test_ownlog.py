@@ -15,15 +15,20 @@ LOOP = """
 import asyncio, logging, os, sys
 from fleetform.agents.host import background, ownlog
 background.redirect("agent.log")
-parent = os.getpid()
-if os.fork() == 0:
+told, tell = os.pipe()
+os.set_blocking(told, False)
+child = os.fork()
+if child == 0:
     while True:
         try:
             raise RuntimeError("raw " + "x" * 20000)
         except RuntimeError:
             sys.excepthook(*sys.exc_info())
-        if os.getppid() != parent:
+        try:
+            os.read(told, 1)
             os._exit(0)
+        except BlockingIOError:
+            pass
 logging.basicConfig(level=logging.INFO)
 loop = asyncio.new_event_loop()
 left = 1500
@@ -37,7 +42,9 @@ def fail():
 loop.call_soon(fail)
 loop.run_forever()
 print("the last line")
-os._exit(0)
+# Both have ended between two lines, so that no copy is only begun when somebody looks.
+os.write(tell, b".")
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
