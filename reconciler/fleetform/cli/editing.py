@@ -122,8 +122,7 @@ def finish(
 
         committing.refuse_unfinished(workspace, edits)
         if options.push and not options.branch:
-            pushed = committing.push_unpushed(workspace, options.remote)
-            error_screen().line(f"pushed {pushed}", "dim")
+            _say_pushed(*committing.push_unpushed(workspace, options.remote))
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
@@ -167,8 +166,7 @@ def write(
     else:
         made = committing.commit_edits(workspace, edits, text)
     if options.push:
-        remote = committing.push_branch(workspace, made.branch, options.remote)
-        error_screen().line(f"pushed {made.branch} to {remote}", "dim")
+        _say_pushed(made.branch, committing.push_branch(workspace, made.branch, options.remote))
     return made
 
 
@@ -194,6 +192,10 @@ def apply_touched(
         watching=watching,
         ends_work=ends_work,
     )
+
+
+def _say_pushed(branch: str, remote: str) -> None:
+    error_screen().line(f"pushed {branch} to {remote}", "dim")
 
 
 def _say_written(

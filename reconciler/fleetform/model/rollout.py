@@ -10,10 +10,23 @@ import enum
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["ENDED", "EXCHANGED", "RESTING", "SURGE", "UNWANTED", "Exchange", "Move", "Template"]
+__all__ = [
+    "EARLY",
+    "ENDED",
+    "EXCHANGED",
+    "RESTING",
+    "SURGE",
+    "UNWANTED",
+    "Exchange",
+    "Move",
+    "Template",
+]
 
 SURGE = 1_000_000
 """Added to a place's number for the host that comes before the old one goes."""
+
+EARLY = "-new"
+"""At the end of that host's name; it is called as its place once that is free."""
 
 
 @dataclass(frozen=True, slots=True)

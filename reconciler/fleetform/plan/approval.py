@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Change, Plan
     from fleetform.spec.desired import ResourceKey
 
+__all__ = ["brings_about", "does_the_same", "following", "is_within", "runs_ended_by"]
+
 _FOLLOWS = frozenset({HeldBy.ENDING, HeldBy.DEPENDENCY})
 """What holds a change that goes on by itself: a run's end, and what waits for that."""
 
@@ -80,6 +82,3 @@ def _documents_after(change: Change) -> set[tuple[ResourceKey, str]]:
         for step in change.steps
         if "digest" in step.arguments
     }
-
-
-__all__ = ["brings_about", "does_the_same", "following", "is_within", "runs_ended_by"]

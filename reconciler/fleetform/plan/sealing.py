@@ -16,10 +16,9 @@ from operator import is_
 from typing import Any
 
 from fleetform.model.altered import altered
-from fleetform.model.plan import Action, Change, FieldChange, Step
+from fleetform.model.plan import Action, Change, FieldChange, Step, row_key_of
 from fleetform.model.sealing import Seal
 from fleetform.plan.proposal import Sheet
-from fleetform.spec.desired import ResourceKey
 
 __all__ = ["seal_changes", "sealed_field"]
 
@@ -94,10 +93,7 @@ def _shut_step(seal: Seal, step: Step) -> Step:
 def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
     if not change.uid:
         return None
-    key = ResourceKey(change.key.kind, change.replaces or change.key.name)
-    if change.moved_from:
-        key = ResourceKey(change.key.kind, change.moved_from)
-    row = sheet.live.resources.get(key)
+    row = sheet.live.resources.get(row_key_of(change))
     if row is None:
         return None
     found: dict[str, Any] = json.loads(row.document) if row.document else {}

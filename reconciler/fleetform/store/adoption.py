@@ -15,7 +15,7 @@ from fleetform.agents.protocol.messages import JobRecord
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
-from fleetform.model.rollout import SURGE
+from fleetform.model.rollout import EARLY, SURGE
 from fleetform.model.run import RunState
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Declared, ResourceKey
@@ -29,9 +29,6 @@ from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
 
 __all__ = ["adopt_world"]
-
-_EARLY = "-new"
-"""At the end of the name of a host that came for one which was still there."""
 
 
 def adopt_world(
@@ -97,7 +94,7 @@ def _adopt_fleets(
 
 def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None:
     transaction = context.transaction
-    has_settled = number < SURGE and instance.name.endswith(_EARLY)
+    has_settled = number < SURGE and instance.name.endswith(EARLY)
     # It has the place by now, and the name that goes with it.
     name = f"{instance.fleet}-{number}" if has_settled else instance.name
     taken = transaction.execute(
@@ -135,12 +132,12 @@ def _numbers(
     )
     found = {one.uid: known[one.uid] for one in instances if one.uid in known}
     for one in instances:
-        if one.uid not in found and not one.name.endswith(_EARLY):
+        if one.uid not in found and not one.name.endswith(EARLY):
             found[one.uid] = _number(one.name, fleet)
     taken = {*known.values(), *found.values()}
     for one in instances:
         if one.uid not in found:
-            number = _number(one.name.removesuffix(_EARLY), fleet)
+            number = _number(one.name.removesuffix(EARLY), fleet)
             found[one.uid] = number + SURGE if number in taken else number
             taken.add(number)
     return found

@@ -11,7 +11,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.rollout import ENDED, EXCHANGED, RESTING, SURGE, Exchange, Move, Template
+from fleetform.model.rollout import (
+    EARLY,
+    ENDED,
+    EXCHANGED,
+    RESTING,
+    SURGE,
+    Exchange,
+    Move,
+    Template,
+)
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 
@@ -146,7 +155,7 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
         return
     document, kept = json.loads(row[0]), json.loads(row[1])
     declared = document.get("local") or {}
-    name = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}-new"
+    name = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}{EARLY}"
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
         " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest)"

@@ -78,9 +78,9 @@ def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str)
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
 
 
-def push_unpushed(workspace: Workspace, remote: str) -> str:
+def push_unpushed(workspace: Workspace, remote: str) -> tuple[str, str]:
     """
-    Push the branch that is checked out, on which all is committed; returns its name, then `to`.
+    Push the branch that is checked out, on which all is committed; returns its name and the remote's.
 
     A push that failed is repeated by the same command, for which nothing is left to write.
 
@@ -91,7 +91,7 @@ def push_unpushed(workspace: Workspace, remote: str) -> str:
         branch = current_branch(workspace.root)
     except GitRefused as refusal:
         raise EditProblem(refusal.message, refusal.advice) from refusal
-    return f"{branch} to {push_branch(workspace, branch, remote)}"
+    return branch, push_branch(workspace, branch, remote)
 
 
 def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
