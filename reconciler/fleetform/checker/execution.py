@@ -58,12 +58,13 @@ def check_one_execution(reading: Reading) -> Iterator[Violation]:
         row = reading.row(step.resource)
         if step.verb != "run.submit" or row is None:
             continue
-        earlier = "" if row.run is None else row.run.earlier
-        if is_over(row) and not earlier:
+        earlier = None if row.run is None else row.run.earlier
+        if is_over(row) and earlier is None:
             continue
         if _is_vouched_for(reading.declared(step.resource), row):
             continue
-        waits = step.arguments.get("after_uid") == (earlier or row.uid) != ""
+        before = row.uid if earlier is None else earlier.uid
+        waits = step.arguments.get("after_uid") == before != ""
         unknown = row.run is not None and row.run.state is RunState.UNKNOWN
         if not waits or unknown:
             yield Violation(

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading
+from fleetform.checker.reading import Reading, documents
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
@@ -56,13 +56,13 @@ def _uses(
 
 
 def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[ResourceKey]:
-    document = json.loads(row.document)
-    for one in document.get("volumes", ()):
-        names = one["name"] if isinstance(one["name"], list) else [one["name"]]
-        yield from (ResourceKey("volume", name) for name in names)
-    named = document.get("fleets")
-    # Who names no fleet may be at work on any of them.
-    yield from (ResourceKey("fleet", name) for name in named) if named else iter(fleets)
+    for document in map(json.loads, documents(row)):
+        for one in document.get("volumes", ()):
+            names = one["name"] if isinstance(one["name"], list) else [one["name"]]
+            yield from (ResourceKey("volume", name) for name in names)
+        named = document.get("fleets")
+        # Who names no fleet may be at work on any of them.
+        yield from (ResourceKey("fleet", name) for name in named) if named else iter(fleets)
 
 
 def check_successor_waits(reading: Reading) -> Iterator[Violation]:

@@ -99,7 +99,19 @@ def is_over(row: LiveResource) -> bool:
 
 def at_work(row: LiveResource) -> bool:
     """Tell whether ending this run now could lose work, if only that of the one it waits for."""
-    return has_begun(row) or (row.run is not None and row.run.earlier != "")
+    return has_begun(row) or (row.run is not None and row.run.earlier is not None)
+
+
+def documents(row: LiveResource, *, begun: bool = False) -> tuple[str, ...]:
+    """
+    Say by which documents something is used under a name: the applied one, and an earlier run's.
+
+    With `begun` only those of what has a place, or may have one.
+    """
+    own = (row.document,) if has_begun(row) or not begun else ()
+    if row.run is None or row.run.earlier is None:
+        return own
+    return (*own, row.run.earlier.document)
 
 
 def has_begun(row: LiveResource) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, at_work
+from fleetform.checker.reading import Reading, at_work, documents
 from fleetform.model.live import LiveResource
 from fleetform.spec.desired import ResourceKey
 
@@ -47,16 +47,17 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
 
 
 def mentioned(row: LiveResource) -> set[ResourceKey]:
-    """What the document that was applied last refers to: fleets and volumes."""
+    """What the document that was applied last refers to, and what is at work: fleets and volumes."""
     if row.key.kind == "fleet":
         return set()
-    document = json.loads(row.document)
     if row.key.kind == "volume":
-        return {ResourceKey("fleet", document.get("fleet", ""))}
-    found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
-    found.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
+        return {ResourceKey("fleet", json.loads(row.document).get("fleet", ""))}
+    found: set[ResourceKey] = set()
+    for document in map(json.loads, documents(row)):
+        found.update(ResourceKey("fleet", name) for name in document.get("fleets", ()))
+        found.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
     return found
 
 
 def _names_fleets(row: LiveResource) -> bool:
-    return bool(json.loads(row.document).get("fleets"))
+    return all(json.loads(document).get("fleets") for document in documents(row, begun=True))

@@ -33,13 +33,21 @@ class LedgerStatus(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A run whose name another one has by now; `document`, as JSON, is what it was submitted with."""
+
+    uid: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
 class LiveRun:
     """
     What a plan must know of a run beyond its resource row.
 
     `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`; the
-    last applied document's own `rerun` counts too. `earlier` is the uid of a run that had the name
-    before and is not over: whatever ends this one ends that too, and no third one starts beside it.
+    last applied document's own `rerun` counts too. `earlier` is a run that had the name before and is
+    not over: whatever ends this one ends that too, and no third one starts beside it.
     """
 
     state: RunState
@@ -51,7 +59,7 @@ class LiveRun:
     gpus: int = 0
     stale: bool = False
     rerun_mark: int = 0
-    earlier: str = ""
+    earlier: EarlierRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

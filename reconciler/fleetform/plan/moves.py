@@ -159,7 +159,11 @@ def _place(key: ResourceKey, order: Mapping[ResourceKey, int]) -> int:
 
 
 def _documented(row: LiveResource, renames: Renames) -> LiveResource:
-    """The row with new names in its document; itself where none is mentioned."""
+    """The row with new names in its documents; itself where none is mentioned."""
+    if row.run is not None and (earlier := row.run.earlier) is not None:
+        text = _renamed_text(row.key.kind, earlier.document, renames)
+        if text is not earlier.document:
+            row = replace(row, run=replace(row.run, earlier=replace(earlier, document=text)))
     if not renames.may_be_in(row.document):
         return row
     document = json.loads(row.document)
@@ -175,6 +179,12 @@ def _documented(row: LiveResource, renames: Renames) -> LiveResource:
         execution_digest=execution_digest if row.digest else "",
         own_digest=digest if row.own_digest == row.digest else row.own_digest,
     )
+
+
+def _renamed_text(kind: str, document: str, renames: Renames) -> str:
+    if not renames.may_be_in(document):
+        return document
+    return json.dumps(rename_references(kind, json.loads(document), renames))
 
 
 def _called(row: LiveResource, key: ResourceKey) -> LiveResource:

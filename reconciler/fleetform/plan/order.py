@@ -16,6 +16,7 @@ from operator import is_
 from fleetform.model.altered import altered
 from fleetform.model.plan import Step
 from fleetform.plan.holds.place import places_freed
+from fleetform.plan.phase import documents_of
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -114,10 +115,11 @@ def _what_ends(sheet: Sheet) -> _Needs:
         if fleet in needs:
             needs[fleet].append(step_key)
     for key, step_key in _steps_by_resource(sheet, frozenset({"run.stop"})).items():
-        document = json.loads(sheet.present[key].document)
-        used = [ResourceKey("volume", one["name"]) for one in document.get("volumes", ())]
-        fleets = document.get("fleets")
-        used += (ResourceKey("fleet", name) for name in fleets) if fleets else removed
+        used: set[ResourceKey] = set()
+        for document in map(json.loads, documents_of(sheet.present[key])):
+            used.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
+            fleets = document.get("fleets")
+            used.update((ResourceKey("fleet", name) for name in fleets) if fleets else removed)
         for resource in used:
             if resource in needs:
                 needs[resource].append(step_key)

@@ -40,7 +40,25 @@ def is_at_work(row: LiveResource) -> bool:
 
 def has_earlier(row: LiveResource) -> bool:
     """Tell whether a run that had the name before is not over."""
-    return row.run is not None and row.run.earlier != ""
+    return earlier_uid(row) != ""
+
+
+def earlier_uid(row: LiveResource) -> str:
+    """Name the run that had the name before and is not over; empty where there is none."""
+    return "" if row.run is None or row.run.earlier is None else row.run.earlier.uid
+
+
+def documents_at_work(row: LiveResource) -> tuple[str, ...]:
+    """What is at work under a name now was submitted with, as JSON: it uses what that mentions."""
+    own = (row.document,) if phase(row) is Phase.ACTIVE else ()
+    if row.run is None or row.run.earlier is None:
+        return own
+    return (*own, row.run.earlier.document)
+
+
+def documents_of(row: LiveResource) -> tuple[str, ...]:
+    """The document applied last, as JSON, and what else is at work under the name."""
+    return tuple(dict.fromkeys((row.document, *documents_at_work(row))))
 
 
 def is_unknown(row: LiveResource) -> bool:

@@ -14,7 +14,7 @@ from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.plan import Action, Change, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
-from fleetform.plan.phase import is_at_work
+from fleetform.plan.phase import documents_at_work, is_at_work
 from fleetform.plan.proposal import Sheet
 
 __all__ = ["add_stakes", "ends_with", "hosts_ended", "work_at_stake"]
@@ -103,11 +103,11 @@ def _users(sheet: Sheet, volume: str) -> frozenset[str]:
     return frozenset(
         key.name
         for key, row in restless_rows(sheet.live.resources).items()
-        if key.kind == "run" and is_at_work(row) and _mounts(row, volume)
+        if key.kind == "run" and any(_mounts(one, volume) for one in documents_at_work(row))
     )
 
 
-def _mounts(row: LiveResource, volume: str) -> bool:
-    names = [mount["name"] for mount in json.loads(row.document).get("volumes", ())]
+def _mounts(document: str, volume: str) -> bool:
+    names = [mount["name"] for mount in json.loads(document).get("volumes", ())]
     # A mount may name several, of which one is taken.
     return any(volume == name or (isinstance(name, list) and volume in name) for name in names)

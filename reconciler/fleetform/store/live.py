@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, Instance, InstanceState
-from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun, Work
+from fleetform.model.live import EarlierRun, LedgerStatus, Live, LiveResource, LiveRun, Work
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import RunState
@@ -163,18 +163,18 @@ def _gpus(connection: Statements) -> dict[str, int]:
     )
 
 
-def _earlier(connection: Statements) -> dict[str, str]:
+def _earlier(connection: Statements) -> dict[str, EarlierRun]:
     """Runs that are not over while another one has their name by now, by the uid of that one."""
-    return dict(
-        connection.execute(
-            "SELECT s.uid, e.uid FROM runs e JOIN resources s ON s.kind = 'run' AND s.name = e.name"
-            " WHERE e.final = 0 AND s.uid <> e.uid ORDER BY e.number"
-        )
+    rows = connection.execute(
+        "SELECT s.uid, e.uid, e.document FROM runs e"
+        " JOIN resources s ON s.kind = 'run' AND s.name = e.name"
+        " WHERE e.final = 0 AND s.uid <> e.uid ORDER BY e.number"
     )
+    return {uid: EarlierRun(earlier, document) for uid, earlier, document in rows}
 
 
 def _made(
-    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int], earlier: Mapping[str, str]
+    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int], earlier: Mapping[str, EarlierRun]
 ) -> dict[ResourceKey, LiveResource]:
     resources = {}
     for row in rows:
@@ -185,7 +185,7 @@ def _made(
         if run_state is not None:
             run = LiveRun(
                 RUN_STATES[run_state], attempt, cause, message, started, finished,
-                gpus.get(uid, 0), bool(stale), rerun_mark, earlier.get(uid, ""),
+                gpus.get(uid, 0), bool(stale), rerun_mark, earlier.get(uid),
             )  # fmt: skip
         key = ResourceKey(kind, name)
         # By position: ten thousand of them are read for a plan in which nothing has changed.

@@ -235,7 +235,9 @@ def test_the_end_of_a_name_is_that_of_all_its_runs(desk: Desk) -> None:
     desk.submit(submit_step("a", env={"A": "1"}))
     live = desk.ledger.read_live().resources[run_key("a")]
     assert live.run is not None
-    assert live.run.earlier == earlier != live.uid
+    assert live.run.earlier is not None
+    assert live.run.earlier.uid == earlier != live.uid
+    assert "env" not in json.loads(live.run.earlier.document)
     desk.submit(step("run.stop", "a", cause="removed"), step("run.archive", "a"))
     runs = desk.ledger.read_book().runs
     assert {uid: bool(run.stop_requested) for uid, run in runs.items()} == {

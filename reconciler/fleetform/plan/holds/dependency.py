@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, HeldBy
-from fleetform.plan.phase import is_at_work
+from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
@@ -114,16 +114,20 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
 def _referred_to(
     row: LiveResource, kind: str, leaving: AbstractSet[ResourceKey]
 ) -> set[ResourceKey]:
-    """Which of `leaving`, all of one kind, the row's document needs."""
-    document = json.loads(row.document)
+    """Which of `leaving`, all of one kind, the row's document needs, or what is at work under it."""
     if row.key.kind == "volume":
-        names = [document.get("fleet", "")]
-    elif row.key.kind != "run":
+        return {ResourceKey(kind, json.loads(row.document).get("fleet", ""))} & leaving
+    if row.key.kind != "run":
         return set()
-    elif kind == "volume":
-        names = [volume["name"] for volume in document.get("volumes", ())]
-    else:
-        names = document.get("fleets", [])
-        if not names and is_at_work(row):
-            return set(leaving)  # It may be at work on any of them.
-    return {ResourceKey(kind, name) for name in names} & leaving
+    working = documents_at_work(row)
+    found: set[ResourceKey] = set()
+    for text in documents_of(row):
+        document = json.loads(text)
+        if kind == "volume":
+            names = [volume["name"] for volume in document.get("volumes", ())]
+        else:
+            names = document.get("fleets", [])
+            if not names and text in working:
+                return set(leaving)  # It may be at work on any of them.
+        found.update(ResourceKey(kind, name) for name in names)
+    return found & leaving

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from fleetform.model.live import LiveResource
 from fleetform.model.plan import HeldBy
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.protection import ENDING
-from fleetform.plan.phase import is_at_work
+from fleetform.plan.phase import documents_at_work
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -24,11 +23,11 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
         return
     ending = {sheet.row_key(change) for change in sheet.changes.values() if change.action in ENDING}
     users: dict[ResourceKey, list[str]] = {}
-    for row in _at_work(sheet):
-        if row.key in ending:
+    for key, document in _at_work(sheet):
+        if key in ending:
             continue
-        for volume in json.loads(row.document).get("volumes", ()):
-            users.setdefault(ResourceKey("volume", volume["name"]), []).append(row.key.name)
+        for volume in json.loads(document).get("volumes", ()):
+            users.setdefault(ResourceKey("volume", volume["name"]), []).append(key.name)
     for key in sorted(moving & users.keys()):
         names = sorted(users[key])
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -40,7 +39,8 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
         )
 
 
-def _at_work(sheet: Sheet) -> Iterator[LiveResource]:
-    for row in restless_rows(sheet.present).values():
-        if row.key.kind == "run" and is_at_work(row):
-            yield row
+def _at_work(sheet: Sheet) -> Iterator[tuple[ResourceKey, str]]:
+    """Each run at work, with the document that it was submitted with."""
+    for key, row in restless_rows(sheet.present).items():
+        if key.kind == "run":
+            yield from ((key, document) for document in documents_at_work(row))

@@ -18,7 +18,7 @@ from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permission
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
 from fleetform.plan.diff import changed_fields, set_fields
-from fleetform.plan.phase import Phase, has_earlier, is_at_work, is_unknown, phase
+from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
@@ -365,8 +365,8 @@ def _submitted(case: _Case, reasons: tuple[Reason, ...], *, after_uid: str = "")
     `after_uid` names the earlier one while that is not over: the new one must not start
     before it is, or two executions would write to the same places.
     """
-    if not after_uid and case.row.run is not None:
-        after_uid = case.row.run.earlier
+    if not after_uid:
+        after_uid = earlier_uid(case.row)
     step = make_step(
         "run.submit", case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
     )
@@ -447,9 +447,9 @@ def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
 def _stop_step(row: LiveResource, cause: str) -> Step:
     """`waiting` says that it was agreed to end what has not begun, and nothing else."""
     arguments: dict[str, Any] = {"cause": cause}
-    if row.run is not None and has_earlier(row):
+    if earlier := earlier_uid(row):
         # It ends with it, and whoever applies waits for both.
-        arguments["earlier"] = row.run.earlier
+        arguments["earlier"] = earlier
     elif phase(row) is Phase.WAITING:
         arguments["waiting"] = True
     return make_step("run.stop", row.key, arguments)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fleetform.checker import check
+from fleetform.model.live import EarlierRun
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
 from fleetform.plan.awaited import ended_besides, ending
-from unit.plan.trees import ledger, planned, row, task, tree
+from unit.plan.trees import ledger, planned, row, task, tree, volume
 
 WAITING = RunState.SUBMITTED
 RUNNING = RunState.RUNNING
@@ -407,7 +409,7 @@ def test_after_an_upgrade_a_run_at_work_keeps_its_execution() -> None:
 
 # -- one that waits for the run before it ----------------------------------------------------------
 
-EARLIER = {"earlier": "e" * 32}
+EARLIER = {"earlier": EarlierRun("e" * 32, json.dumps(OLD.document))}
 
 
 @pytest.mark.parametrize("state", [WAITING, RunState.PENDING, RunState.ABORTED])
@@ -462,3 +464,22 @@ def test_a_run_that_waits_for_the_one_before_it_changes_in_place() -> None:
     change = only(plan_of(NEW, row(OLD, WAITING, **EARLIER)))
     assert verbs(change) == ["run.update"]
     assert not change.destructive
+
+
+def test_what_the_run_before_it_has_mounted_stays() -> None:
+    """The document that waits has let the volume go; the one at work uses it still."""
+    data = volume("data", deletion_policy="delete")
+    mounting = task("train", volumes=[{"name": "data", "path": "/in"}])
+    before = {"earlier": EarlierRun("e" * 32, json.dumps(mounting.document))}
+    desired, live = tree(OLD), ledger(row(OLD, WAITING, **before), row(data))
+    allowed = {"allow_destroy": True}
+    made = planned(desired, live, **allowed)
+    assert check(made, desired, live, Permissions(**allowed)) == ()
+    assert made.is_empty
+    assert [one.change.key for one in made.held] == [data.key]
+    assert "train has it mounted" in made.held[0].detail
+    # Where both go, the volume waits for the end of what uses it.
+    made = planned(tree(task("other")), live, **allowed)
+    assert check(made, tree(task("other")), live, Permissions(**allowed)) == ()
+    steps = {step.key: step for change in made.changes for step in change.steps}
+    assert "run.stop:run/train" in steps["volume.remove:volume/data"].needs
