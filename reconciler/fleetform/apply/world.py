@@ -20,6 +20,9 @@ class World(Protocol):
     async def instances(self, fleet: str) -> Sequence[Instance]:
         """Return the fleet's instances that are not terminated, as the ledger has them now."""
 
+    async def is_exchanging(self, fleet: str) -> bool:
+        """Tell whether hosts of the fleet make room for others: where none is there, one will be."""
+
     async def reach(self, instance: Instance) -> Host:
         """
         Make the instance exist and say hello, or return the open session.

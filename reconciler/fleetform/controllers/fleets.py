@@ -119,13 +119,13 @@ class Departures:
         if moves:
             self.is_busy = True
             self._exchanging.add(fleet)
-            self._nursery.start(self._write_moves(fleet, moves), name=f"exchange {fleet}")
+            self._nursery.start(self._write_moves(fleet, template, moves), name=f"exchange {fleet}")
 
-    async def _write_moves(self, fleet: str, moves: Sequence[Exchange]) -> None:
+    async def _write_moves(self, fleet: str, template: Template, moves: Sequence[Exchange]) -> None:
         try:
             await self._gate(
                 lambda: self._ledger.commit_exchanges(
-                    fleet, moves, fence=self._fence, now_ms=self._clock.now_ms()
+                    fleet, template, moves, fence=self._fence, now_ms=self._clock.now_ms()
                 )
             )
         except LedgerUnavailable as problem:

@@ -157,6 +157,10 @@ class HostSessions:
         book = await self._gate(lambda: self._ledger.read_book(()))
         return [one for one in book.instances if one.fleet == fleet]
 
+    async def is_exchanging(self, fleet: str) -> bool:
+        book = await self._gate(lambda: self._ledger.read_book(()))
+        return fleet in book.templates
+
     async def reach(self, instance: Instance) -> Host:
         while (departing := self._departing.get(instance.uid)) is not None:
             # Taken back at the last moment: it is made anew once it is gone.

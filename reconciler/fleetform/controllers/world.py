@@ -25,6 +25,9 @@ class ManagedWorld:
     async def instances(self, fleet: str) -> Sequence[Instance]:
         return await self.hosts.instances(fleet)
 
+    async def is_exchanging(self, fleet: str) -> bool:
+        return await self.hosts.is_exchanging(fleet)
+
     async def reach(self, instance: Instance) -> Host:
         return await self.hosts.reach(instance)
 

@@ -398,9 +398,19 @@ class Ledger(Reader, Protocol):
         """
 
     def commit_exchanges(
-        self, fleet: str, moves: Sequence[Exchange], *, fence: int, now_ms: int
+        self,
+        fleet: str,
+        template: Template,
+        moves: Sequence[Exchange],
+        *,
+        fence: int,
+        now_ms: int,
     ) -> None:
-        """Write down moves of hosts that are exchanged; what is otherwise by now is passed over."""
+        """
+        Write down moves of hosts that are exchanged; what is otherwise by now is passed over.
+
+        All are, where the fleet wants another than this `template` by now, or a step of it is open.
+        """
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None: ...
 

@@ -81,7 +81,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         ),
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
-        templates=read_templates(connection) if only is None else {},
+        templates=read_templates(connection) if not only else {},
         overrides=read_overrides(connection),
     )
 

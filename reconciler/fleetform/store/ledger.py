@@ -17,7 +17,7 @@ from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome
 from fleetform.model.recovery import Evidence, Recovered
-from fleetform.model.rollout import Exchange
+from fleetform.model.rollout import Exchange, Template
 from fleetform.model.run import RunUid
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
@@ -161,10 +161,16 @@ class StoredLedger(Reads):
             retire(transaction, instance_uid, now_ms=now_ms)
 
     def commit_exchanges(
-        self, fleet: str, moves: Sequence[Exchange], *, fence: int, now_ms: int
+        self,
+        fleet: str,
+        template: Template,
+        moves: Sequence[Exchange],
+        *,
+        fence: int,
+        now_ms: int,
     ) -> None:
         with self._database.write(fence=fence) as transaction:
-            commit_exchanges(transaction, fleet, moves, ids=self._ids, now_ms=now_ms)
+            commit_exchanges(transaction, fleet, template, moves, ids=self._ids, now_ms=now_ms)
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -59,9 +59,25 @@ def read_templates(connection: Statements) -> dict[str, Template]:
             template = _template(kept)
             if _is_under_way(connection, name, template):
                 found[str(name)] = template
-    for name in leaving_fleets(connection) if found else ():
+    for name in _standing_still(connection) if found else ():
         found.pop(name, None)
     return found
+
+
+def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
+    """
+    Fleets of which no host is exchanged for now: those that go, and those that are being written.
+
+    The intent of a fleet's step gives new hosts the new template, and its outcome the fleet. In between
+    they differ from what the fleet is known to want, and would be let go while the step waits for them.
+    """
+    rows = connection.execute(
+        "SELECT resource_name FROM operations INDEXED BY operations_open"
+        # The index is of both states, and SQLite takes it only where both are named.
+        " WHERE state IN ('planned', 'intended') AND state = 'intended'"
+        " AND verb IN ('fleet.make', 'fleet.adopt', 'fleet.update')"
+    )
+    return leaving_fleets(connection) | {name for (name,) in rows}
 
 
 def leaving_fleets(connection: Statements | Transaction) -> frozenset[str]:
@@ -105,11 +121,17 @@ def _is_under_way(connection: Statements, fleet: str, template: Template) -> boo
 
 
 def commit_exchanges(
-    transaction: Transaction, fleet: str, moves: Sequence[Exchange], *, ids: Ids, now_ms: int
+    transaction: Transaction,
+    fleet: str,
+    template: Template,
+    moves: Sequence[Exchange],
+    *,
+    ids: Ids,
+    now_ms: int,
 ) -> None:
-    """Write moves down; one whose host is not as it was found is passed over."""
-    if fleet in leaving_fleets(transaction):
-        # Its removal was entered since somebody looked.
+    """See `model.ports.Ledger.commit_exchanges`."""
+    if fleet in _standing_still(transaction) or not _is_wanted(transaction, fleet, template):
+        # Since somebody looked its removal was entered, or its step was begun, or is over.
         return
     for one in moves:
         if one.move is Move.MAKE:
@@ -124,6 +146,15 @@ def commit_exchanges(
             )
         else:
             _leave(transaction, fleet, one, now_ms)
+
+
+def _is_wanted(transaction: Transaction, fleet: str, template: Template) -> bool:
+    row = transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'fleet' AND name = ? AND outputs <> ''",
+        (fleet,),
+    )
+    kept = json.loads(row[0]) if row is not None else {}
+    return "template" in kept and _template(kept) == template
 
 
 def _leave(transaction: Transaction, fleet: str, one: Exchange, now_ms: int) -> None:

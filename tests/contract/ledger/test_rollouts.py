@@ -5,7 +5,7 @@ from __future__ import annotations
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import Ledger, StepOutcome
-from fleetform.model.rollout import SURGE, UNWANTED, Exchange, Move
+from fleetform.model.rollout import SURGE, UNWANTED, Exchange, Move, Template
 
 
 def template(name: str, digest: str, nodes: int = 2, **document: object):
@@ -15,8 +15,12 @@ def template(name: str, digest: str, nodes: int = 2, **document: object):
     return made
 
 
-def exchange(desk: Desk, *moves: Exchange) -> None:
-    desk.ledger.commit_exchanges("local", moves, fence=desk.fence, now_ms=desk.now_ms)
+TWO = Template("two", "drain", 2, (0, 1))
+"""What the fleet of `opened` wants."""
+
+
+def exchange(desk: Desk, *moves: Exchange, wanted: Template = TWO) -> None:
+    desk.ledger.commit_exchanges("local", wanted, moves, fence=desk.fence, now_ms=desk.now_ms)
 
 
 def opened(ledger: Ledger) -> Desk:
@@ -40,12 +44,7 @@ def test_an_outdated_host_keeps_how_it_is_divided(ledger: Ledger) -> None:
     assert [(one.blocks, one.template_digest) for one in live.instances] == [(2, "one")] * 2
     assert live.exchanging == {"local"}
     (found,) = ledger.read_book().templates.values()
-    assert (found.digest, found.strategy, found.at_once, found.places) == (
-        "two",
-        "drain",
-        2,
-        (0, 1),
-    )
+    assert found == TWO
 
 
 def test_a_host_that_was_exchanged_leaves_its_place_behind(ledger: Ledger) -> None:
@@ -144,6 +143,29 @@ def test_a_host_leaves_only_once_its_fleets_step_is_done(ledger: Ledger) -> None
     assert ledger.read_book().templates == {}
     ledger.finish_steps(accepted.apply_uid, [asked], [StepOutcome(asked.key)], now_ms=1)
     assert ledger.read_book().templates.keys() == {"local"}
+
+
+def test_no_host_is_exchanged_while_its_fleets_step_is_open(ledger: Ledger) -> None:
+    """What the step makes has the new template, and the fleet not yet: it has not to go for that."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    other = template("local", "three", blocks=8)
+    accepted = enter(ledger, plan_of(ledger, [other]))
+    assert ledger.read_book(()).templates == {"local": TWO}
+    ledger.begin_steps(accepted.apply_uid, [other], now_ms=3)
+    made = ledger.read_live().instances[0]
+    assert (made.name, made.template_digest) == ("local-0", "three")
+    late = Exchange(Move.LEAVE, made.uid)
+    assert ledger.read_book().templates == {}
+    exchange(desk, late)
+    ledger.finish_steps(accepted.apply_uid, [other], [StepOutcome(other.key)], now_ms=4)
+    # Somebody has looked before the step began, and writes after its end.
+    exchange(desk, late)
+    assert ledger.read_live().instances[0].state is InstanceState.PROVISIONING
+    wanted = ledger.read_book().templates["local"]
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[1]), wanted=wanted)
+    assert ledger.read_live().instances[1].state is InstanceState.TERMINATING
 
 
 def test_a_fleet_that_goes_gets_no_host(ledger: Ledger) -> None:

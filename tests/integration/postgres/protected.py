@@ -8,6 +8,7 @@ from typing import Any
 
 from contract.ledgers import (
     Desk,
+    carry_out,
     enter,
     fleet_step,
     hello,
@@ -20,7 +21,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement
 from fleetform.model.ports import StepOutcome
-from fleetform.model.rollout import Exchange, Move
+from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
 
 Call = Callable[[], Any]
@@ -124,9 +125,13 @@ def _retire(desk: Desk) -> Call:
 
 
 def _commit_exchanges(desk: Desk) -> Call:
+    fleet = fleet_step("local", 2, "fleet.update")
+    fleet.arguments["template"] = "two"
+    carry_out(desk.ledger, [fleet])
+    template = Template("two", "drain", 1, (0, 1))
     moves = [Exchange(Move.REST, desk.instances[0])]
     return lambda: desk.ledger.commit_exchanges(
-        "local", moves, fence=desk.fence, now_ms=desk.now_ms
+        "local", template, moves, fence=desk.fence, now_ms=desk.now_ms
     )
 
 

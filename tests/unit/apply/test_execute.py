@@ -52,11 +52,20 @@ class World:
     silent_times: int = 0
     bug: bool = False
     full: set[str] = field(default_factory=set)
+    away_times: int = 0
+    """How many looks at a fleet find it without a host."""
+    exchanging: set[str] = field(default_factory=set)
     made: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def instances(self, fleet: str) -> Sequence[Instance]:
+        if self.away_times:
+            self.away_times -= 1
+            return ()
         book = self.ledger.read_book(())
         return [one for one in book.instances if one.fleet == fleet]
+
+    async def is_exchanging(self, fleet: str) -> bool:
+        return fleet in self.exchanging
 
     async def reach(self, instance: Instance) -> Host:
         if self.bug:
@@ -162,6 +171,35 @@ def test_a_passing_failure_is_tried_again(ledger: Ledger) -> None:
     """A host that is silent for a moment does not fail the plan."""
     outcome, _ = carry_out(ledger, World(ledger, silent_times=3), plan_of(ledger, FLEET))
     assert outcome.state == "done"
+
+
+def test_a_volume_waits_for_the_host_that_takes_anothers_place(ledger: Ledger) -> None:
+    """For a while the fleet has none; it has some declared, and nobody has to apply again."""
+    carry_out(ledger, World(ledger), plan_of(ledger, FLEET))
+    world = World(ledger, away_times=30, exchanging={"pool"})
+    outcome, _ = carry_out(ledger, world, plan_of(ledger, FLEET, A))
+    assert (outcome.state, [path for _, _, path in world.made]) == ("done", ["/volumes/a"])
+
+
+def test_a_volume_waits_for_no_host_of_a_fleet_without_any(ledger: Ledger) -> None:
+    """Nobody exchanges what is not there: it fails at once, and says what to declare."""
+    carry_out(ledger, World(ledger), plan_of(ledger, FLEET))
+    world = World(ledger, away_times=1)
+    outcome, _ = carry_out(ledger, world, plan_of(ledger, FLEET, A))
+    assert outcome.failed == {
+        "volume.make:volume/a": "fleet pool has no instance to hold volume a; declare at least one"
+        " node in the fleet"
+    }
+
+
+def test_a_volume_does_not_wait_for_ever(ledger: Ledger) -> None:
+    """An exchange that gets no host is told as what it is."""
+    carry_out(ledger, World(ledger), plan_of(ledger, FLEET))
+    world = World(ledger, away_times=1_000_000, exchanging={"pool"})
+    outcome, _ = carry_out(ledger, world, plan_of(ledger, FLEET, A))
+    assert outcome.failed == {
+        "volume.make:volume/a": "fleet pool exchanges its hosts, and no other one has come"
+    }
 
 
 def test_a_host_that_stays_silent_fails_its_step(ledger: Ledger) -> None:

@@ -6,16 +6,23 @@ Making it twice is the same as once, because the host keeps the volume's uid bes
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.apply.together import together
 from fleetform.apply.world import World
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
-from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Host
+
+LOOK_SECONDS = 0.1
+"""How often the hosts of a fleet are looked at that is without any for a moment."""
+
+EXCHANGE_SECONDS = 60.0
+"""How long a step waits for that; as long as for a host's first hello, which is most of it."""
 
 
 async def make(step: Step, begun: Begun, world: World) -> None:
@@ -80,14 +87,24 @@ async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str
 
 async def _hosts(step: Step, world: World) -> list[Host]:
     fleet = step.arguments["fleet"]
-    instances = await world.instances(fleet)
-    wanted = [one for one in instances if one.state is not InstanceState.TERMINATING]
+    wanted = await _staying(fleet, world)
     if not wanted:
         raise PermanentError(
             f"fleet {fleet} has no instance to hold volume {step.resource.name}",
             advice="declare at least one node in the fleet",
         )
     return await together(world.reach(instance) for instance in wanted)
+
+
+async def _staying(fleet: str, world: World) -> list[Instance]:
+    """Those that do not leave. Where all make room for others, the first of those is waited for."""
+    for _ in range(round(EXCHANGE_SECONDS / LOOK_SECONDS)):
+        instances = await world.instances(fleet)
+        staying = [one for one in instances if one.state is not InstanceState.TERMINATING]
+        if staying or not await world.is_exchanging(fleet):
+            return staying
+        await asyncio.sleep(LOOK_SECONDS)
+    raise TemporaryError(f"fleet {fleet} exchanges its hosts, and no other one has come")
 
 
 def _raise_first(replies: Sequence[Reply]) -> None:

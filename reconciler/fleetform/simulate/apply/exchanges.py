@@ -33,7 +33,7 @@ def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool
         ]
         moves = next_moves(template, places)
         if moves:
-            ledger.commit_exchanges(fleet, moves, fence=fence, now_ms=clock.now_ms())
+            ledger.commit_exchanges(fleet, template, moves, fence=fence, now_ms=clock.now_ms())
     return bool(book.templates)
 
 

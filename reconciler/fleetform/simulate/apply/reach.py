@@ -102,6 +102,10 @@ class Reach:
     async def instances(self, fleet: str) -> Sequence[Instance]:
         return self.process.room.disk.instances(fleet)
 
+    async def is_exchanging(self, fleet: str) -> bool:
+        # Here hosts are exchanged between applies and not beside them.
+        return False
+
     async def reach(self, instance: Instance) -> Session:
         session = self.sessions.get(instance.uid)
         if session is not None and session.is_heard():
