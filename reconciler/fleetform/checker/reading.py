@@ -135,13 +135,21 @@ def destroys(reading: Reading, step: Step) -> bool:
     if step.verb == "fleet.update" and row is not None and row.digest:
         after = step.arguments.get("document", {})
         before = json.loads(row.document)
-        known_as = reading.earlier_names.get(step.resource, step.resource)
         return waits_for_nobody(after) and (
             bool(step.arguments.get("exchange"))
             or divides_anew(before, after)
-            or (known_as.name in reading.live.exchanging and not waits_for_nobody(before))
+            or hastens(reading, step.resource, before, after)
         )
     return step.verb == "run.stop" and row is not None and at_work(row)
+
+
+def hastens(
+    reading: Reading, fleet: ResourceKey, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """An exchange of hosts that is under way, and waited for work until now, does so no more."""
+    known_as = reading.earlier_names.get(fleet, fleet)
+    is_other = waits_for_nobody(after) and not waits_for_nobody(before)
+    return is_other and known_as.name in reading.live.exchanging
 
 
 def waits_for_nobody(document: Mapping[str, Any]) -> bool:
@@ -172,7 +180,10 @@ def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
     some: set[str] | None = set()
     for step in steps:
         after = step.arguments.get("document", {})
-        is_anew = row is None or not row.document or divides_anew(json.loads(row.document), after)
+        before = json.loads(row.document) if row is not None and row.document else None
+        is_anew = (
+            before is None or divides_anew(before, after) or hastens(reading, fleet, before, after)
+        )
         if step.verb != "fleet.update" or is_anew or "exchange" not in step.arguments:
             some = None if destroys(reading, step) else some
         elif some is not None:

@@ -38,6 +38,7 @@ def hasten_exchanges(sheet: Sheet) -> None:
             continue
         before = json.loads(row.document) if row.document else {}
         if hastens(before, declared.document):
+            sheet.hastened.add(key)
             sheet.changes[key] = altered(
                 change,
                 destructive=True,
@@ -52,15 +53,15 @@ def count_hosts(sheet: Sheet) -> None:
     there = Counter(one.fleet for one in sheet.live.instances)
     for key, change in sheet.changes.items():
         if key.kind == "fleet":
-            sheet.changes[key] = _with_count(change, there)
+            sheet.changes[key] = _with_count(sheet, change, there)
     for key, held in sheet.held.items():
         if key.kind == "fleet":
-            sheet.held[key] = altered(held, change=_with_count(held.change, there))
+            sheet.held[key] = altered(held, change=_with_count(sheet, held.change, there))
 
 
-def _with_count(change: Change, there: Mapping[str, int]) -> Change:
+def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Change:
     count = there.get(change.key.name)
     # Where single hosts give way, they are named and not counted.
-    if not change.at_stake or not count or hosts_ended(change):
+    if not change.at_stake or not count or hosts_ended(sheet, change):
         return change
     return altered(change, at_stake=hosts_at_stake(change.action, count))

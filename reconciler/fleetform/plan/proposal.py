@@ -65,6 +65,7 @@ class Sheet:
         present: Live rows that are not tombstones, of the kinds that a plan handles.
         deferred: Changes that the scope leaves for another plan.
         not_started: Rows whose change holds only while their run has not started.
+        hastened: Fleets whose hosts are being exchanged, and that wait for nobody from now on.
         in_scope: Keys of changes that the targets mean or need; None where there are none.
         brought: Those of them that only came along, in the order they were found.
         moves: What is renamed; `live` and `present` have the new names already.
@@ -84,6 +85,7 @@ class Sheet:
     held: dict[ResourceKey, Held] = field(default_factory=dict)
     deferred: dict[ResourceKey, Deferred] = field(default_factory=dict)
     not_started: set[ResourceKey] = field(default_factory=set)
+    hastened: set[ResourceKey] = field(default_factory=set)
     in_scope: frozenset[ResourceKey] | None = None
     brought: dict[ResourceKey, None] = field(default_factory=dict)
     moves: Moves = NOTHING_MOVED

@@ -36,7 +36,7 @@ def add_stakes(sheet: Sheet) -> None:
 def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
     """What would end of what is at work now, by run and fleet."""
     if change.key.kind == "fleet":
-        return tuple(one for one in sheet.live.work if ends_with(change, one))
+        return tuple(one for one in sheet.live.work if ends_with(sheet, change, one))
     if change.key.kind == "volume":
         users = _users(sheet, change.key.name)
         return tuple(one for one in sheet.live.work if one.run in users)
@@ -49,7 +49,7 @@ def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
     return found or (_without_place(row),)
 
 
-def ends_with(change: Change, work: Work) -> bool:
+def ends_with(sheet: Sheet, change: Change, work: Work) -> bool:
     """
     Tell whether work on a fleet would end by what is done to it, if that is destructive at all.
 
@@ -57,13 +57,13 @@ def ends_with(change: Change, work: Work) -> bool:
     """
     if work.fleet != change.key.name:
         return False
-    hosts = hosts_ended(change)
+    hosts = hosts_ended(sheet, change)
     return not hosts or not work.hosts or not hosts.isdisjoint(work.hosts)
 
 
-def hosts_ended(change: Change) -> frozenset[str]:
+def hosts_ended(sheet: Sheet, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
-    if any(one.path in DIVIDING for one in change.fields):
+    if change.key in sheet.hastened or any(one.path in DIVIDING for one in change.fields):
         return frozenset()
     return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
 

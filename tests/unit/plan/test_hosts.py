@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
+from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live, Work
 from fleetform.model.plan import Permissions, Plan, Scope
@@ -58,6 +59,31 @@ def test_hosts_that_are_recreated_are_counted_as_they_are() -> None:
     same = tree(fleet("gpu", nodes=1, **RECREATE))
     one = make(same, three_up(**RECREATE), Scope(replaces=("host/gpu-1",)))
     assert said(one) == ["host gpu-1 and whatever runs there: `update` says `recreate`"]
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_an_exchange_that_hurries_takes_more_than_the_host_asked_for(under_way: bool) -> None:
+    """One host is named beside it: all who end are counted, and whoever begins is a stale plan."""
+    two = tuple(
+        Work(run, "gpu", 1, 0, hosts=(host,))
+        for run, host in (("train", "gpu-0"), ("eval", "gpu-1"))
+    )
+    live = replace(three_up(nodes=3), work=two)
+    if under_way:
+        live = replace(live, exchanging=frozenset({"gpu"}))
+    made = make(tree(fleet("gpu", nodes=3, **RECREATE)), live, Scope(replaces=("host/gpu-1",)))
+    (change,) = made.changes
+    assert change.stake is not None
+    (pinned,) = [one for one in made.predicates if one.claim == "at-work"]
+    at_work = AtWork.of(pinned.value)
+    if under_way:
+        assert change.at_stake == "3 hosts and whatever runs there: `update` says `recreate`"
+        assert change.stake.runs == ("eval", "train")
+        assert at_work == AtWork(frozenset({"eval", "train"}))
+    else:
+        assert change.at_stake == "host gpu-1 and whatever runs there: `update` says `recreate`"
+        assert change.stake.runs == ("eval",)
+        assert at_work == AtWork(frozenset({"eval"}), frozenset({"gpu-1"}))
 
 
 @pytest.mark.parametrize("under_way", [True, False])

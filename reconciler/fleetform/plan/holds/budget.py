@@ -39,7 +39,7 @@ def hold_beyond_budget(sheet: Sheet) -> None:
     if not rows:
         return
     at_work = _at_work(sheet)
-    lost = {key: {own} | _ended(sheet.changes[key], at_work) for key, own in rows.items()}
+    lost = {key: {own} | _ended(sheet, sheet.changes[key], at_work) for key, own in rows.items()}
     totals = Counter(key.kind for key in sheet.present)
     doomed = _by_kind(set().union(*lost.values()))
     limits = {kind: _limit(sheet, totals[kind]) for kind in doomed}
@@ -71,12 +71,12 @@ def hold_beyond_budget(sheet: Sheet) -> None:
         )
 
 
-def _ended(change: Change, at_work: Mapping[str, Sequence[Work]]) -> set[ResourceKey]:
+def _ended(sheet: Sheet, change: Change, at_work: Mapping[str, Sequence[Work]]) -> set[ResourceKey]:
     """Who is at work on the hosts of a fleet that go."""
     if change.key.kind != "fleet":
         return set()
     there = at_work.get(change.key.name, ())
-    return {ResourceKey("run", one.run) for one in there if ends_with(change, one)}
+    return {ResourceKey("run", one.run) for one in there if ends_with(sheet, change, one)}
 
 
 def _at_work(sheet: Sheet) -> dict[str, list[Work]]:

@@ -47,7 +47,7 @@ def _sheltered(sheet: Sheet, fleet: Change) -> str:
     for work in sheet.live.work:
         row = sheet.live.resources.get(ResourceKey("run", work.run))
         is_lost = not gone.isdisjoint(work.hosts)
-        if ends_with(fleet, work) and not is_lost and row is not None and row.protected:
+        if ends_with(sheet, fleet, work) and not is_lost and row is not None and row.protected:
             return work.run
     return ""
 
