@@ -20,6 +20,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.plan.file import dump
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.store.ledger import StoredLedger
 from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.planning import make_plan
 from fleetform.wiring.workspace import Workspace
@@ -58,6 +59,12 @@ def enter(root: Path) -> None:
         ledger.finish_apply(accepted.apply_uid, state="done", summary="all done", now_ms=NOW_MS)
 
 
+def place_all(root: Path) -> None:
+    """Let hosts answer, and every run that finds a place on one begin there."""
+    with closing(open_for_writing(Workspace.open(str(root)))) as ledger:
+        _place_all(ledger)
+
+
 def run_all(root: Path, *, exit_codes: dict[str, int], output: bytes = b"one\ntwo\n") -> None:
     """
     Let every run that finds a place run to its end on a host that answers.
@@ -66,21 +73,7 @@ def run_all(root: Path, *, exit_codes: dict[str, int], output: bytes = b"one\ntw
     """
     workspace = Workspace.open(str(root))
     with closing(open_for_writing(workspace)) as ledger:
-        fence = ledger.take_fence(who="ada@node1", now_ms=NOW_MS)
-        live = ledger.read_live()
-        for instance in live.instances:
-            ledger.commit_host(
-                HostSeen(
-                    instance.uid, "install", "boot", "machine", live.ledger_id, live.epoch,
-                    Cursor("log", 0), (), _report(),
-                ),
-                fence=fence, now_ms=NOW_MS,
-            )  # fmt: skip
-        book = ledger.read_book()
-        starts = schedule(
-            queue_from_book(book), book.instances, (), Policies(), now_ms=NOW_MS
-        ).starts
-        assert all(ledger.commit_placements(starts, fence=fence, now_ms=NOW_MS))
+        fence = _place_all(ledger)
         book = ledger.read_book()
         for uid, attempt in book.attempts.items():
             run = book.runs[uid]
@@ -104,6 +97,24 @@ def run_all(root: Path, *, exit_codes: dict[str, int], output: bytes = b"one\ntw
                     else Finish("done", "exited", "")
                 )
                 ledger.commit_verdicts([(uid, end)], fence=fence, now_ms=NOW_MS + 3000)
+
+
+def _place_all(ledger: StoredLedger) -> int:
+    """Returns the fence under which it was written."""
+    fence = ledger.take_fence(who="ada@node1", now_ms=NOW_MS)
+    live = ledger.read_live()
+    for instance in live.instances:
+        ledger.commit_host(
+            HostSeen(
+                instance.uid, "install", "boot", "machine", live.ledger_id, live.epoch,
+                Cursor("log", 0), (), _report(),
+            ),
+            fence=fence, now_ms=NOW_MS,
+        )  # fmt: skip
+    book = ledger.read_book()
+    starts = schedule(queue_from_book(book), book.instances, (), Policies(), now_ms=NOW_MS).starts
+    assert all(ledger.commit_placements(starts, fence=fence, now_ms=NOW_MS))
+    return fence
 
 
 def _report() -> HostReport:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleetform.model.plan import HeldBy
+from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Change, Plan
-    from fleetform.spec.desired import ResourceKey
 
 __all__ = ["brings_about", "does_the_same", "following", "is_within", "runs_ended_by"]
 
@@ -28,8 +28,11 @@ def is_within(newer: Plan, approved: Plan, *, unasked: bool = False) -> bool:
 
     What was held until a run has ended, or for what waited for that, was approved with it: the
     plan has shown it, and said that it follows. Where nobody was asked (`unasked`), whose work may
-    end was said by permissions alone, and the newer plan was made with the same.
+    end was said by permissions alone, and the newer plan was made with the same. Whoever removes
+    everything has agreed to the end of all that was listed, also of what was waiting then.
     """
+    if approved.destroys:
+        return newer.destroys and _removes_nothing_else(newer, approved)
     known = {(change.key, change.action): change for change in approved.changes}
     followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
     return all(
@@ -52,6 +55,23 @@ def does_the_same(change: Change, approved: Change | None, *, unasked: bool = Fa
         return False
     done = [(step.verb, step.resource, step.arguments) for step in change.steps]
     return done == [(step.verb, step.resource, step.arguments) for step in approved.steps]
+
+
+def _removes_nothing_else(newer: Plan, approved: Plan) -> bool:
+    """
+    Tell whether a plan that removes everything does so with nothing but what was listed.
+
+    How a run goes is another matter: it may have begun meanwhile, or ended. What becomes of a host
+    or of data is not, nor may it end runs that were not listed.
+    """
+    listed = {change.key: change for change in approved.changes}
+    return all(
+        (before := listed.get(change.key)) is not None
+        and before.uid == change.uid
+        and all(ResourceKey("run", run) in listed for run in runs_ended_by(change))
+        and (change.key.kind == "run" or does_the_same(change, before, unasked=True))
+        for change in newer.changes
+    )
 
 
 def brings_about(change: Change, held: Change | None) -> bool:

@@ -8,7 +8,7 @@ from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy
 from fleetform.model.run import RunState
 from fleetform.plan.approval import following, is_within
-from unit.plan.trees import fleet, ledger, planned, row, task, tree
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 LOCAL, ONE, OTHER = fleet("local"), task("one"), task("other")
 WHOLE = planned(tree(LOCAL, ONE, OTHER), ledger())
@@ -78,3 +78,43 @@ def test_another_run_that_would_end_is_another_question() -> None:
     assert is_within(newer, approved, unasked=True), (
         "who was asked nothing permits what is permitted"
     )
+
+
+def everything(*rows, work=()):
+    """The plan that removes it all."""
+    live = replace(ledger(*rows), work=work)
+    return planned(tree(), live, allow_destroy=True, destroy=True)
+
+
+def test_who_removes_everything_agrees_to_every_end_of_it() -> None:
+    """A run that waited has begun, or ended: it was in the list by its name."""
+    waiting = row(ONE, RunState.SUBMITTED, attempt=0)
+    approved = everything(row(LOCAL), waiting)
+    working = replace(waiting, run=replace(waiting.run, state=RunState.RUNNING))
+    busy = everything(row(LOCAL), working, work=(Work("one", "local", 1, 0),))
+    assert busy.changes != approved.changes
+    assert is_within(busy, approved)
+    over = replace(waiting, run=replace(waiting.run, state=RunState.DONE))
+    assert is_within(everything(row(LOCAL), over), approved)
+    assert is_within(everything(row(LOCAL)), approved), "less is less"
+
+
+def test_who_removes_everything_agrees_to_nothing_that_was_not_there() -> None:
+    """What somebody has made meanwhile was in no list, and neither was its work."""
+    one = row(ONE, RunState.RUNNING)
+    approved = everything(row(LOCAL), one, work=(Work("one", "local", 1, 0),))
+    more = everything(row(LOCAL), one, row(OTHER, RunState.SUBMITTED))
+    assert not is_within(more, approved)
+    another = replace(one, uid="f" * 32)
+    assert not is_within(everything(row(LOCAL), another), approved)
+    foreign = everything(row(LOCAL), one, work=(Work("other", "local", 1, 0),))
+    assert not is_within(foreign, approved)
+    assert not is_within(planned(tree(ONE), ledger(one, row(LOCAL)), allow_destroy=True), approved)
+
+
+def test_who_removes_everything_agrees_to_the_loss_of_no_data_that_was_kept() -> None:
+    """Somebody has applied another policy meanwhile."""
+    kept, lost = (volume("data", deletion_policy=one) for one in ("retain", "delete"))
+    approved = everything(row(LOCAL), row(kept))
+    assert is_within(approved, approved)
+    assert not is_within(everything(row(LOCAL), row(lost)), approved)

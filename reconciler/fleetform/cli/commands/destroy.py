@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import command as make_command
@@ -10,6 +12,9 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Plan
 
 _FINISHED = "Everything is removed; a later apply makes it anew, and runs what had not finished."
 _EXAMPLES = (
@@ -53,12 +58,11 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
-    plan = make_plan(
-        workspace,
-        loaded,
-        Permissions(allow_destroy=True, destroy=True),
-        now_ms=SystemClock().now_ms(),
-    )
+    def make() -> Plan:
+        everything = Permissions(allow_destroy=True, destroy=True)
+        return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms())
+
+    plan = make()
     out = screen()
     show_plan(out, plan)
     if plan.is_empty:
@@ -73,4 +77,6 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         yes=yes,
         how="-y --allow-destroy",
     )
-    return carry_out(workspace, plan, Watching(json_into=json_into, finished=_FINISHED))
+    watching = Watching(json_into=json_into, finished=_FINISHED)
+    # Runs begin and end while somebody reads; what was listed goes, however it goes.
+    return carry_out(workspace, plan, watching, again=make)

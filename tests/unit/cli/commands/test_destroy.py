@@ -1,4 +1,60 @@
+"""What asks for everything is answered once, and for what was shown."""
+
 from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+import applied
+
+
+class Thinking(io.StringIO):
+    """A terminal where something happens before the answer is typed."""
+
+    def __init__(self, answer, meanwhile):
+        super().__init__(f"{answer}\n")
+        self._meanwhile = meanwhile
+
+    def isatty(self):
+        return True
+
+    def readline(self, *limits):
+        self._meanwhile()
+        return super().readline(*limits)
+
+
+@pytest.mark.parametrize("happens", ["begins", "ends"])
+def test_what_was_listed_goes_however_far_it_is(typed, root, monkeypatch, happens):
+    """A run that waited and is at work by now, or over, was agreed to by its name."""
+    applied.enter(root)
+    meanwhile = {
+        "begins": lambda: applied.place_all(root),
+        "ends": lambda: applied.run_all(root, exit_codes={}),
+    }
+    monkeypatch.setattr(sys, "stdin", Thinking("lab", meanwhile[happens]))
+    code, out, err = typed("destroy", str(root))
+    assert code == 0, err
+    assert "Everything is removed" in out
+    assert typed("plan", str(root), "--destroy")[1].endswith("Nothing is left to remove.\n")
+
+
+def test_what_was_not_listed_stays(typed, root, monkeypatch):
+    """Somebody applies more meanwhile: that was in no list, and nothing is removed."""
+    applied.enter(root)
+    tree = root / "tree.yaml"
+
+    def meanwhile():
+        tree.write_text(tree.read_text() + "---\ntype: task\nname: late\ncommands: [echo hi]\n")
+        applied.enter(root)
+        applied.place_all(root)
+
+    monkeypatch.setattr(sys, "stdin", Thinking("lab", meanwhile))
+    code, _out, err = typed("destroy", str(root))
+    assert code == 5
+    assert "plan again" in err
+    assert "late" in typed("plan", str(root), "--destroy")[1]
 
 
 def test_y_alone_does_not_destroy(typed, lab):
