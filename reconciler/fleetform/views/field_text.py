@@ -109,9 +109,21 @@ def _first_line(text: Any) -> str:
     return _cut(printable(first), 0) + more
 
 
+_MOUNTED = (
+    ("instance", "each host's own"),
+    ("optional", "where there is one"),
+    ("read_only", "read only"),
+)
+
+
 def _mount(one: Mapping[str, Any]) -> str:
-    read_only = " (read only)" if one.get("read_only") else ""
-    return f"{one.get('name')}:{one.get('path')}{read_only}"
+    """As documents have it: `data:/in`, `/mnt/nvme:/scratch`, `[data-eu, data-us]:/in`."""
+    source = one.get("instance_path", one.get("name"))
+    if isinstance(source, list):
+        source = f"[{', '.join(map(str, source))}]"
+    words = [words for flag, words in _MOUNTED if one.get(flag)]
+    said = f" ({', '.join(words)})" if words else ""
+    return f"{source}:{one.get('path')}{said}"
 
 
 def _dependency(one: Mapping[str, Any]) -> str:

@@ -91,6 +91,26 @@ def test_leaves_of_a_map() -> None:
     assert leaves("fleet", "local", {}) == [("local", "{}")]
 
 
+MOUNTS = [
+    ({"name": "data", "path": "/in"}, "data:/in"),
+    ({"name": "data", "path": "/in", "read_only": True}, "data:/in (read only)"),
+    ({"name": ["data-eu", "data-us"], "path": "/in"}, "[data-eu, data-us]:/in"),
+    ({"instance_path": "/host/dir", "path": "/in2"}, "/host/dir:/in2"),
+    (
+        {"name": "cache", "path": "/c", "instance": True, "optional": True, "read_only": False},
+        "cache:/c (each host's own, where there is one)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mount", "text"), MOUNTS)
+def test_a_mount_is_shown_as_it_is_written(mount: dict[str, Any], text: str) -> None:
+    """A directory of the host is no volume without a name, and several volumes are a list of YAML."""
+    assert leaves("run", "volumes", [mount]) == [("volumes", text)]
+    other = {"name": "other", "path": "/o"}
+    assert leaves("run", "volumes", [other, mount]) == [("volumes", f"other:/o, {text}")]
+
+
 @given(st.text())
 def test_nothing_is_obeyed_by_a_terminal(text: str) -> None:
     """Whatever a document says, it is shown on one line without control characters."""
