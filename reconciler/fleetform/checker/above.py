@@ -111,11 +111,15 @@ def _loosens(reading: Reading, change: Change) -> bool:
     )
 
 
+_MAKES_VOLUME = frozenset({"volume.make", "volume.adopt", "volume.update"})
+
+
 def check_owners_kept(reading: Reading) -> Iterator[Violation]:
-    """What bears another owner's mark is neither made nor written over."""
+    """What bears another owner's mark is neither made nor written over; what is not there, not found."""
     for key, claim in reading.live.claims.items() if reading.live.claims else ():
+        makes = {"volume.adopt"} if claim.missing else _MAKES_VOLUME
         for change, step in reading.steps:
-            if change.key == key and step.verb in {"volume.make", "volume.adopt", "volume.update"}:
+            if change.key == key and step.verb in makes:
                 yield Violation(
                     Invariant.OWNERS_KEPT, f"{step.key} is planned, and {claim.sentence}"
                 )

@@ -19,7 +19,7 @@ __all__ = ["Claim"]
 class Claim:
     """
     One thing of this machine that cannot be had: it bears another owner's mark, lies too near to
-    one that does, or is a file.
+    one that does, is a file, or is not there to be taken in.
 
     Attributes:
         what: The thing, as people find it: the absolute path of a directory.
@@ -30,6 +30,8 @@ class Claim:
         near: Where the mark lies, if not at `what` itself but around or within it; else empty.
         is_inside: It lies within `what`, and not around it.
         is_file: `what` is no directory; nobody owns it then.
+        missing: The address of what is to be taken in, and does not exist; else empty. Whoever makes
+            it anew is not kept from that.
     """
 
     what: str
@@ -40,11 +42,14 @@ class Claim:
     near: str = ""
     is_inside: bool = False
     is_file: bool = False
+    missing: str = ""
 
     @property
     def sentence(self) -> str:
         if self.is_file:
             return f"{self.what} is no directory, and a volume is one"
+        if self.missing:
+            return f"{self.what} is not there, so there is nothing to import"
         uid = short_uid(self.owner_uid) or "of a uid that cannot be read"
         owner = f"{self.owner_name} ({uid})" if self.owner_name else uid
         since = ""
@@ -63,6 +68,8 @@ class Claim:
     def cure(self) -> str:
         if self.is_file:
             return "declare the path of a directory"
+        if self.missing:
+            return f"declare the path where it is, or take {self.missing} out of `import:`, and it is made"
         if not self.near:
             return (
                 "declare another path; when that environment has let it go (`removed:`), a person"

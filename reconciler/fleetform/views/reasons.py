@@ -30,7 +30,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.RESUMED: "it was stopped before its end and is wanted again",
     Reason.STATE_WANTED: "`state: stopped` asks for its end",
     Reason.MOVED: "`moved` gives it another name; it is the same",
-    Reason.FOUND: "it exists already and is taken over as it is",
+    Reason.FOUND: "`import:` says that it exists: it is taken over as it is",
     Reason.LET_GO: "`removed` lets it go: it stays, and nothing here knows of it any more",
     Reason.REPLACE_ASKED: "`--replace` asks for another one",
     Reason.DRIFTED: "it is not as it was made",

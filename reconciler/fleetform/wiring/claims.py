@@ -1,6 +1,6 @@
 """
 Looks at what new volumes would take of this machine, so that a plan can name its owner, or that it
-is a file.
+is a file, or is not there to be taken in.
 
 Only where a path leads out of the environment's own folder, is to be taken in as it is found, or
 meets one where data was left, and only for what is about to be made: whether a volume that is
@@ -52,7 +52,11 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
         if seen.is_file:
             claims[key] = Claim(what=path, owner_uid="", is_file=True)
             continue
-        if seen.environment_uid not in {"", uid}:
+        if not seen.exists:
+            if key in desired.imports:
+                claims[key] = Claim(what=seen.path, owner_uid="", missing=str(key))
+                continue
+        elif seen.environment_uid not in {"", uid}:
             claims[key] = _claim(path, seen)
             continue
         around = await hosts.volume_around(uid, path)

@@ -141,3 +141,14 @@ def test_what_somebody_else_owns() -> None:
     owned = replace(live, claims=claims)
     assert found(plan, desired, owned, Permissions()) == {Invariant.OWNERS_KEPT}
     assert found(planned(desired, owned), desired, owned, Permissions()) == set()
+
+
+def test_what_is_not_there_to_be_taken_in() -> None:
+    """Taking it in is found; making it anew is not."""
+    desired, live = tree(fleet("local"), volume("data")), ledger(row(fleet("local")))
+    imported = replace(desired, imports=(key("volume/data"),))
+    plan = planned(imported, live)
+    claims = {key("volume/data"): Claim("/data", "", missing="volume/data")}
+    gone = replace(live, claims=claims)
+    assert found(plan, imported, gone, Permissions()) == {Invariant.OWNERS_KEPT}
+    assert found(planned(desired, gone), desired, gone, Permissions()) == set()

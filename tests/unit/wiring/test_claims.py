@@ -61,6 +61,24 @@ def test_a_file_is_no_place_for_a_volume(workspace: Workspace, tmp_path: Path) -
     assert claims(workspace) == {DATA: f"{tmp_path}/shared is no directory, and a volume is one"}
 
 
+def test_what_is_to_be_taken_in_is_there(workspace: Workspace, tmp_path: Path) -> None:
+    """Whoever imports what is not there is told by the plan; a relative path as where it leads."""
+    said = "environment.yaml"
+    root = Path(workspace.root)
+    with (root / said).open("a") as file:
+        file.write("import: [volume/data]\n")
+    missing = "is not there, so there is nothing to import"
+    assert claims(workspace) == {DATA: f"{tmp_path}/shared {missing}"}
+    (tmp_path / "shared").mkdir()
+    assert claims(workspace) == {}
+    tree = root / "tree.yaml"
+    tree.write_text(tree.read_text().replace(f"{tmp_path}/shared", "inside"))
+    place = tmp_path / "state" / "volumes" / applied.UID / "inside"
+    assert claims(workspace) == {DATA: f"{place} {missing}"}
+    place.mkdir(parents=True)
+    assert claims(workspace) == {}
+
+
 def test_what_is_there_as_declared_is_not_looked_at(workspace: Workspace, tmp_path: Path) -> None:
     """Whether it is still ours is drift's to say; a plan with nothing to do opens no file."""
     applied.enter(workspace.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.model.claim import Claim
-from fleetform.model.plan import HeldBy
+from fleetform.model.plan import Action, HeldBy
 from fleetform.spec.desired import ResourceKey
 from unit.plan.holds.guards import held_by, make
 from unit.plan.trees import fleet, ledger, row, task, tree, volume
@@ -30,6 +30,21 @@ def test_what_is_to_be_where_a_file_is_is_held() -> None:
         (held,) = make(desired, live).held
         assert (held.by, held.cure) == (HeldBy.DEPENDENCY, "declare the path of a directory")
         assert held.detail == "/data is no directory, and a volume is one"
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    """Before anything is carried out; without the entry it is made, and nothing is in its way."""
+    key = ResourceKey("volume", "data")
+    claim = Claim("/data", "", missing="volume/data")
+    live = replace(ledger(row(fleet("local"))), claims={key: claim})
+    declared = tree(fleet("local"), volume("data"))
+    (held,) = make(replace(declared, imports=(key,)), live).held
+    assert (held.change.action, held.by) == (Action.ADOPT, HeldBy.DEPENDENCY)
+    assert held.detail == "/data is not there, so there is nothing to import"
+    assert held.cure == (
+        "declare the path where it is, or take volume/data out of `import:`, and it is made"
+    )
+    assert not make(declared, live).held
 
 
 def test_what_lies_around_or_within_somebody_elses_is_held() -> None:
