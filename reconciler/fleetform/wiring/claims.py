@@ -52,11 +52,7 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
         if seen.is_file:
             claims[key] = Claim(what=path, owner_uid="", is_file=True)
             continue
-        if not seen.exists:
-            if key in desired.imports:
-                claims[key] = Claim(what=seen.path, owner_uid="", missing=str(key))
-                continue
-        elif seen.environment_uid not in {"", uid}:
+        if seen.environment_uid not in {"", uid}:
             claims[key] = _claim(path, seen)
             continue
         around = await hosts.volume_around(uid, path)
@@ -64,6 +60,9 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
             claims[key] = dataclasses.replace(
                 _claim(path, around.mark), near=around.mark.path, is_inside=around.is_inside
             )
+        elif not seen.exists and key in desired.imports:
+            # Last: where somebody else's lies around it, it may not be made either.
+            claims[key] = Claim(what=seen.path, owner_uid="", missing=str(key))
     gone = {one for one in _left_met(desired, live) if not await _is_there(hosts, uid, one)}
     if gone:
         left = tuple(one for one in live.left if one not in gone)
