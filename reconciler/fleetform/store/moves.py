@@ -37,7 +37,8 @@ class _Move(NamedTuple):
 def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     """Carry out all renamings of a plan at once, or none of them."""
     moves = [_move_of(step) for step in steps]
-    renames = _renames(steps, moves)
+    sweeps = _sweeps(steps)
+    renames = Renames({**_pairs(moves), **sweeps})
     starting = _starting(context.transaction, moves, renames)
     if starting:
         for step in steps:
@@ -50,6 +51,7 @@ def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     # In two turns, since one may get the name that another gives up.
     _rename(context.transaction, moves, "", _ON_THE_WAY)
     _rename(context.transaction, moves, _ON_THE_WAY, "")
+    _rename_targets(context.transaction, {**_pairs(moves), **sweeps})
     _rename_hosts(context.transaction, moves)
     _rename_in_documents(context, renames, _own_digests(steps))
     for one in moves[: len(steps)]:
@@ -69,13 +71,19 @@ def _move_of(step: Step) -> _Move:
     )
 
 
-def _renames(steps: Sequence[Step], moves: Sequence[_Move]) -> Renames:
-    pairs = {one.before: one.after for one in moves}
-    for step in steps:
-        if sweep := step.arguments.get("sweep"):
-            kind, name = step.resource
-            pairs[ResourceKey(kind, sweep)] = ResourceKey(kind, split_element(name)[0])
-    return Renames(pairs)
+def _pairs(moves: Sequence[_Move]) -> dict[ResourceKey, ResourceKey]:
+    return {one.before: one.after for one in moves}
+
+
+def _sweeps(steps: Sequence[Step]) -> dict[ResourceKey, ResourceKey]:
+    """The sweeps that are renamed with all their elements."""
+    return {
+        ResourceKey(step.resource.kind, sweep): ResourceKey(
+            step.resource.kind, split_element(step.resource.name)[0]
+        )
+        for step in steps
+        if (sweep := step.arguments.get("sweep"))
+    }
 
 
 def _own_digests(steps: Sequence[Step]) -> Mapping[str, str]:
@@ -147,10 +155,14 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
     volumes = [(new, old) for one, old, new in pairs if one.after.kind == "volume"]
     # What it left elsewhere is its own under the new name as well.
     transaction.many("UPDATE snapshots SET volume = ? WHERE volume = ? AND place = path", volumes)
-    transaction.many(
-        "UPDATE overrides SET target = ? WHERE target = ?",
-        ((f"{one.after.kind}/{new}", f"{one.after.kind}/{old}") for one, old, new in pairs),
-    )
+
+
+def _rename_targets(transaction: Transaction, pairs: Mapping[ResourceKey, ResourceKey]) -> None:
+    """Have what stands above the tree hold for who it was said of: of a whole sweep, too."""
+    names = {str(before): str(after) for before, after in pairs.items()}
+    statement = "UPDATE overrides SET target = ? WHERE target = ?"
+    transaction.many(statement, ((after + _ON_THE_WAY, old) for old, after in names.items()))
+    transaction.many(statement, ((after, after + _ON_THE_WAY) for after in names.values()))
 
 
 def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:

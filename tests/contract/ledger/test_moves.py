@@ -76,6 +76,22 @@ def test_an_override_follows(ledger: Ledger) -> None:
     assert [one.target for one in ledger.read_live().overrides] == ["run/bb", "host/main-0"]
 
 
+def test_an_override_of_a_whole_sweep_follows(ledger: Ledger) -> None:
+    """It names none of the elements, and stops each of them under their new names as well."""
+    carry_out(ledger, [submit_step(f"{n}[1]", parent=n, element="1") for n in ("aa", "bb")])
+    ledger.put_overrides(
+        OverrideKind.STOP, ["run/aa"], reason="smoke", who="ada", now_ms=1, until_ms=None
+    )
+    carry_out(
+        ledger,
+        [
+            move("run", "aa[1]", "bb[1]", parent="bb", element="1", sweep="aa"),
+            move("run", "bb[1]", "aa[1]", parent="aa", element="1", sweep="bb"),
+        ],
+    )
+    assert [one.target for one in ledger.read_live().overrides] == ["run/bb"]
+
+
 def test_a_plan_that_renames_keeps_others_off(ledger: Ledger) -> None:
     """Until it is over, nobody else changes what is renamed, by neither name."""
     carry_out(ledger, [submit_step("a")])
