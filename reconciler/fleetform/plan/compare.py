@@ -18,7 +18,7 @@ from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
-from fleetform.plan.let_go import taken_in
+from fleetform.plan.let_go import may_be_there, taken_in
 from fleetform.plan.pairing import Pairing, pair_elements
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import MAKING
@@ -154,7 +154,8 @@ def _propose_new_and_gone(
     imports = frozenset(sheet.desired.imports)
     for declared in pairing.added:
         kind = KINDS[declared.key.kind]
-        sheet.add(kind.adopt(declared) if declared.key in imports else kind.create(declared))
+        found = declared.key in imports and may_be_there(sheet, declared)
+        sheet.add(kind.adopt(declared) if found else kind.create(declared))
     for row in pairing.removed:
         proposal = KINDS[row.key.kind].remove(row)
         if sheet.permissions.destroy:

@@ -16,7 +16,7 @@ from fleetform.plan.kinds.fleet import propose_taking_in, recreates
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
-__all__ = ["hold_taken_names", "taken_in"]
+__all__ = ["hold_taken_names", "may_be_there", "taken_in"]
 
 _MAKES = frozenset({"fleet.make", "fleet.update"})
 
@@ -30,6 +30,11 @@ def taken_in(sheet: Sheet, declared: Declared, row: LiveResource) -> Proposal | 
     proposal = propose_taking_in(declared, row)
     wanted = {one["name"] for one in proposal.change.steps[0].arguments["instances"]}
     return proposal if _in_the_way(sheet, declared.key, wanted) else None
+
+
+def may_be_there(sheet: Sheet, declared: Declared) -> bool:
+    """Tell whether there can be what an entry of `import:` names; of hosts the ledger knows it."""
+    return declared.key.kind != "fleet" or bool(sheet.live.let_go)
 
 
 def hold_taken_names(sheet: Sheet) -> None:

@@ -181,7 +181,7 @@ class _Apply:
         self._ending = {} if detach else ending(plan)
         besides = {} if detach else ended_besides(plan)
         self._patience = Patience(
-            plan, ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
+            ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
         )
         self._over_since_ms: int | None = None
         self._steps_told: set[str] = set()

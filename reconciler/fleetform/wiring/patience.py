@@ -2,7 +2,7 @@
 How long an apply waits for runs that get nowhere, and what it says of them.
 
 Three ways lead nowhere: nobody knows how a run is, it waits for a host that is silent, or there is
-no host at all and this plan makes none. None of them proves an end, and each may be over in a
+no host at all, although each step of the plan is over. None of them proves an end, and each may be over in a
 moment. So whoever waits is told at once, and let go after a while; the runs go on by themselves.
 """
 
@@ -17,7 +17,6 @@ from fleetform.model.run import FINAL, RunState, RunUid
 
 if TYPE_CHECKING:
     from fleetform.lifecycle.patience import Rows
-    from fleetform.model.plan import Plan
     from fleetform.model.ports import Clock
 
 __all__ = ["SILENCE_MS", "Patience"]
@@ -28,15 +27,12 @@ SILENCE_MS = 10_000
 _SETTLED = FINAL | {RunState.UNKNOWN}
 """What is not waited for: over, or waiting for evidence that may never come."""
 
-_MAKES_HOSTS = frozenset({"fleet.make", "fleet.adopt", "fleet.update"})
-
 
 class Patience:
     """That of one apply."""
 
     def __init__(
         self,
-        plan: Plan,
         *,
         ending: Collection[RunUid],
         clock: Clock,
@@ -46,7 +42,6 @@ class Patience:
         self._ending = ending
         self._clock = clock
         self._notice = notice
-        self._makes_hosts = any(step.verb in _MAKES_HOSTS for step in plan.steps)
         self._unknown_since_ms: int | None = None
         self._kept: dict[str, tuple[str, ...]] = {}
         """The silent hosts, by the name of each run that waits for them; none: for any host."""
@@ -61,7 +56,7 @@ class Patience:
         ]
         unknown = [name for name, state in states.items() if state is RunState.UNKNOWN]
         self._kept = {}
-        if moving and not self._makes_hosts and not any(True for _ in rows.instances):
+        if moving and not any(True for _ in rows.instances):
             self._kept = dict.fromkeys((*moving, *unknown), ())
             self._tell_homeless()
         elif moving or unknown:

@@ -53,6 +53,15 @@ def test_an_import_takes_them_in() -> None:
     assert [held.change.key for held in planned(tree(LOCAL), let_go(begun)).held] == [KEY]
 
 
+def test_an_import_where_no_host_was_let_go() -> None:
+    """The entry may stay when its fleet was destroyed: the next plan makes it, and says so."""
+    live = ledger()
+    plan = planned(importing(LOCAL), live)
+    assert [change.action for change in plan.changes] == [Action.CREATE]
+    assert [step.verb for step in plan.steps] == ["fleet.make"]
+    assert sound(plan, importing(LOCAL), live)
+
+
 def test_an_import_that_was_carried_out_means_nothing() -> None:
     """A fleet whose hosts answer changes in place."""
     live = replace(let_go(row(LOCAL)), let_go_names=frozenset({"local-7"}))
