@@ -88,6 +88,12 @@ def fleet_step(name: str, nodes: int = 1, verb: str = "fleet.make", **document: 
     )
 
 
+def move_step(kind: str, before: str, after: str, **more: object) -> Step:
+    key = ResourceKey(kind, after)
+    arguments = {"name": after, "from": before, "parent": "", "element": "", "sweep": "", **more}
+    return Step(f"resource.move:{key}", "resource.move", key, (), arguments)
+
+
 def plan_of(ledger: Ledger, steps: Iterable[Step], *predicates: Predicate) -> Plan:
     """A plan of these steps; its digest depends on all of it."""
     live = ledger.read_live()

@@ -7,7 +7,7 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.at_work import AtWork
@@ -88,7 +88,10 @@ def _reopen(
 ) -> Accepted:
     """Go on with an apply that ended early: what it has not done must still hold."""
     touched = frozenset(key for step in plan.steps if step.key in done for key in _touched(step))
-    failures = _failures(transaction, plan, touched)
+    failures = [
+        *_failures(transaction, plan, touched),
+        *_changed_since(transaction, uid, touched & _relied_on(plan, done)),
+    ]
     if failures:
         raise StalePlan(failures)
     transaction.execute(
@@ -102,6 +105,38 @@ def _reopen(
     _mark(transaction, (step for step in plan.steps if step.key not in done), uid)
     transaction.log("plan.resumed", now_ms, f"plan {plan.digest[:12]} was taken up again")
     return Accepted(uid, "resumed", done)
+
+
+def _relied_on(plan: Plan, done: frozenset[str]) -> set[ResourceKey]:
+    """What the steps that are left change, and what they need was done for."""
+    steps = {step.key: step for step in plan.steps}
+    left = [step for step in plan.steps if step.key not in done]
+    needed = (steps[key] for step in left for key in step.needs if key in steps)
+    return {key for step in (*left, *needed) for key in _touched(step)}
+
+
+def _changed_since(
+    transaction: Transaction, uid: str, relied_on: frozenset[ResourceKey]
+) -> Iterator[str]:
+    """
+    Say which of these another apply has changed after this one.
+
+    Nothing of the plan claims how its own steps leave a resource, so that nobody else may have had it
+    in between. A later renaming is one of all of its kind: operations know the new name only.
+    """
+    later = transaction.execute(
+        "SELECT DISTINCT o.resource_kind, o.resource_name, o.verb, a.uid"
+        " FROM operations o JOIN applies a ON a.uid = o.apply_uid"
+        " WHERE a.number > (SELECT number FROM applies WHERE uid = ?)"
+        " AND o.state IN ('done', 'failed') ORDER BY a.uid, o.resource_kind, o.resource_name",
+        (uid,),
+    ).fetchall()
+    for kind, name, verb, by in later:
+        key = ResourceKey(kind, name)
+        if verb == "resource.move" and any(one.kind == kind for one in relied_on):
+            yield f"{key} was renamed since by apply {by[:12]}"
+        elif key in relied_on:
+            yield f"{key} was changed since by apply {by[:12]}"
 
 
 def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, step, submit_step, written
+from contract.ledgers import (
+    Desk,
+    carry_out,
+    enter,
+    fleet_step,
+    move_step,
+    plan_of,
+    step,
+    submit_step,
+    written,
+)
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
 from fleetform.model.ports import Ledger, StepOutcome
 from fleetform.spec.desired import ResourceKey
 
 
-def move(kind: str, before: str, after: str, **more: object) -> Step:
-    key = ResourceKey(kind, after)
-    arguments = {"name": after, "from": before, "parent": "", "element": "", "sweep": "", **more}
-    return Step(f"resource.move:{key}", "resource.move", key, (), arguments)
-
-
 def test_a_renamed_fleet_keeps_its_hosts(ledger: Ledger) -> None:
     """Hosts are numbered in their fleet and named by it; who they are does not change."""
     desk = Desk.of(ledger, nodes=2)
-    carry_out(ledger, [move("fleet", "local", "main")])
+    carry_out(ledger, [move_step("fleet", "local", "main")])
     instances = ledger.read_live().instances
     assert [(one.fleet, one.name) for one in instances] == [("main", "main-0"), ("main", "main-1")]
     assert [one.uid for one in instances] == list(desk.instances)
@@ -32,7 +36,7 @@ def test_what_mentions_it_follows(ledger: Ledger) -> None:
     """A run that waits, and one that runs, are for the fleet by the name that it has."""
     desk = Desk.of(ledger)
     desk.submit(submit_step("a", fleets=["local"]), submit_step("b", fleets=["local"]))
-    carry_out(ledger, [move("fleet", "local", "main")])
+    carry_out(ledger, [move_step("fleet", "local", "main")])
     assert {run.template.fleets for run in ledger.read_book().runs.values()} == {("main",)}
     rows = ledger.read_live().resources
     said = written({"type": "task", "commands": ["true"], "fleets": ["main"]})
@@ -44,7 +48,7 @@ def test_a_renamed_run_keeps_its_history(ledger: Ledger) -> None:
     carry_out(ledger, [submit_step("a")])
     carry_out(ledger, [submit_step("a", commands=["again"])])
     before = {history.run.uid for history in ledger.read_runs(["a"], earlier=True)}
-    carry_out(ledger, [move("run", "a", "b")])
+    carry_out(ledger, [move_step("run", "a", "b")])
     assert {history.run.uid for history in ledger.read_runs(["b"], earlier=True)} == before
     assert ledger.read_runs(["a"], earlier=True) == ()
 
@@ -58,7 +62,7 @@ def test_elements_move_with_their_sweep(ledger: Ledger) -> None:
             submit_step("after", depends_on={"runs": [{"run": "s"}]}),
         ],
     )
-    carry_out(ledger, [move("run", "s[1]", "g[1]", parent="g", element="1", sweep="s")])
+    carry_out(ledger, [move_step("run", "s[1]", "g[1]", parent="g", element="1", sweep="s")])
     runs = {run.name: run for run in ledger.read_book().runs.values()}
     assert runs["g[1]"].template.parent == "g"
     assert [one.run for one in runs["after"].template.depends_on] == ["g"]
@@ -72,7 +76,7 @@ def test_an_override_follows(ledger: Ledger) -> None:
         ledger.put_overrides(
             kind, [target], reason="smoke", who="ada", now_ms=desk.now_ms, until_ms=None
         )
-    carry_out(ledger, [move("run", "aa", "bb"), move("fleet", "local", "main")])
+    carry_out(ledger, [move_step("run", "aa", "bb"), move_step("fleet", "local", "main")])
     assert [one.target for one in ledger.read_live().overrides] == ["run/bb", "host/main-0"]
 
 
@@ -85,8 +89,8 @@ def test_an_override_of_a_whole_sweep_follows(ledger: Ledger) -> None:
     carry_out(
         ledger,
         [
-            move("run", "aa[1]", "bb[1]", parent="bb", element="1", sweep="aa"),
-            move("run", "bb[1]", "aa[1]", parent="aa", element="1", sweep="bb"),
+            move_step("run", "aa[1]", "bb[1]", parent="bb", element="1", sweep="aa"),
+            move_step("run", "bb[1]", "aa[1]", parent="aa", element="1", sweep="bb"),
         ],
     )
     assert [one.target for one in ledger.read_live().overrides] == ["run/bb"]
@@ -95,7 +99,7 @@ def test_an_override_of_a_whole_sweep_follows(ledger: Ledger) -> None:
 def test_a_plan_that_renames_keeps_others_off(ledger: Ledger) -> None:
     """Until it is over, nobody else changes what is renamed, by neither name."""
     carry_out(ledger, [submit_step("a")])
-    enter(ledger, plan_of(ledger, [move("run", "a", "b")]))
+    enter(ledger, plan_of(ledger, [move_step("run", "a", "b")]))
     for name in ("a", "b"):
         with pytest.raises(Exception, match=f"run/{name} is being changed"):
             enter(ledger, plan_of(ledger, [step("run.stop", name)]))

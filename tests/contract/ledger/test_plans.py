@@ -13,6 +13,7 @@ from contract.ledgers import (
     carry_out,
     enter,
     fleet_step,
+    move_step,
     plan_of,
     run_key,
     step,
@@ -21,7 +22,7 @@ from contract.ledgers import (
 )
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import LedgerStatus
-from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate
+from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate, Step
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
 from fleetform.plan.file import sealed
 from fleetform.spec.canonical import canonical_json
@@ -219,6 +220,36 @@ def test_failed_plan_is_taken_up_again(ledger: Ledger) -> None:
     assert (again.state, again.done) == ("resumed", {steps[0].key})
     (record,) = ledger.read_applies()
     assert (record.state, record.who, record.commit) == ("running", "anna", "c0ffee")
+
+
+@pytest.mark.parametrize(
+    ("later", "says"),
+    [
+        (fleet_step("main", 3, "fleet.update"), "fleet/main was changed since by apply"),
+        (step("fleet.remove", "main"), "fleet/main was changed since by apply"),
+        (move_step("fleet", "main", "other"), "fleet/other was renamed since by apply"),
+        (submit_step("a"), ""),
+    ],
+    ids=lambda one: getattr(one, "verb", "") or "",
+)
+def test_a_half_that_others_went_on_from(ledger: Ledger, later: Step, says: str) -> None:
+    """Its other half is refused once somebody has changed what the first half made."""
+    carry_out(ledger, [fleet_step("local")])
+    steps = [move_step("fleet", "local", "main"), fleet_step("main", 2, "fleet.update")]
+    plan = plan_of(ledger, steps, absent("fleet", "main"))
+    accepted = enter(ledger, plan)
+    ledger.begin_steps(accepted.apply_uid, steps[:1], now_ms=1)
+    ledger.finish_steps(accepted.apply_uid, steps[:1], [StepOutcome(steps[0].key)], now_ms=1)
+    ledger.begin_steps(accepted.apply_uid, steps[1:], now_ms=1)
+    away = [StepOutcome(steps[1].key, "no host answers")]
+    ledger.finish_steps(accepted.apply_uid, steps[1:], away, now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="1 failed", now_ms=1)
+    carry_out(ledger, [later], now_ms=2)
+    if says:
+        with pytest.raises(StalePlan, match=says):
+            enter(ledger, plan)
+    else:
+        assert enter(ledger, plan).state == "resumed"
 
 
 def test_plan_bytes_are_kept(ledger: Ledger) -> None:
