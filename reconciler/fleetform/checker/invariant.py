@@ -45,6 +45,7 @@ class Invariant(enum.StrEnum):
     REMOVAL_ORDERED = "removal-ordered"
     SUCCESSOR_WAITS = "successor-waits"
     REFERRED_TO_STAYS = "referred-to-stays"
+    BEGINS_ON_DECLARED = "begins-on-declared"
     STEPS_NAMED_ONCE = "steps-named-once"
     STEPS_NEEDS_EXIST = "steps-needs-exist"
     STEPS_ACYCLIC = "steps-acyclic"
@@ -98,6 +99,7 @@ _SENTENCES = {
     Invariant.REMOVAL_ORDERED: "what uses something ends before that goes",
     Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
+    Invariant.BEGINS_ON_DECLARED: "what begins finds the fleet and the volumes that are declared",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
     Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",
     Invariant.STEPS_ACYCLIC: "no step waits for itself",

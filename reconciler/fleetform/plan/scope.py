@@ -1,20 +1,20 @@
 """
 What somebody asked a plan to be made of, and what is left for another.
 
-Targets bring along what they need and is not there: a run its fleet, its volumes and the runs
-it waits for. An exclusion wins over both. What is left is told as deferred, so that a part is
+Targets bring along what they need and is not there as it is declared: a run its fleet, its
+volumes and the runs it waits for. An exclusion wins over both. What is left is told as deferred, so that a part is
 never taken for the whole.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection, also_by_new_name
+from fleetform.plan.ground import begins_on, is_replaced, mentioned
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.spec.names import split_element
@@ -139,7 +139,7 @@ def _needs(
     changes: dict[ResourceKey, Change],
     fleets: Iterable[ResourceKey],
 ) -> Iterable[ResourceKey]:
-    """What must be changed before this can be: it is not there, or not yet of that name."""
+    """What must be changed before this can be: not there, not yet of that name, or made anew."""
     declared = sheet.wanted.get(key)
     if declared is None:
         return _users(sheet, key, changes)
@@ -149,7 +149,14 @@ def _needs(
     return [
         one
         for one in needed
-        if one in changes and (one not in sheet.present or changes[one].moved_from)
+        if one in changes
+        and (
+            one not in sheet.present
+            or changes[one].moved_from
+            or (
+                is_replaced(changes[one]) and key in changes and begins_on(sheet, changes[key], one)
+            )
+        )
     ]
 
 
@@ -170,19 +177,8 @@ def _users(sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]) -
         if one in sheet.present
         and one not in sheet.wanted
         and one.kind in {"run", "volume"}
-        and key in _mentioned(sheet, one)
+        and key in mentioned(sheet, one)
     ]
-
-
-def _mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
-    document = json.loads(sheet.present[key].document)
-    fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
-    found = {ResourceKey("fleet", name) for name in fleets}
-    mounts = document.get("volumes", ()) if key.kind == "run" else ()
-    found.update(
-        ResourceKey("volume", one["name"]) for one in mounts if isinstance(one.get("name"), str)
-    )
-    return found
 
 
 def _is_asked_for(sheet: Sheet, change: Change) -> bool:

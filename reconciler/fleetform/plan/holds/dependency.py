@@ -1,7 +1,8 @@
 """
 What follows from something else being held.
 
-Downwards: what is to be made waits for what it refers to and is not there. Upwards: what is
+Downwards: what is to be made waits for what it refers to and is not there, or is to be another
+one there: it would begin on what goes. Upwards: what is
 to be removed stays while something that stays refers to it. A fleet comes after volumes in
 this, because a volume that stays keeps its fleet.
 """
@@ -13,7 +14,8 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, HeldBy
+from fleetform.model.plan import Action, Change, HeldBy
+from fleetform.plan.ground import begins_on, is_replaced
 from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
@@ -32,8 +34,9 @@ def hold_dependants(sheet: Sheet) -> None:
 
 
 def _hold_what_needs_the_missing(sheet: Sheet) -> None:
-    left = {**sheet.deferred, **sheet.held}
-    missing = [key for key in sorted(left) if _is_missing(sheet, key)]
+    left = {key: one.change for key, one in sheet.deferred.items()}
+    left.update((key, one.change) for key, one in sheet.held.items())
+    missing = [key for key in sorted(left) if _is_lacking(sheet, left[key])]
     if not missing:
         return
     dependants: dict[ResourceKey, list[ResourceKey]] = {}
@@ -45,10 +48,19 @@ def _hold_what_needs_the_missing(sheet: Sheet) -> None:
     while missing:
         needed = missing.pop()
         for key in dependants.get(needed, ()):
-            if key in sheet.changes:
-                sheet.hold(key, HeldBy.DEPENDENCY, *_told(sheet, f"it needs {needed}", needed))
-                if _is_missing(sheet, key):
-                    missing.append(key)
+            change = sheet.changes.get(key)
+            if change is None or not (
+                _is_missing(sheet, needed) or begins_on(sheet, change, needed)
+            ):
+                continue
+            sheet.hold(key, HeldBy.DEPENDENCY, *_told(sheet, f"it needs {needed}", needed))
+            if _is_lacking(sheet, change):
+                missing.append(key)
+
+
+def _is_lacking(sheet: Sheet, change: Change) -> bool:
+    """Tell whether what is not changed now is not what others are declared to stand on."""
+    return _is_missing(sheet, change.key) or is_replaced(change)
 
 
 def _is_missing(sheet: Sheet, key: ResourceKey) -> bool:

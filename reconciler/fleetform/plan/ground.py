@@ -1,0 +1,43 @@
+"""
+What a change stands on: fleets and volumes that must be as declared before something begins there.
+
+A run that begins on a volume which is about to be replaced writes where nobody will look, or into
+data that goes. So what waits for a replacement is told from what waits for something to be there.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fleetform.model.plan import Action, Change
+from fleetform.plan.proposal import Sheet
+from fleetform.spec.desired import ResourceKey
+
+__all__ = ["begins_on", "is_replaced", "mentioned"]
+
+
+def is_replaced(change: Change) -> bool:
+    """Tell whether the change makes something else of what others stand on."""
+    return change.action is Action.REPLACE and change.key.kind in {"fleet", "volume"}
+
+
+def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
+    """Tell whether this change begins something on `needed`, which it did not stand on or use yet."""
+    if change.action in {Action.CREATE, Action.REPLACE}:
+        return True
+    if any(step.verb == "run.submit" for step in change.steps):
+        return True
+    # What waits, and is told to use it from now on.
+    is_updated = change.action is Action.UPDATE and change.key in sheet.present
+    return is_updated and needed not in mentioned(sheet, change.key)
+
+
+def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
+    """Which fleets and volumes the document names that was applied last under this name."""
+    document = json.loads(sheet.present[key].document)
+    fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
+    found = {ResourceKey("fleet", name) for name in fleets}
+    for mount in document.get("volumes", ()) if key.kind == "run" else ():
+        names = mount["name"] if isinstance(mount.get("name"), list) else [mount.get("name")]
+        found.update(ResourceKey("volume", name) for name in names if name)
+    return found
