@@ -15,11 +15,12 @@ _BEGINS = frozenset({"run.submit", "volume.make"})
 
 def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
     """While a fleet or volume waits to be another one, nothing is begun on the one that goes."""
-    left = (*reading.plan.held, *reading.plan.deferred)
+    left = [one.change for one in reading.plan.held]
+    left += (one.change for one in reading.plan.deferred)
     outdated = {
-        one.change.key
-        for one in left
-        if one.change.action is Action.REPLACE and one.change.key.kind in {"fleet", "volume"}
+        change.key
+        for change in left
+        if change.action is Action.REPLACE and change.key.kind in {"fleet", "volume"}
     }
     for _, step in reading.steps if outdated else ():
         declared = reading.declared(step.resource)
