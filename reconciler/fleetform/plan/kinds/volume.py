@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,8 @@ from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.desired import Declared
+
+_OWN_FOLDER = re.compile(r"/volumes/[0-9a-f]{32}\Z")
 
 
 def propose_create(declared: Declared) -> Proposal:
@@ -45,7 +48,8 @@ def propose_change(
     if not changed and row.digest:
         return None
     if any(one.forces for one in changed):
-        return _replaced(declared, row, before, changed, reasons_of(changed))
+        replaced = _replaced(declared, row, before, changed, reasons_of(changed))
+        return _held_in_place(replaced, before, declared.document)
     arguments = _arguments(declared)
     if not row.digest:
         # It was to go, and may have gone although nobody heard of it.
@@ -87,6 +91,27 @@ def _replaced(
             destructive=True,
             at_stake=_at_stake(row, before, fate),
         )
+    )
+
+
+def _held_in_place(
+    proposal: Proposal, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Proposal:
+    """A volume would be taken away for itself where its path is only written in another way."""
+    paths = [str(one.get("path", "")) for one in (before, after)]
+    relative = [path for path in paths if not path.startswith("/")]
+    absolute = [path for path in paths if path.startswith("/")]
+    if before.get("fleet") != after.get("fleet") or not (relative and absolute):
+        return proposal
+    folder = absolute[0].removesuffix(f"/{relative[0]}")
+    # Where hosts put what has no absolute path: by the environment's uid, which no other has.
+    if folder == absolute[0] or not _OWN_FOLDER.search(folder):
+        return proposal
+    return Proposal(
+        proposal.change,
+        HeldBy.PROTECTION,
+        f"{absolute[0]} is where {paths[0]} lies already, so its data would go for nothing",
+        f"write `path: {paths[0]}` again, or name another directory",
     )
 
 

@@ -34,6 +34,29 @@ def test_its_data_goes_where_the_policy_last_applied_says_so() -> None:
     assert [step.verb for step in change.steps] == ["volume.remove"]
 
 
+OWN = f"/srv/state/volumes/{'ab' * 16}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_held"),
+    [
+        ("data", f"{OWN}/data", True),
+        (f"{OWN}/a/data", "a/data", True),
+        ("data", f"{OWN}/other", False),
+        ("data", "/srv/data", False),
+        ("data", f"{OWN}/a/data", False),
+        ("data", "other", False),
+    ],
+)
+def test_a_place_in_other_words(before: str, after: str, is_held: bool) -> None:
+    """It is the same directory: replaced by itself, its data would be removed for nothing."""
+    live = ledger(row(LOCAL), row(volume("data", path=before, deletion_policy="delete")))
+    plan = planned(tree(LOCAL, volume("data", path=after)), live, allow_destroy=True)
+    assert [one.by for one in plan.held] == ([HeldBy.PROTECTION] if is_held else [])
+    if is_held:
+        assert plan.held[0].cure.startswith(f"write `path: {before}` again")
+
+
 def test_the_policy_changes_in_place() -> None:
     """What shall become of the data later is no reason to touch it now."""
     live = ledger(row(LOCAL), row(volume("data")))
