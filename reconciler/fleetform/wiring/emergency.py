@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import FINAL, RunState
 from fleetform.store.gate import WriterGate
+from fleetform.store.reserve import give_up
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.driving import build_manager, under
-from fleetform.wiring.managing import try_manage
+from fleetform.wiring.ledger_address import has_address
+from fleetform.wiring.managing import keep_reserve, try_manage
 from fleetform.wiring.opening import (
     host_provider,
     open_for_writing,
@@ -32,12 +34,21 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Progress
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["SILENCE_MS", "drive_ends", "lift", "put_in_force"]
+__all__ = ["SILENCE_MS", "drive_ends", "lift", "make_room", "put_in_force"]
 
 _REPEAT = "where its disk is full, free some space there; then type it again"
 
 SILENCE_MS = 10_000
 """How long a run of a silent host is waited for: its agent ends it when it is back, if told."""
+
+
+def make_room(workspace: Workspace) -> bool:
+    """
+    Give up what is kept for an emergency where the ledger's disk is full; tells whether it was.
+
+    Before anything is read: also who only reads a ledger needs some room beside it.
+    """
+    return not has_address() and give_up(workspace.paths.ledger)
 
 
 def put_in_force(
@@ -78,9 +89,12 @@ def lift(workspace: Workspace, numbers: Sequence[int] | None, *, who: str) -> tu
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         try:
-            return ledger.lift_overrides(numbers, who=who, now_ms=SystemClock().now_ms())
+            lifted = ledger.lift_overrides(numbers, who=who, now_ms=SystemClock().now_ms())
         except LedgerUnavailable as problem:
             raise LedgerProblem(str(problem), f"nothing was lifted; {_REPEAT}") from problem
+    # For the next one: it may be that nobody begins to manage for months.
+    keep_reserve(workspace)
+    return lifted
 
 
 async def drive_ends(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.store.lock import try_lock, who_holds
+from fleetform.store.reserve import keep
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.ledger_address import has_address, ledger_address, postgresql
 from fleetform.wiring.problems import LedgerProblem, Problem
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fleetform.store.postgres.lease import LeaseLook
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["break_tenure", "holder", "problems", "try_manage"]
+__all__ = ["break_tenure", "holder", "keep_reserve", "problems", "try_manage"]
 
 _looks: dict[tuple[str, str], LeaseLook] = {}
 """One connection an environment: whoever follows a manager asks many times a second."""
@@ -60,15 +61,24 @@ def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None
     clock = SystemClock()
     address = ledger_address()
     if address is None:
-        return try_lock(
+        tenure = try_lock(
             workspace.paths.manager_lock, who=who, command=command, now_ms=clock.now_ms()
         )
+        if tenure is not None:
+            keep_reserve(workspace)
+        return tenure
     with problems(), postgresql():
         from fleetform.store.postgres.lease import try_lease
 
         return try_lease(
             address, workspace.environment.uid, RandomIds(), clock, who=who, command=command
         )
+
+
+def keep_reserve(workspace: Workspace) -> None:
+    """Keep some room beside the ledger for an emergency; a database server has its disk for itself."""
+    if not has_address():
+        keep(workspace.paths.ledger)
 
 
 def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:

@@ -36,7 +36,7 @@ from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
 from fleetform.wiring.driving import build_manager, under
-from fleetform.wiring.managing import try_manage
+from fleetform.wiring.managing import keep_reserve, try_manage
 from fleetform.wiring.opening import (
     host_provider,
     open_for_writing,
@@ -273,6 +273,8 @@ class _Keeping:
         return tuple(one.number for one in holding(above, SystemClock().now_ms()))
 
     async def make_plan(self) -> Planned:
+        # It may have been used since, and the disk have room again.
+        keep_reserve(self._workspace)
         try:
             loaded = await asyncio.to_thread(self._workspace.load)
             if (other := _elsewhere(loaded, self._workspace)) is not None:

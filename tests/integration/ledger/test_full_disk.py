@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from fleetform.store.reserve import SIZE_BYTES
 from integration.ledger.lab import FLEET, Lab, task
 
 
@@ -54,6 +57,31 @@ def test_a_disk_that_fills_while_runs_run(lab: Lab, small_disk: Path) -> None:
     assert code == 0, output
     assert lab.states() == {"slow": "done"}
     assert lab.said() == ["begun", "ended"]
+
+
+@pytest.mark.parametrize("managed", [True, False], ids=["managed", "alone"])
+def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -> None:
+    """What was kept for it is used, and kept anew once there is room again."""
+    lab.declare(FLEET, task("hungry", lab.says("begun"), "sleep 1000", more="stop_duration: 1s\n"))
+    apply = lab.start("apply", "-y", *(() if managed else ("--detach",)))
+    lab.wait_until_said("begun")
+    if not managed:
+        assert lab.finish(apply)[0] == 0
+    reserve = lab.environment / "ledger.reserve"
+    assert reserve.stat().st_size == SIZE_BYTES
+    filler = _fill(small_disk)
+    done = lab.run("emergency", "stop", "hungry", "--reason", "it fills the disk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the disk of the state folder is full" in done.stderr
+    assert not reserve.exists()
+    if managed:
+        assert lab.finish(apply)[0] == 4
+    assert lab.states() == {"hungry": "terminated"}
+    assert filler.exists()
+    filler.unlink()
+    done = lab.run("emergency", "lift", "all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert reserve.stat().st_size == SIZE_BYTES
 
 
 def test_no_space_for_a_first_ledger(lab: Lab, small_disk: Path) -> None:

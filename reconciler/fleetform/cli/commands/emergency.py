@@ -83,7 +83,7 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
     """
     from fleetform.cli.emergency import run_targets, say_permanent_stop
 
-    workspace = open_workspace(typed["path"])
+    workspace = _opened(typed["path"])
     wanted = run_targets(workspace, targets)
     put = _put(workspace, OverrideKind.STOP, wanted, typed)
     say_of_each(screen(), put.ending, "is asked to end")
@@ -104,7 +104,7 @@ def drain(targets: tuple[str, ...], **typed: Any) -> None:
     """
     from fleetform.cli.emergency import place_targets, say_permanent_drain
 
-    workspace = open_workspace(typed["path"])
+    workspace = _opened(typed["path"])
     wanted = place_targets(workspace, targets)
     put = _put(workspace, OverrideKind.DRAIN, wanted, typed)
     say_permanent_drain(workspace, put)
@@ -115,7 +115,7 @@ def drain(targets: tuple[str, ...], **typed: Any) -> None:
 @_put_options
 def pause(**typed: Any) -> None:
     """Start nothing at all. What runs goes on, and plans are applied."""
-    workspace = open_workspace(typed["path"])
+    workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.PAUSE, (), typed)
     _say_if_nobody_drives(workspace)
 
@@ -130,7 +130,7 @@ def freeze(**typed: Any) -> None:
     """
     from fleetform.cli.emergency import say_permanent_freeze
 
-    workspace = open_workspace(typed["path"])
+    workspace = _opened(typed["path"])
     put = _put(workspace, OverrideKind.FREEZE, (), typed)
     say_permanent_freeze(put)
 
@@ -144,7 +144,7 @@ def thaw(**typed: Any) -> None:
     All other guards hold as before. This is the way to correct a window that is wrong, for a
     commit that removes one is held by it.
     """
-    workspace = open_workspace(typed["path"])
+    workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.THAW, (), typed)
 
 
@@ -156,7 +156,7 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
     from fleetform.views.lines import printable
     from fleetform.wiring.emergency import lift
 
-    workspace = open_workspace(path)
+    workspace = _opened(path)
     open_reader(workspace).close()
     lifted = lift(workspace, _numbers(numbers), who=who_asks())
     for one in lifted:
@@ -201,6 +201,20 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
 
 
 # -- what the verbs share --------------------------------------------------------------------
+
+
+def _opened(path: str | None) -> Workspace:
+    """Find the environment, and see to it that its ledger can be written on a full disk too."""
+    from fleetform.wiring.emergency import make_room
+
+    workspace = open_workspace(path)
+    if make_room(workspace):
+        error_screen().line(
+            "the disk of the state folder is full; this takes the room that was kept for it:"
+            " free some more",
+            "warn",
+        )
+    return workspace
 
 
 def _put(

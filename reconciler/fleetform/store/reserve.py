@@ -1,0 +1,78 @@
+"""
+Room that is kept for an emergency, beside the ledger and on its disk.
+
+An override is a row, so on a full disk nobody could put one in force, and what fills the disk could
+not be stopped. A file of no content keeps some room from everybody else. It is given up where an
+emergency finds none, and made anew by whoever manages once there is plenty. Who has the room then is
+not said: whatever writes fastest; what a run fills faster than a ledger is written has to be ended on
+its host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+__all__ = ["SIZE_BYTES", "give_up", "keep"]
+
+SIZE_BYTES = 2 << 20
+"""
+To ask for the end of a thousand runs takes 0.6 MB of the ledger's log; the rest is for what hosts
+answer.
+"""
+
+NEEDED_BYTES = SIZE_BYTES // 2
+"""Where so much can be had, an emergency needs no reserve."""
+
+PLENTY_BYTES = 2 * SIZE_BYTES
+"""Where less is free, a reserve would be what fills the disk."""
+
+
+def keep(ledger: Path) -> None:
+    """
+    Make the reserve of this ledger where there is none; nothing where there is no room for one.
+
+    Never fails: without a reserve everything works, as long as there is room.
+    """
+    path = _beside(ledger)
+    with contextlib.suppress(OSError):
+        if path.exists() and path.stat().st_size == SIZE_BYTES:
+            return
+        disk = os.statvfs(ledger.parent)
+        if disk.f_bavail * disk.f_frsize >= PLENTY_BYTES:
+            _make(path)
+
+
+def give_up(ledger: Path) -> bool:
+    """
+    Give the reserve up where nothing else is free; returns whether it was.
+
+    Whether something is free is tried and not read: there may be a quota.
+    """
+    # Here and not above: it is slow to import, and whoever manages needs the rest of this module.
+    from tempfile import TemporaryFile
+
+    try:
+        with TemporaryFile(dir=ledger.parent) as probe:
+            os.posix_fallocate(probe.fileno(), 0, NEEDED_BYTES)
+    except OSError:
+        with contextlib.suppress(OSError):
+            _beside(ledger).unlink()
+            return True
+    return False
+
+
+def _beside(ledger: Path) -> Path:
+    return ledger.with_name("ledger.reserve")
+
+
+def _make(path: Path) -> None:
+    """Take the room; of half a reserve, which somebody was killed over, the rest."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, SIZE_BYTES)
+    except OSError:
+        path.unlink()
+    finally:
+        os.close(descriptor)
