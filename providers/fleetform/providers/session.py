@@ -33,10 +33,18 @@ from fleetform.providers.contract.observed import HostSeen
 class SessionHost:
     """Fills `contract.hosts.Host` with a session; every error of it is translated."""
 
-    def __init__(self, name: str, session: Session, seen: HostSeen) -> None:
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        seen: HostSeen,
+        note_commits: Callable[[int], None] = lambda _commits: None,
+    ) -> None:
+        """`note_commits` keeps where the inventory finds it how far the ledger has come."""
         self.seen = seen
         self._name = name
         self._session = session
+        self._note_commits = note_commits
 
     async def prepare(self, job: StartJob) -> Reply:
         with translated(self._name):
@@ -58,7 +66,9 @@ class SessionHost:
         with translated(self._name):
             return await self._session.forget(keys)
 
-    async def acknowledge(self, cursor: Cursor) -> None:
+    async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
+        if commits:
+            self._note_commits(commits)
         with translated(self._name):
             await self._session.acknowledge(cursor)
 

@@ -101,9 +101,9 @@ class _GuardedHost:
         self._tenure.require()
         return await self._host.forget(keys)
 
-    async def acknowledge(self, cursor: Cursor) -> None:
+    async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
         self._tenure.require()
-        await self._host.acknowledge(cursor)
+        await self._host.acknowledge(cursor, commits)
 
     async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
         return await self._host.missing_blobs(digests)

@@ -349,8 +349,9 @@ class HostSessions:
         assert session.cursor is not None
         cursor = Cursor(session.cursor.log_id, events[-1].number)
         records = [event.record for event in events]
-        moved = await self._gate(
-            lambda: self._ledger.commit_records(
+
+        def write_down() -> tuple[Sequence[JobKey], int]:
+            moved = self._ledger.commit_records(
                 session.instance.uid,
                 records,
                 cursor,
@@ -358,12 +359,14 @@ class HostSessions:
                 fence=self._identity.fence,
                 now_ms=self._clock.now_ms(),
             )
-        )
+            return moved, self._ledger.commits()
+
+        moved, commits = await self._gate(write_down)
         session.cursor = cursor
         for record in records:
             session.records[record.key] = record
         self._note(moved)
-        await host.acknowledge(cursor)
+        await host.acknowledge(cursor, commits)
         self.wake()
 
     def _store_output(self, piece: LogData) -> None:

@@ -258,6 +258,13 @@ class Reader(Protocol):
         Cheap enough to poll every few milliseconds (SQLite: PRAGMA data_version).
         """
 
+    def commits(self) -> int:
+        """
+        How many commits there have been, everybody's: what a reading calls its `serial`.
+
+        Who has heard a higher number than this has heard it from a newer state of the ledger.
+        """
+
     def close(self) -> None:
         """Let go of the connection; nothing else is called after it."""
 

@@ -46,6 +46,11 @@ class Reads:
     def serial(self) -> int:
         return self._database.serial()
 
+    def commits(self) -> int:
+        with self._database.read() as connection:
+            (number,) = connection.execute("SELECT serial FROM meta").fetchone()
+        return int(number)
+
     def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
         from fleetform.store.live import read_live
 

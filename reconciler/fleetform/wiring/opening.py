@@ -2,7 +2,7 @@
 Opens the ledger for writing, and refuses one that the world has outgrown.
 
 A lost or restored ledger is told by those who remember it: an agent that bears the
-environment's uid and another ledger's id, a higher epoch, or a higher fence.
+environment's uid and another ledger's id, a higher epoch or fence, or more of its commits.
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
     if strangers:
         return f"{_names(strangers)} another ledger of this environment"
     newer = [
-        one.name
-        for one in instances
-        if one.ledger_id == live.ledger_id and (one.epoch, one.fence) > (live.epoch, live.fence)
+        one.name for one in instances if one.ledger_id == live.ledger_id and _knows_more(one, live)
     ]
     if newer:
         return f"{_names(newer)} a newer state of this ledger"
@@ -114,6 +112,13 @@ def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
 def _obeys_another(one: InstanceSeen, live: Live) -> bool:
     # A rebuilt ledger has a higher epoch than all before it, and hosts obey it from its hello on.
     return bool(one.ledger_id) and one.ledger_id != live.ledger_id and one.epoch >= live.epoch
+
+
+def _knows_more(one: InstanceSeen, live: Live) -> bool:
+    if (one.epoch, one.fence) > (live.epoch, live.fence):
+        return True
+    # Whoever manages for a month has one fence: a copy from within it shows by this alone.
+    return one.epoch == live.epoch and one.commits > live.serial
 
 
 def _names(hosts: Sequence[str]) -> str:

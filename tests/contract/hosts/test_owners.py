@@ -58,6 +58,24 @@ def test_looking_changes_nothing(tell) -> None:
     tell(story)
 
 
+def test_how_far_the_ledger_has_come_is_found_by_an_inventory(tell) -> None:
+    """Each acknowledgement says it, and whoever comes with another epoch begins anew."""
+
+    async def story(site: Site) -> None:
+        async with connected(site, who=identity(epoch=3)) as listener:
+            (before,) = await site.provider.inventory(ENVIRONMENT)
+            assert before.commits == 0
+            for commits in (41, 42):
+                await listener.host.acknowledge(listener.cursor, commits)
+                (after,) = await site.provider.inventory(ENVIRONMENT)
+                assert after.commits == commits
+        async with connected(site, who=identity(epoch=4)):
+            (anew,) = await site.provider.inventory(ENVIRONMENT)
+            assert anew.commits == 0
+
+    tell(story)
+
+
 def test_observing_starts_and_disturbs_nothing(tell) -> None:
     """A host that answers is seen with its jobs; one whose agent was killed stays down."""
 

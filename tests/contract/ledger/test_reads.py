@@ -47,6 +47,18 @@ def test_serial_counts_what_others_commit(reopen: Callable[[], Ledger]) -> None:
     other.close()
 
 
+def test_commits_are_counted_whoever_makes_them(reopen: Callable[[], Ledger]) -> None:
+    """A reading's serial is how many there had been; a copy from before has fewer."""
+    mine, other = reopen(), reopen()
+    before = mine.commits()
+    assert mine.read_live().serial == before
+    for writer in (mine, other):
+        writer.take_fence(who="me", now_ms=1)
+    assert mine.commits() == other.commits() == before + 2
+    mine.close()
+    other.close()
+
+
 def test_events_are_numbered_and_filtered(desk: Desk) -> None:
     """Events keep their order; a run's are read by its name, a sweep's with its elements'."""
     desk.submit(submit_step("s[1]", parent="s", element="1"), submit_step("sx"))

@@ -110,6 +110,13 @@ class Lab:
             assert time.monotonic() < deadline, f"{word} was never said"
             time.sleep(0.02)
 
+    def wait_until_state(self, name: str, state: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        # Before there is a ledger nothing can be asked for.
+        while not self.ledger.exists() or self.states().get(name) != state:
+            assert time.monotonic() < deadline, f"{name} was never {state}"
+            time.sleep(0.1)
+
     # -- the state ----------------------------------------------------------------------------
 
     @property

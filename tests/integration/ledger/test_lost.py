@@ -194,6 +194,36 @@ def test_a_copy_with_the_same_fence_is_told_by_what_hosts_acknowledge(lab: Lab) 
     assert lab.said() == ["one", "two"]
 
 
+def test_a_copy_from_within_one_manager_enters_nothing(lab: Lab) -> None:
+    """A month of `serve` has one fence: what is declared since is neither entered nor run again."""
+    copy = lab.folder / "before.db"
+    one, two = task("one", lab.says("one")), task("two", lab.says("two"))
+    gate = lab.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
+    three = task("three", lab.says("three"), wait)
+    lab.declare(FLEET, one)
+    serve = lab.start("serve")
+    lab.wait_until_state("one", "done")
+    lab.copy_ledger(copy)
+    lab.declare(FLEET, one, two, three)
+    lab.wait_until_state("two", "done")
+    lab.wait_until_state("three", "running")
+    serve.send_signal(signal.SIGTERM)
+    lab.finish(serve)
+    lab.restore_ledger(copy)
+    for command in (["apply", "-y"], ["serve", "--once"], ["apply", "-y"]):
+        done = lab.run(*command)
+        assert done.returncode == 3, (command, done.stdout, done.stderr)
+        assert "local-0" in done.stdout + done.stderr, command
+    assert lab.states() == {"one": "done"}
+    assert lab.run("state", "rebuild").returncode == 0
+    gate.touch()
+    done = lab.run("apply", "-y")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lab.states() == {"one": "done", "two": "done", "three": "done"}
+    assert sorted(lab.said()) == ["one", "three", "two"]
+
+
 def test_the_old_ledger_is_refused_after_a_rebuild(lab: Lab) -> None:
     """Once hosts obey the rebuilt ledger, the one that was lost and found again starts nothing."""
     old = lab.folder / "old.db"

@@ -61,6 +61,37 @@ def test_nobody_owns_an_agent_that_was_never_greeted(folder) -> None:
     }
 
 
+def test_how_far_its_ledger_has_come_is_noted(folder) -> None:
+    """It counts for the ledger and epoch that the agent obeys, and for no other."""
+    folder.claim(**CLAIM)
+    folder.note_owner(Owner("l", 4, 7))
+    assert folder.commits() == 0
+    for commits in (98, 100):
+        folder.note_commits("l", 4, commits)
+        assert folder.commits() == commits
+    folder.note_owner(Owner("l", 5, 7))
+    assert folder.commits() == 0
+    folder.note_commits("k", 5, 200)
+    assert folder.commits() == 0
+
+
+@pytest.mark.parametrize("line", ["", "l 4 7", "l 4 8 7", "l 4 7 7 7", "l 4 x x", "\udcff"])
+def test_a_note_that_cannot_be_read_proves_nothing(folder, line) -> None:
+    """Nor does one that is read in the middle of a write."""
+    folder.claim(**CLAIM)
+    folder.note_owner(Owner("l", 4, 7))
+    (folder.path / "heard").write_text(line, errors="surrogateescape")
+    assert folder.commits() == 0
+
+
+def test_a_full_disk_takes_no_note_and_ends_nothing(folder) -> None:
+    """Where the note cannot be written, the acknowledgement is said all the same."""
+    folder.claim(**CLAIM)
+    (folder.path / "heard").mkdir()
+    folder.note_commits("l", 4, 7)
+    assert folder.commits() == 0
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "\udcff"])
 def test_a_damaged_file_is_not_taken_for_a_missing_one(folder, content) -> None:
     """Who owns an instance is never guessed."""

@@ -26,6 +26,13 @@ SEEN = InstanceSeen(HOST, "pool-0", "pool", UID, LIVE.ledger_id, LIVE.epoch, ali
 def test_a_host_that_knows_no_more_is_no_proof() -> None:
     """Its ledger, its epoch and its fence are ours."""
     assert outgrown_by([SEEN], LIVE) == ""
+    assert outgrown_by([replace(SEEN, commits=LIVE.serial)], LIVE) == ""
+
+
+def test_commits_of_an_earlier_epoch_are_no_proof() -> None:
+    """A ledger that was put together again or restored counts on from another number."""
+    later = replace(LIVE, epoch=LIVE.epoch + 1)
+    assert outgrown_by([replace(SEEN, commits=LIVE.serial + 9)], later) == ""
 
 
 @pytest.mark.parametrize(
@@ -33,6 +40,7 @@ def test_a_host_that_knows_no_more_is_no_proof() -> None:
     [
         (replace(SEEN, ledger_id="other", epoch=9), "another ledger"),
         (replace(SEEN, fence=5), "a newer state of this ledger"),
+        (replace(SEEN, commits=LIVE.serial + 1), "a newer state of this ledger"),
         (replace(SEEN, uid="2" * 32, ledger_id="", epoch=0, fence=0), "does not know it"),
     ],
 )

@@ -65,7 +65,13 @@ class Host(Protocol):
         self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
     ) -> Reply: ...
     async def forget(self, keys: Sequence[JobKey]) -> Reply: ...
-    async def acknowledge(self, cursor: Cursor) -> None: ...
+    async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
+        """
+        Say that all events up to the cursor are written down, and keep a note of it.
+
+        `commits`: how many the ledger had had by then (`InstanceSeen.commits`); 0: nobody says.
+        """
+
     async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]: ...
     async def put_blob(self, sha256: str, path: str) -> None:
         """Send the file at `path`; raises PermanentError if its content is not `sha256`."""

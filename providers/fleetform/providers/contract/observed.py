@@ -39,6 +39,8 @@ class InstanceSeen:
 
     Found by inventory, not by ledger: this is how a lost ledger is told from a new one. `fence`
     is the highest that its agent has welcomed within `epoch`, as far as the provider has noted it.
+    `commits` is how many the ledger had had when the agent was last told within `epoch` that
+    something is written down; 0: nobody has noted it.
     """
 
     uid: str
@@ -51,6 +53,7 @@ class InstanceSeen:
     fence: int = 0
     resting: bool = False
     """Its agent has ended by itself, for there was nothing to do, and is started when needed."""
+    commits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@ The folder of one local instance, and what of it is known without its agent.
 
     instance.json   who it is: uid, name, fleet, environment; before anything else is there
     owner.json      whom its agent obeys: ledger, epoch, highest fence; as soon as it has welcomed one
+    heard           how far that ledger had come when the agent was told of it last
     agent.sock      where the agent listens
 
-Both files are written here; the rest is the agent's. This is how a lost ledger is told from a
+These files are written here; the rest is the agent's. This is how a lost ledger is told from a
 new one, and an older copy from the newest: the folder outlives it.
 """
 
@@ -72,6 +73,36 @@ class Folder:
         """Remember whom the agent obeys; costs a read where that has not changed."""
         if self.owner() != owner:
             _write_json(self.path / "owner.json", {**self.identity(), **dataclasses.asdict(owner)})
+
+    def commits(self) -> int:
+        """Return how many commits the ledger had had that the agent obeys; 0: nobody noted it."""
+        try:
+            ledger_id, epoch, commits, again = (self.path / "heard").read_text("ascii").split()
+            owner = self.owner()
+            # Number by number, so that what is read in the middle of a write is not believed.
+            if commits == again and (ledger_id, int(epoch)) == (owner.ledger_id, owner.epoch):
+                return int(commits)
+        except (OSError, ValueError):
+            pass
+        # Proof that is missing or spoilt proves nothing.
+        return 0
+
+    def note_commits(self, ledger_id: str, epoch: int, commits: int) -> None:
+        """
+        Remember how far the ledger has come, with each acknowledgement.
+
+        Written in place and not synced, 10 us in all: a note that is lost is proof that is
+        lost, and no note is ever ahead of its ledger.
+        """
+        line = f"{ledger_id} {epoch:020} {commits:020} {commits:020}\n"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        # A disk that is full takes no proof, and is no reason to stop listening.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.path / "heard", flags, 0o600)
+            try:
+                os.pwrite(descriptor, line.encode(), 0)
+            finally:
+                os.close(descriptor)
 
     def claim(self, *, uid: str, name: str, fleet: str, environment_uid: str) -> None:
         """

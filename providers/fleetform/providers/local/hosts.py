@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -89,7 +90,11 @@ class LocalHosts:
             # Before any job is given to it: a lost ledger and an older one are recognised by this.
             with _machine_trouble(request.name):
                 folder.note_owner(Owner(identity.ledger_id, identity.epoch, identity.fence))
-            return SessionHost(request.name, session, _seen(request, session, cursor))
+            note_commits = functools.partial(
+                folder.note_commits, identity.ledger_id, identity.epoch
+            )
+            seen = _seen(request, session, cursor)
+            return SessionHost(request.name, session, seen, note_commits)
         except BaseException:
             await session.close()
             raise
@@ -294,4 +299,5 @@ async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:
         fence=owner.fence,
         # One that ends by itself takes its socket away; one that was killed leaves it.
         resting=not alive and not folder.socket.exists(),
+        commits=folder.commits(),
     )

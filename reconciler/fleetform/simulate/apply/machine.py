@@ -43,6 +43,8 @@ class SimulatedHost:
     ledger_id: str = ""
     epoch: int = 0
     fence: int = 0
+    commits: int = 0
+    """Of its ledger, when it was told last that something is written down, in this epoch."""
     session: int = 0
     boot_id: str = ""
     """Of this installation: a host that was released and is made again has another."""
@@ -111,6 +113,7 @@ class Machine:
                 raise OwnedElsewhere(
                     f"host {host.name} obeys another ledger", owner=identity.environment_uid
                 )
+            host.commits = 0
         elif identity.fence < host.fence:
             raise TemporaryError(f"somebody with the newer fence {host.fence} has taken over")
         host.ledger_id, host.epoch = identity.ledger_id, identity.epoch
@@ -156,18 +159,20 @@ class Machine:
                 epoch=host.epoch,
                 alive=True,
                 fence=host.fence,
+                commits=host.commits,
             )
             for host in sorted(self.hosts.values(), key=lambda host: host.name)
         )
 
     def is_ahead_of_ledger(self) -> bool:
         """Tell whether some host was made since, has obeyed somebody newer, or has run more."""
-        ((fence, epoch),) = self.disk.ask("SELECT fence, epoch FROM meta")
+        ((fence, epoch, serial),) = self.disk.ask("SELECT fence, epoch, serial FROM meta")
         instances = {uid for (uid,) in self.disk.ask("SELECT uid FROM instances")}
         runs = {uid for (uid,) in self.disk.ask("SELECT uid FROM runs")}
         return any(
             host.uid not in instances
             or (host.epoch, host.fence) > (epoch, fence)
+            or (host.epoch == epoch and host.commits > serial)
             or any(key.run_uid not in runs for key in host.records)
             for host in self.hosts.values()
         )

@@ -152,6 +152,7 @@ class RunDriver:
             self._ledger.commit_records(
                 uid, records, None, snapshot=False, fence=self._fence, now_ms=self._clock.now_ms()
             )
+            self._machine.hosts[uid].commits = self._ledger.commits()
         return bool(news)
 
     @contextlib.contextmanager
