@@ -24,17 +24,25 @@ def earlier_names(plan: Plan) -> dict[ResourceKey, ResourceKey]:
     return {step.resource: name_before(step) for step in moves(plan)}
 
 
+def renamed(plan: Plan) -> dict[ResourceKey, ResourceKey]:
+    """What `moved:` must have said for the plan to rename it: new by old name, a sweep as a whole."""
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    for step in moves(plan):
+        before, after = name_before(step), step.resource
+        if sweep := step.arguments.get("sweep"):
+            before = ResourceKey(after.kind, sweep)
+            after = ResourceKey(after.kind, split_element(after.name)[0])
+        pairs[before] = after
+    return pairs
+
+
 def renamed_rows(plan: Plan, live: Live) -> Mapping[ResourceKey, LiveResource]:
     """The ledger's rows by the names that they get."""
     steps = list(moves(plan))
     if not steps:
         return live.resources
     pairs = {name_before(step): step.resource for step in steps}
-    for step in steps:
-        if sweep := step.arguments.get("sweep"):
-            parent = split_element(step.resource.name)[0]
-            pairs[ResourceKey(step.resource.kind, sweep)] = ResourceKey(step.resource.kind, parent)
-    renames = Renames(pairs)
+    renames = Renames({**pairs, **renamed(plan)})
     given_up = {after: before for before, after in pairs.items()}
     rows: dict[ResourceKey, LiveResource] = {}
     for key, row in live.resources.items():

@@ -10,12 +10,14 @@ from fleetform.checker import Invariant
 from fleetform.checker.saved import check_saved
 from fleetform.model.drift import Drift, DriftClass, Remedy
 from fleetform.model.live import LedgerStatus, Live, Work
-from fleetform.model.plan import Kept, Permissions, Plan
+from fleetform.model.override import Override, OverrideKind
+from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.plan.file import sealed
+from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.desired import ResourceKey, Rules
 from unit.checker.test_check import example
-from unit.plan.trees import fleet, ledger, planned, row, task, tree
+from unit.plan.trees import NOW_MS, element, fleet, ledger, planned, row, task, tree, volume
 
 
 def kept(plan: Plan, **allowed: bool) -> Plan:
@@ -93,3 +95,38 @@ def test_a_protected_run_that_has_lost_its_host_keeps_nothing() -> None:
     plan = kept(planned(desired, seen, allow_destroy=True), allow_destroy=True)
     assert broken(plan, seen) == set()
     assert Invariant.PROTECTED_STAYS in broken(plan, live)
+
+
+def test_what_a_target_needs_comes_along_from_a_file_too() -> None:
+    """A run that waits for another, its fleet and its volume: what they need is beside no target."""
+    up = task("up", volumes=[{"name": "data", "path": "/data"}])
+    down = task("down", depends_on={"runs": [{"run": "up"}]}, upstream=["up"])
+    desired = tree(fleet("local"), volume("data"), up, down)
+    live = ledger(row(fleet("other")))
+    scope = Scope(targets=("run/down",))
+    plan = make_plan(desired, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert {one.key.name for one in plan.changes} == {"local", "data", "up", "down"}
+    assert broken(kept(plan), live) == set()
+
+
+def test_what_a_held_target_needs_comes_along_too() -> None:
+    """The target begins under no emergency stop; that its fleet is made is right all the same."""
+    stop = Override(1, OverrideKind.STOP, "run/train", "why", "me", NOW_MS)
+    live = replace(ledger(row(fleet("other"))), overrides=(stop,))
+    scope = Scope(targets=("run/train",))
+    desired = tree(fleet("local"), task("train", fleets=["local"]))
+    plan = make_plan(desired, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    assert [one.key.name for one in plan.changes] == ["local"]
+    assert [one.change.key.name for one in plan.held] == ["train"]
+    assert broken(kept(plan), live) == set()
+
+
+def test_a_sweep_may_be_renamed_and_changed_at_once() -> None:
+    """One of its values is another one, and one goes: they are renamed before."""
+    before = [element("ss", lr=lr) for lr in (1, 2)]
+    live = ledger(*(row(one) for one in before))
+    moved = ((ResourceKey("run", "ss"), ResourceKey("run", "tt")),)
+    desired = replace(tree(element("tt", lr=1), element("tt", lr=3)), moved=moved)
+    plan = planned(desired, live)
+    assert plan.changes
+    assert broken(kept(plan), live) == set()
