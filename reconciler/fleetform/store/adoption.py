@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import JobRecord
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.decision import Finish
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
 from fleetform.model.rollout import EARLY, SURGE
-from fleetform.model.run import RunState
+from fleetform.model.run import RunState, RunUid
 from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.store import fleets
@@ -27,6 +31,7 @@ from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.progress import refresh_runs
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
+from fleetform.store.verdicts import commit_verdicts
 
 __all__ = ["adopt_world"]
 
@@ -47,8 +52,7 @@ def adopt_world(
     interrupt_applies(context.transaction, now_ms=context.now_ms)
     found = _adopt_fleets(context, evidence, steps)
     found += _adopt_volumes(context, evidence)
-    digests, hosts = _adopt_jobs(context, evidence)
-    found += _adopt_runs(context, evidence, digests, hosts)
+    found += _adopt_runs(context, evidence, _adopt_jobs(context, evidence))
     if mark_missing:
         found += _mark_missing(context, evidence)
     return tuple(found)
@@ -183,20 +187,36 @@ def _adopt_volumes(context: Context, evidence: Evidence) -> list[Recovered]:
 # -- jobs and runs --------------------------------------------------------------------------
 
 
-def _adopt_jobs(
-    context: Context, evidence: Evidence
-) -> tuple[dict[str, str], dict[str, dict[str, None]]]:
-    """Take in every record; returns what each run executed, and on which hosts, by run uid."""
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """
+    What hosts tell of runs, by run uid: what each executed, and on which hosts it was.
+
+    `new` are those of which this ledger had no row: they began after it was copied. `alive` are
+    those of which something may still be at work.
+    """
+
+    digests: Mapping[str, str]
+    hosts: Mapping[str, Iterable[str]]
+    new: AbstractSet[str]
+    alive: AbstractSet[str]
+
+
+def _adopt_jobs(context: Context, evidence: Evidence) -> _Told:
+    """Take in every record; returns what they tell of runs."""
     transaction = context.transaction
     place = {one.uid: one.name for one in evidence.instances}
     names: dict[str, str] = {}
     digests: dict[str, str] = {}
     hosts: dict[str, dict[str, None]] = {}
+    alive: set[str] = set()
     for uid, seen in sorted(evidence.hosts.items()):
-        records = seen.records or ()
-        for record in records:
+        for record in seen.records or ():
             _note(record, names, digests)
             hosts.setdefault(record.key.run_uid, {})[place[uid]] = None
+            if record.state is not JobState.FINISHED:
+                alive.add(record.key.run_uid)
+    new = hosts.keys() - _known_runs(transaction, hosts)
     now_ms = context.now_ms
     adopted: dict[str, None] = {}
     for uid, seen in sorted(evidence.hosts.items()):
@@ -208,7 +228,15 @@ def _adopt_jobs(
         # What had a row goes the way of all news.
         records = seen.records or ()
         commit_records(transaction, uid, records, seen.cursor, snapshot=True, now_ms=now_ms)
-    return {uid: digests.get(uid, "") for uid in hosts}, hosts
+    return _Told({uid: digests.get(uid, "") for uid in hosts}, hosts, new, alive)
+
+
+def _known_runs(transaction: Transaction, uids: Iterable[str]) -> set[str]:
+    rows = transaction.execute(
+        "SELECT uid FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
+        (to_json(list(uids)),),
+    )
+    return {uid for (uid,) in rows}
 
 
 def _note(record: JobRecord, names: dict[str, str], digests: dict[str, str]) -> None:
@@ -218,19 +246,14 @@ def _note(record: JobRecord, names: dict[str, str], digests: dict[str, str]) -> 
         digests[record.key.run_uid] = record.execution_digest
 
 
-def _adopt_runs(
-    context: Context,
-    evidence: Evidence,
-    digests: Mapping[str, str],
-    hosts: Mapping[str, Iterable[str]],
-) -> list[Recovered]:
+def _adopt_runs(context: Context, evidence: Evidence, told: _Told) -> list[Recovered]:
     found = []
-    for name, uids in sorted(_by_name(context.transaction, digests).items()):
-        uid = _newest(context.transaction, name, uids)
-        note = _put_run(context, name, uid, digests.get(uid, ""), evidence)
+    for name, uids in sorted(_by_name(context.transaction, told.digests).items()):
+        uid = _newest(context, name, uids, told)
+        note = _put_run(context, name, uid, told.digests.get(uid, ""), evidence)
         state = context.transaction.one("SELECT state FROM runs WHERE uid = ?", (uid,))
         assert state is not None
-        where = ", ".join(hosts.get(uid, ())) or "this ledger"
+        where = ", ".join(told.hosts.get(uid, ())) or "this ledger"
         found.append(Recovered("run", name, state[0], f"records on {where}", note))
     return found
 
@@ -244,22 +267,51 @@ def _by_name(transaction: Transaction, digests: Mapping[str, str]) -> dict[str, 
     return names
 
 
-def _newest(transaction: Transaction, name: str, uids: Sequence[str]) -> str:
+class _Claimant(NamedTuple):
+    """A run that a name may stand for; the least is the one."""
+
+    is_unproven: bool
+    is_overtaken: bool
+    is_final: int
+    began_before: int
+    uid: str
+
+
+_OVERTAKEN = Finish(
+    RunState.TERMINATED, "superseded", "another run of its name has begun since on a host"
+)
+"""Nothing of it is at work. Should a host come to hear of it after all, then of its end."""
+
+
+def _newest(context: Context, name: str, uids: Sequence[str], told: _Told) -> str:
     """
     Choose which run of a name is the one that people mean, and take the others off the list.
 
     One that still runs before one that is over, then the one that began last. A run without
-    evidence gives way to any.
+    evidence gives way to any. A row of this ledger gives way to a run that it did not know, unless
+    a host has it at work: that one began since the ledger was copied, also where the row was
+    entered after it was put back.
     """
+    transaction = context.transaction
     rows = transaction.execute(
-        "SELECT uid FROM runs WHERE name = ?1 AND (uid IN (SELECT value FROM json_each(?2))"
-        " OR uid IN (SELECT uid FROM resources WHERE kind = 'run' AND name = ?1))"
-        " ORDER BY cause = ?3, final, coalesce(started_at_ms, submitted_at_ms) DESC, uid",
+        "SELECT uid, final, cause = ?3, coalesce(started_at_ms, submitted_at_ms) FROM runs"
+        " WHERE name = ?1 AND (uid IN (SELECT value FROM json_each(?2))"
+        " OR uid IN (SELECT uid FROM resources WHERE kind = 'run' AND name = ?1))",
         (name, to_json(list(uids)), NO_EVIDENCE),
     ).fetchall()
-    newest: str = rows[0][0]
-    transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", rows[1:])
-    return newest
+    has_new = not told.new.isdisjoint(uids)
+    newest, *others = sorted(
+        _Claimant(bool(unproven), has_new and uid not in told.new | told.alive, final, -began, uid)
+        for uid, final, unproven, began in rows
+    )
+    transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", [(one.uid,) for one in others])
+    commit_verdicts(
+        transaction,
+        [(RunUid(one.uid), _OVERTAKEN) for one in others if one.is_overtaken and not one.is_final],
+        now_ms=context.now_ms,
+        ids=context.ids,
+    )
+    return newest.uid
 
 
 def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evidence) -> str:

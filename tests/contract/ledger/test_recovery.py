@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contract.ledgers import (
@@ -9,7 +11,9 @@ from contract.ledgers import (
     carry_out,
     enter,
     fleet_step,
+    hello,
     plan_of,
+    run_key,
     step,
     submit_step,
 )
@@ -128,3 +132,57 @@ def test_a_host_that_came_early_keeps_its_place_beside_the_old_one(desk: Desk) -
             "d" * 32: (f"{name}-new", SURGE),
             "f" * 32: ("spare-0", 0),
         }
+
+
+def _ran_on(host: str, desk: Desk, *records: JobRecord) -> None:
+    """Rebuild the desk's ledger from a host that remembers these."""
+    name = desk.ledger.read_live().instances[0].name
+    seen = InstanceSeen(host, name, "local", "e" * 32, "", 1, alive=True)
+    answer = hello(host, records=records)
+    evidence = Evidence(Desired(Environment("test", "e" * 32), {}), (seen,), {host: answer}, {})
+    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=desk.now_ms, mark_missing=True)
+
+
+def _run_record(uid: str, state: JobState) -> JobRecord:
+    ended = {"cause": Cause.EXITED, "exit_code": 0} if state is JobState.FINISHED else {}
+    return JobRecord(
+        JobKey(uid, 1, 0), "9" * 32, 4, "", state, started_at_ms=1, run_name="a", **ended
+    )
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.FINISHED])
+def test_a_row_that_no_host_has_heard_of_gives_way_to_a_run_that_began_since(
+    desk: Desk, state: JobState
+) -> None:
+    """An apply on an older copy has entered and placed it: what ran is not run once more."""
+    (host,) = desk.instances
+    desk.submit(submit_step("a"))
+    assert desk.place("a")
+    entered = desk.run("a").uid
+    ran = "a" * 32
+    for _ in range(2):
+        _ran_on(host, desk, _run_record(ran, state))
+        live = desk.ledger.read_live()
+        assert live.resources[run_key("a")].uid == ran
+        assert desk.run("a").uid == ran
+        book = desk.ledger.read_book()
+        assert entered not in book.runs
+        # Its place is free once the host has promised never to start it.
+        (job,) = [one for one in book.lingering if one.key.run_uid == entered]
+        assert job.stop_wanted
+
+
+def test_a_run_that_is_tried_anew_does_not_give_way_to_what_it_followed(desk: Desk) -> None:
+    """A host's record of the run before it is known here, and no proof of anything newer."""
+    (host,) = desk.instances
+    desk.submit(submit_step("a"))
+    assert desk.place("a")
+    desk.say(record := replace(desk.record("a", JobState.FINISHED), run_name="a"))
+    desk.finish("a")
+    anew = submit_step("a")
+    desk.submit(replace(anew, arguments={**anew.arguments, "replaces": record.key.run_uid}))
+    waits = desk.run("a").uid
+    assert waits != record.key.run_uid
+    _ran_on(host, desk, record)
+    assert desk.run("a").uid == waits
+    assert desk.place("a")
