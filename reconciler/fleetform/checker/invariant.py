@@ -46,6 +46,7 @@ class Invariant(enum.StrEnum):
     SUCCESSOR_WAITS = "successor-waits"
     REFERRED_TO_STAYS = "referred-to-stays"
     BEGINS_ON_DECLARED = "begins-on-declared"
+    USED_STAYS = "used-stays"
     STEPS_NAMED_ONCE = "steps-named-once"
     STEPS_NEEDS_EXIST = "steps-needs-exist"
     STEPS_ACYCLIC = "steps-acyclic"
@@ -100,6 +101,7 @@ _SENTENCES = {
     Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
     Invariant.BEGINS_ON_DECLARED: "what begins finds the fleet and the volumes that are declared",
+    Invariant.USED_STAYS: "what somebody at work uses stays until a plan has ended them",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
     Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",
     Invariant.STEPS_ACYCLIC: "no step waits for itself",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, documents
@@ -13,6 +14,8 @@ from fleetform.spec.desired import ResourceKey
 _DROPS = frozenset(
     {"fleet.remove", "fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"}
 )
+_TAKES_AWAY = frozenset({"fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
+"""The removal of a fleet is another matter: it tells whom it ends, and waits for them by itself."""
 _MAKES = frozenset({"fleet.make", "volume.make"})
 
 
@@ -44,6 +47,38 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
         declared = reading.declared(change.key)
         for lost in () if declared is None else sorted({*declared.references} & gone):
             yield Violation(Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which goes")
+
+
+def check_used_kept(reading: Reading) -> Iterator[Violation]:
+    """Data does not go from under what is at work, nor a fleet out of sight, unless that ends first."""
+    taken = {step.resource for _, step in reading.steps if step.verb in _TAKES_AWAY}
+    if not taken:
+        return
+    # One that ends only what waits ends nothing that is at work.
+    ended = {
+        step.resource
+        for _, step in reading.steps
+        if step.verb == "run.stop" and not step.arguments.get("waiting")
+    }
+    for key, row in reading.rows.items():
+        if key.kind != "run" or key in ended:
+            continue
+        for text in documents(row, begun=True):
+            for lost in sorted(_used(json.loads(text), taken)):
+                yield Violation(Invariant.USED_STAYS, f"{key} is at work with {lost}, which goes")
+
+
+def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceKey]:
+    """What of this a run at work uses; who names no fleet may be on any."""
+    names: set[str] = set()
+    for one in document.get("volumes", ()):
+        names.update([one["name"]] if isinstance(one["name"], str) else one["name"])
+    fleets = document.get("fleets")
+    return {
+        key
+        for key in taken
+        if (key.name in names if key.kind == "volume" else not fleets or key.name in fleets)
+    }
 
 
 def mentioned(row: LiveResource) -> set[ResourceKey]:

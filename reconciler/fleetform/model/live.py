@@ -34,10 +34,15 @@ class LedgerStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A run whose name another one has by now; `document`, as JSON, is what it was submitted with."""
+    """
+    A run whose name another one has by now; `document`, as JSON, is what it was submitted with.
+
+    `ending` if somebody has asked it to end.
+    """
 
     uid: str
     document: str
+    ending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

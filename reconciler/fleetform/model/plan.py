@@ -169,12 +169,17 @@ def row_key_of(change: Change) -> ResourceKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that is not carried out now, by what, and what would release it."""
+    """
+    A change that is not carried out now, by what, and what would release it.
+
+    `awaited` are runs that are on their way to their end and keep it until then, names by uid.
+    """
 
     change: Change
     by: HeldBy
     detail: str
     cure: str = ""
+    awaited: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

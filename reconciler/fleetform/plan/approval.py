@@ -65,11 +65,15 @@ def _removes_nothing_else(newer: Plan, approved: Plan) -> bool:
     or of data is not, nor may it end runs that were not listed.
     """
     listed = {change.key: change for change in approved.changes}
+    followers = {held.change.key: held.change for held in approved.held if held.by in _FOLLOWS}
     return all(
-        (before := listed.get(change.key)) is not None
-        and before.uid == change.uid
-        and all(ResourceKey("run", run) in listed for run in runs_ended_by(change))
-        and (change.key.kind == "run" or does_the_same(change, before, unasked=True))
+        brings_about(change, followers.get(change.key))
+        or (
+            (before := listed.get(change.key)) is not None
+            and before.uid == change.uid
+            and all(ResourceKey("run", run) in listed for run in runs_ended_by(change))
+            and (change.key.kind == "run" or does_the_same(change, before, unasked=True))
+        )
         for change in newer.changes
     )
 

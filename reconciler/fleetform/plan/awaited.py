@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fleetform.model.plan import Change, HeldBy, Plan
+from collections.abc import Iterator
+
+from fleetform.model.plan import Change, Held, HeldBy, Plan
 from fleetform.model.run import RunUid
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import ResourceKey
@@ -31,20 +33,26 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
 
 def ending(plan: Plan) -> dict[RunUid, ResourceKey]:
     """
-    What is on its way to its end and holds a change until then: the change's key, by run.
+    What is on its way to its end and holds a change until then: its own key, by run.
 
     Of one name there may be two: the one that the tree last meant, and the one it waited for.
     """
     return {
-        RunUid(uid): held.change.key
+        RunUid(uid): key
         for held in plan.held
         if held.by is HeldBy.ENDING
-        for uid in (
-            held.change.uid,
-            *(step.arguments.get("after_uid", "") for step in held.change.steps),
-        )
+        for uid, key in _ending(held)
         if uid
     }
+
+
+def _ending(held: Held) -> Iterator[tuple[str, ResourceKey]]:
+    for uid, name in held.awaited.items():
+        yield uid, ResourceKey("run", name)
+    if held.change.key.kind == "run":
+        yield held.change.uid, held.change.key
+        for step in held.change.steps:
+            yield step.arguments.get("after_uid", ""), held.change.key
 
 
 def ended_besides(plan: Plan) -> dict[RunUid, ResourceKey]:

@@ -344,7 +344,11 @@ def _step(body: Mapping[str, Any]) -> Step:
 
 def _held(body: Mapping[str, Any]) -> Held:
     return Held(
-        _change(body["change"]), HeldBy(body["by"]), _text(body["detail"]), _text(body["cure"])
+        _change(body["change"]),
+        HeldBy(body["by"]),
+        _text(body["detail"]),
+        _text(body["cure"]),
+        {_text(uid): _text(name) for uid, name in body.get("awaited", {}).items()},
     )
 
 

@@ -11,6 +11,7 @@ import enum
 
 from fleetform.model.live import LiveResource
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.spec.dataclass import dataclass
 
 
 class Phase(enum.Enum):
@@ -48,12 +49,36 @@ def earlier_uid(row: LiveResource) -> str:
     return "" if row.run is None or row.run.earlier is None else row.run.earlier.uid
 
 
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """
+    What is at work under a name now; it uses what `document`, as JSON, mentions.
+
+    `ending` if it comes to its end whatever a plan says: somebody has asked it to, or it is over
+    but for its last steps.
+    """
+
+    uid: str
+    document: str
+    ending: bool
+
+
+def executions(row: LiveResource) -> tuple[Execution, ...]:
+    """Tell all that is at work under a name: the run itself, and the one that it waits for."""
+    found: list[Execution] = []
+    if row.run is not None and phase(row) is Phase.ACTIVE:
+        # What has left the tree while it was at work was asked to end with that.
+        ending = row.archived or row.run.state is RunState.FINISHING
+        found.append(Execution(row.uid, row.document, ending))
+    if row.run is not None and (earlier := row.run.earlier) is not None:
+        ending = row.archived or earlier.ending
+        found.append(Execution(earlier.uid, earlier.document, ending))
+    return tuple(found)
+
+
 def documents_at_work(row: LiveResource) -> tuple[str, ...]:
     """What is at work under a name now was submitted with, as JSON: it uses what that mentions."""
-    own = (row.document,) if phase(row) is Phase.ACTIVE else ()
-    if row.run is None or row.run.earlier is None:
-        return own
-    return (*own, row.run.earlier.document)
+    return tuple(one.document for one in executions(row))
 
 
 def documents_of(row: LiveResource) -> tuple[str, ...]:

@@ -102,9 +102,17 @@ class Sheet:
         if proposal.not_started:
             self.not_started.add(self.row_key(proposal.change))
 
-    def hold(self, key: ResourceKey, by: HeldBy, detail: str, cure: str = "") -> None:
-        """Take a change out of the plan and say what keeps it."""
-        self.held[key] = Held(self.changes.pop(key), by, detail, cure)
+    def hold(
+        self,
+        key: ResourceKey,
+        by: HeldBy,
+        detail: str,
+        cure: str = "",
+        *,
+        awaited: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take a change out of the plan and say what keeps it; see `Held`."""
+        self.held[key] = Held(self.changes.pop(key), by, detail, cure, awaited or {})
 
     def is_left_alone(self, key: ResourceKey, parent: str) -> bool:
         """

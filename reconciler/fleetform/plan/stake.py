@@ -7,11 +7,11 @@ mounted. How long that has been going is the annex's to say: time is no part of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import documents_at_work, is_at_work
@@ -103,11 +103,6 @@ def _users(sheet: Sheet, volume: str) -> frozenset[str]:
     return frozenset(
         key.name
         for key, row in restless_rows(sheet.live.resources).items()
-        if key.kind == "run" and any(_mounts(one, volume) for one in documents_at_work(row))
+        if key.kind == "run"
+        and any(volume in mounted_volumes(one) for one in documents_at_work(row))
     )
-
-
-def _mounts(document: str, volume: str) -> bool:
-    names = [mount["name"] for mount in json.loads(document).get("volumes", ())]
-    # A mount may name several, of which one is taken.
-    return any(volume == name or (isinstance(name, list) and volume in name) for name in names)

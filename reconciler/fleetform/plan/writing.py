@@ -112,7 +112,8 @@ class Writer:
 
     def _held(self, one: Held) -> str:
         return (
-            f'{{"by":"{one.by.value}","change":{self._change(one.change)}'
+            f'{{"awaited":{self._mapping(one.awaited)},"by":"{one.by.value}"'
+            f',"change":{self._change(one.change)}'
             f',"cure":{quoted(one.cure)},"detail":{quoted(one.detail)}}}'
         )
 

@@ -166,11 +166,13 @@ def _gpus(connection: Statements) -> dict[str, int]:
 def _earlier(connection: Statements) -> dict[str, EarlierRun]:
     """Runs that are not over while another one has their name by now, by the uid of that one."""
     rows = connection.execute(
-        "SELECT s.uid, e.uid, e.document FROM runs e"
+        "SELECT s.uid, e.uid, e.document, e.stop_requested FROM runs e"
         " JOIN resources s ON s.kind = 'run' AND s.name = e.name"
-        " WHERE e.final = 0 AND s.uid <> e.uid ORDER BY e.number"
+        # Of several the last one counts: what has begun, before what has only waited for it.
+        " WHERE e.final = 0 AND s.uid <> e.uid"
+        " ORDER BY CASE WHEN e.state IN ('pending', 'submitted') THEN 0 ELSE 1 END, e.number"
     )
-    return {uid: EarlierRun(earlier, document) for uid, earlier, document in rows}
+    return {uid: EarlierRun(earlier, document, asked != "") for uid, earlier, document, asked in rows}
 
 
 def _made(

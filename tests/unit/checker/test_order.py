@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import Invariant
-from fleetform.model.live import Live
+from fleetform.model.live import EarlierRun, Live
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
-from unit.checker.test_check import ALLOWED, edit_step, example, found
+from unit.checker.test_check import ALLOWED, edit_step, example, found, key
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 
@@ -57,3 +57,37 @@ def test_a_successor_that_does_not_wait() -> None:
     assert found(drop_needs(moved, "volume.make:volume/data"), desired, live, ALLOWED) == {
         Invariant.SUCCESSOR_WAITS
     }
+
+
+@pytest.mark.parametrize("verb", ["volume.remove", "volume.snapshot", "volume.forget"])
+@pytest.mark.parametrize("archived", [False, True])
+def test_data_that_goes_under_what_is_at_work(verb: str, archived: bool) -> None:
+    """Nothing of the plan ends it, also where its document is in no tree any more."""
+    user = task("user", volumes=[{"name": "spare", "path": "/in"}])
+    desired = tree(fleet("old"))
+    policy = {"volume.remove": "delete", "volume.snapshot": "snapshot"}.get(verb, "retain")
+    rows = (row(fleet("old")), row(volume("spare", on="old", deletion_policy=policy)))
+    # Made while nobody was at work, and read now.
+    plan = planned(desired, ledger(*rows, row(user, archived=True)), allow_destroy=True)
+    assert [step.verb for step in plan.steps] == [verb]
+    assert found(plan, desired, ledger(*rows, row(user, archived=True)), ALLOWED) == set()
+    broken = {Invariant.USED_STAYS}
+    if archived:
+        live = ledger(*rows, row(user, RunState.FINISHING, archived=True))
+    else:
+        # What stays under a name refers to it as well.
+        broken.add(Invariant.REFERRED_TO_STAYS)
+        desired = tree(fleet("old"), task("user"))
+        earlier = EarlierRun("f" * 32, '{"volumes":[{"name":"spare","path":"/in"}]}')
+        live = ledger(*rows, row(task("user"), RunState.PENDING, earlier=earlier))
+    assert found(plan, desired, live, ALLOWED) == broken
+
+
+def test_a_fleet_that_is_forgotten_under_what_is_at_work() -> None:
+    """Who names no fleet may be on it."""
+    desired = replace(tree(), removed=(key("fleet/old"),))
+    over = ledger(row(fleet("old")), row(task("user"), archived=True))
+    plan = planned(desired, over, allow_destroy=True)
+    assert found(plan, desired, over, ALLOWED) == set()
+    live = ledger(row(fleet("old")), row(task("user"), RunState.RUNNING, archived=True))
+    assert found(plan, desired, live, ALLOWED) == {Invariant.USED_STAYS}

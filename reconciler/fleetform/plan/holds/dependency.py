@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.plan.ground import begins_on, is_replaced
+from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
@@ -29,6 +30,8 @@ def hold_dependants(sheet: Sheet) -> None:
     if not sheet.held and not sheet.deferred:
         return
     _hold_what_needs_the_missing(sheet)
+    # A run that was to end may be held by now, and is at work on what was to go after it.
+    hold_volumes_in_use(sheet)
     for kind in ("volume", "fleet"):
         _hold_what_is_referred_to(sheet, kind)
 

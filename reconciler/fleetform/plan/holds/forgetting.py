@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
-from fleetform.model.plan import HeldBy
-from fleetform.model.rows import restless_rows
-from fleetform.plan.phase import documents_at_work
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.users import User, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
+
+_WORKS = ("is at work on it", "are at work on it")
+_MAY_WORK = ("may be at work on it", "may be at work on it")
 
 
 def hold_forgotten_in_use(sheet: Sheet) -> None:
@@ -19,16 +20,16 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
     }
     if not going:
         return
-    for row in sorted(restless_rows(sheet.present).values(), key=lambda one: one.key):
-        for document in documents_at_work(row) if row.key.kind == "run" else ():
-            names = json.loads(document).get("fleets")
+    named: dict[ResourceKey, list[User]] = {}
+    anywhere: list[User] = []
+    for user in users(sheet):
+        fleets = json.loads(user[1].document).get("fleets")
+        for name in fleets or ():
+            named.setdefault(ResourceKey("fleet", name), []).append(user)
+        if not fleets:
             # Who names no fleet may be at work on any of them.
-            used = {ResourceKey("fleet", name) for name in names} if names else going
-            for key in sorted(used & going):
-                sheet.hold(
-                    key,
-                    HeldBy.RUNNING_WORK,
-                    f"{row.key} {'is' if names else 'may be'} at work on it",
-                    "plan again once it has ended",
-                )
-                going = going - {key}
+            anywhere.append(user)
+    for key in sorted(going):
+        here = named.get(key, [])
+        if here or anywhere:
+            hold_while_used(sheet, key, [*here, *anywhere], _WORKS if here else _MAY_WORK)

@@ -1,16 +1,20 @@
-"""A volume stays where it is while a run that goes on has it mounted."""
+"""
+A volume stays what and where it is while somebody at work has it mounted.
+
+Who is stopped by the same plan is no obstacle: the step that takes the data away waits for that end.
+Nothing else ends what is at work. What replaces a run once that has finished ends nothing, and what
+has left the tree while it was at work may go on for as long as its end takes.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-
-from fleetform.model.plan import HeldBy
-from fleetform.model.rows import restless_rows
+from fleetform.model.mounts import mounted_volumes
 from fleetform.plan.holds.protection import ENDING
-from fleetform.plan.phase import documents_at_work
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.users import User, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
+
+_MOUNTS = ("has it mounted", "have it mounted")
 
 
 def hold_volumes_in_use(sheet: Sheet) -> None:
@@ -21,26 +25,16 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
     }
     if not moving:
         return
-    ending = {sheet.row_key(change) for change in sheet.changes.values() if change.action in ENDING}
-    users: dict[ResourceKey, list[str]] = {}
-    for key, document in _at_work(sheet):
-        if key in ending:
-            continue
-        for volume in json.loads(document).get("volumes", ()):
-            users.setdefault(ResourceKey("volume", volume["name"]), []).append(key.name)
-    for key in sorted(moving & users.keys()):
-        names = sorted(users[key])
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        sheet.hold(
-            key,
-            HeldBy.RUNNING_WORK,
-            f"{names[0]}{others} has it mounted",
-            "plan again once they have ended",
-        )
-
-
-def _at_work(sheet: Sheet) -> Iterator[tuple[ResourceKey, str]]:
-    """Each run at work, with the document that it was submitted with."""
-    for key, row in restless_rows(sheet.present).items():
-        if key.kind == "run":
-            yield from ((key, document) for document in documents_at_work(row))
+    ended = {
+        step.resource
+        for change in sheet.changes.values()
+        for step in change.steps
+        if step.verb == "run.stop"
+    }
+    here: dict[ResourceKey, list[User]] = {}
+    for row, execution in users(sheet):
+        if row.key not in ended:
+            for name in mounted_volumes(execution.document):
+                here.setdefault(ResourceKey("volume", name), []).append((row, execution))
+    for key in sorted(moving & here.keys()):
+        hold_while_used(sheet, key, here[key], _MOUNTS)

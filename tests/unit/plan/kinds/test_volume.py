@@ -95,7 +95,7 @@ def test_it_stays_while_a_run_has_it_mounted() -> None:
     plan = planned(tree(LOCAL, user, volume("data", path="/new")), live, allow_destroy=True)
     assert plan.is_empty
     assert [(one.by, one.detail) for one in plan.held] == [
-        (HeldBy.RUNNING_WORK, "train has it mounted")
+        (HeldBy.RUNNING_WORK, "run/train has it mounted")
     ]
 
 
