@@ -70,6 +70,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     steps.check_documents_declared,
     rows.check_rows_pinned,
     rows.check_work_pinned,
+    rows.check_unattached_pinned,
     rows.check_rules_pinned,
     rows.check_ledger_pinned,
     telling.check_rules_applied_last,

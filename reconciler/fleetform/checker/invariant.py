@@ -54,6 +54,7 @@ class Invariant(enum.StrEnum):
     DOCUMENTS_AS_DECLARED = "documents-as-declared"
     ROWS_PINNED = "rows-pinned"
     WORK_PINNED = "work-pinned"
+    UNATTACHED_PINNED = "unattached-pinned"
     RULES_PINNED = "rules-pinned"
     LEDGER_PINNED = "ledger-pinned"
     RULES_APPLIED_LAST = "rules-applied-last"
@@ -109,6 +110,7 @@ _SENTENCES = {
     Invariant.DOCUMENTS_AS_DECLARED: "steps carry the documents that are declared",
     Invariant.ROWS_PINNED: "every row that is touched is pinned",
     Invariant.WORK_PINNED: "a fleet that goes says who is at work on it, and nobody else ends",
+    Invariant.UNATTACHED_PINNED: "a volume that goes says whose end comes first, and nobody else has it",
     Invariant.RULES_PINNED: "the rules that judged what is destroyed are pinned",
     Invariant.LEDGER_PINNED: "the ledger is pinned",
     Invariant.RULES_APPLIED_LAST: "a plan is judged by the rules applied last",

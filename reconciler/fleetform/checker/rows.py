@@ -18,6 +18,8 @@ from fleetform.model.at_work import AtWork
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey, Rules
 
+_TAKES_DATA = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
+
 
 def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
     """Each row by its generation, each absence as such, each wait as not begun."""
@@ -58,6 +60,7 @@ def _ends_what_waits(reading: Reading, step: Step) -> bool:
 def check_work_pinned(reading: Reading) -> Iterator[Violation]:
     """Of a file it may name who has ended since; nobody may be at work whom it does not name."""
     said = {change.key for change in reading.plan.changes if change.destructive}
+    said |= {step.resource for _, step in reading.steps if step.verb == "fleet.forget"}
     for key in sorted(reading.destroyed | said):
         if key.kind != "fleet":
             continue
@@ -71,6 +74,23 @@ def check_work_pinned(reading: Reading) -> Iterator[Violation]:
             or (here != told.runs if reading.plan.kept is None else here - told.runs)
         ):
             yield Violation(Invariant.WORK_PINNED, f"at work on {key} are {sorted(here)}")
+
+
+def check_unattached_pinned(reading: Reading) -> Iterator[Violation]:
+    """Who has begun to use a volume since keeps it; only whom the plan ends may have it mounted."""
+    ended = {
+        reading.earlier_names.get(step.resource, step.resource).name
+        for _, step in reading.steps
+        if step.verb == "run.stop"
+    }
+    for _, step in reading.steps:
+        if step.verb not in _TAKES_DATA:
+            continue
+        said = reading.claims.get(
+            ("unattached", reading.earlier_names.get(step.resource, step.resource))
+        )
+        if said is None or not ended.issuperset(json.loads(said)):
+            yield Violation(Invariant.UNATTACHED_PINNED, f"told for {step.resource} is {said}")
 
 
 def check_rules_pinned(reading: Reading) -> Iterator[Violation]:

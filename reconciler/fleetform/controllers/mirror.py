@@ -35,6 +35,7 @@ class Mirror:
     allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
 
@@ -56,6 +57,7 @@ class Mirror:
             allocations=self.allocations,
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            leaving_volumes=self.leaving_volumes,
             templates=self.templates,
             overrides=self.overrides,
         )
@@ -69,6 +71,7 @@ class Mirror:
         self.outcomes.clear()
         # Only a plan moves volumes, and after a plan everything is read anew.
         self.volume_fleets = book.volume_fleets
+        self.leaving_volumes = book.leaving_volumes
         self.templates = book.templates
         self.merge((), book)
 

@@ -103,6 +103,7 @@ class Book:
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
         outcomes: Every run of the tree by name, final ones too.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
+        leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
         templates: Of fleets whose hosts are being exchanged, by name.
         overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
             of date.
@@ -116,6 +117,7 @@ class Book:
     allocations: tuple[Allocation, ...]
     outcomes: Mapping[str, Outcome]
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
 
@@ -203,7 +205,7 @@ class Reader(Protocol):
 
         With `only`, the runs, attempts, lingering jobs, allocations and outcomes of these runs
         alone, at a cost that depends on their number only; `instances` are always all, and
-        `volume_fleets` are left out. A run of `only` that is missing from the answer's `runs` is
+        what is said of volumes is left out. A run of `only` that is missing from the answer's `runs` is
         over.
         """
 

@@ -85,7 +85,8 @@ def brings_about(change: Change, held: Change | None) -> bool:
     False where nothing was (None). How is another matter: a run that came to its own end
     meanwhile has its result found again.
     """
-    if held is None or change.destructive > held.destructive:
+    # What goes leaves no document behind, and another one may have its name by now.
+    if held is None or change.destructive > held.destructive or change.uid != held.uid:
         return False
     return _documents_after(change) == _documents_after(held)
 

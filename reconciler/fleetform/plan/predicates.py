@@ -8,7 +8,9 @@ change does not make it stale.
 from __future__ import annotations
 
 from fleetform.model.at_work import AtWork
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import ARCHIVED, Change, Predicate
+from fleetform.plan.phase import documents_of
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import ends_with, hosts_ended
 from fleetform.spec.canonical import canonical_json
@@ -24,6 +26,8 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
     if any(_is_judged(key, change) for key, change in sheet.changes.items()):
         environment = ResourceKey("environment", sheet.desired.environment.name)
         found.append(Predicate("rules", environment, canonical_json(sheet.rules.document())))
+    goes = any(key.kind == "volume" and _lets_go(one) for key, one in sheet.changes.items())
+    stopped = _users_stopped(sheet) if goes else {}
     for key in sorted(sheet.changes):
         if key.kind == "environment":
             continue  # Rules have no row of their own; they are pinned by what they say.
@@ -46,9 +50,33 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             # What the same change lets go is pinned by its row.
             if step.arguments.get("returns", change.uid) != change.uid
         ]
-        if key.kind == "fleet" and change.destructive:
+        if key.kind == "fleet" and (change.destructive or _lets_go(change)):
             found.append(Predicate("at-work", known_as, _at_work(sheet, change, known_as).text))
+        if key.kind == "volume" and _lets_go(change):
+            users = canonical_json(sorted(stopped.get(key.name, ())))
+            found.append(Predicate("unattached", known_as, users))
     return tuple(found)
+
+
+_LETS_GO = frozenset({"fleet.forget", "volume.forget", "volume.remove", "volume.snapshot"})
+
+
+def _lets_go(change: Change) -> bool:
+    """Tell whether it takes something from under whoever uses it, destructive or not."""
+    return any(step.verb in _LETS_GO for step in change.steps)
+
+
+def _users_stopped(sheet: Sheet) -> dict[str, set[str]]:
+    """By volume: runs that the plan ends before it goes, by the names that the ledger knows."""
+    found: dict[str, set[str]] = {}
+    for change in sheet.changes.values():
+        for step in change.steps:
+            if step.verb == "run.stop":
+                known_as = sheet.moves.before.get(step.resource, step.resource)
+                for document in documents_of(sheet.live.resources[step.resource]):
+                    for volume in mounted_volumes(document):
+                        found.setdefault(volume, set()).add(known_as.name)
+    return found
 
 
 def _at_work(sheet: Sheet, change: Change, known_as: ResourceKey) -> AtWork:

@@ -9,14 +9,16 @@ people, before they are asked to agree: it says what is different, and not only 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step, row_key_of
+from fleetform.model.rows import restless_rows
 from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.phase import Phase, documents_at_work, phase
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
@@ -79,6 +81,10 @@ def _failing(
         begun = AtWork.of(predicate.value).begun(here)
         more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
         return Failing(key, f"has run/{begun[0]}{more} at work on it by now") if begun else None
+    if predicate.claim == "unattached":
+        begun = _attached(live, key.name, json.loads(predicate.value))
+        more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
+        return Failing(key, f"is mounted by run/{begun[0]}{more} at work by now") if begun else None
     if predicate.claim == "left":
         is_left = any(one.uid == predicate.value for one in live.left)
         return None if is_left else Failing(key, "cannot come back: others have its data by now")
@@ -98,6 +104,19 @@ def _failing(
     if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
         return Failing(key, "has started")
     return None
+
+
+def _attached(live: Live, volume: str, told: Collection[str]) -> list[str]:
+    """Who is at work with the volume mounted, and is not ended by the plan before it goes."""
+    return sorted(
+        {
+            key.name
+            for key, row in restless_rows(live.resources).items()
+            if key.kind == "run" and key.name not in told
+            for document in documents_at_work(row)
+            if volume in mounted_volumes(document)
+        }
+    )
 
 
 def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tuple[FieldChange, ...]:

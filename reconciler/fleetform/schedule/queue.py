@@ -40,6 +40,7 @@ class Queue:
             over yet.
         volume_fleets: The fleet that each volume lies on, by its name; a volume that is
             missing does not narrow where its runs may go.
+        leaving_volumes: Those that are about to go: nobody begins with one mounted.
         overrides: What people have put above the tree; some may be out of date.
     """
 
@@ -50,6 +51,7 @@ class Queue:
     ends_at_ms: Mapping[str, int] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    leaving_volumes: frozenset[str] = frozenset()
     overrides: Sequence[Override] = ()
 
 
@@ -82,6 +84,7 @@ def queue_from_book(book: Book) -> Queue:
         ends_at_ms=ends,
         unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
         volume_fleets=book.volume_fleets,
+        leaving_volumes=book.leaving_volumes,
         overrides=book.overrides,
     )
 

@@ -105,6 +105,8 @@ class Round:
             reasons += (_STOPPED,)
         if run.after_uid in self._queue.unfinished:
             reasons += (_SUCCESSOR,)
+        if template.volumes and self._queue.leaving_volumes:
+            reasons += self._leaving(template)
         if template.depends_on:
             verdict = self._dependencies.judge(template)
             never = verdict.never
@@ -114,6 +116,13 @@ class Round:
         if template.concurrency_limit is not None and template.concurrency_group:
             reasons += self._throttle(template.concurrency_group, template.concurrency_limit)
         return _Verdict(reasons, never) if reasons or never else _FREE
+
+    def _leaving(self, template: Template) -> tuple[Waiting, ...]:
+        names = sorted(self._queue.leaving_volumes & {mount.name for mount in template.volumes})
+        return tuple(
+            Waiting("volume-leaving", f"volume {name} is about to go: an apply is under way")
+            for name in names
+        )
 
     def _not_before(self, at_ms: int) -> Waiting:
         if self._next_at_ms is None or at_ms < self._next_at_ms:

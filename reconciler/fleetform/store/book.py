@@ -27,6 +27,7 @@ from fleetform.store.rows import (
     prefixed,
     run_of,
 )
+from fleetform.store.volumes import leaving_volumes
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -81,6 +82,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         ),
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
+        leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
         templates=read_templates(connection) if not only else {},
         overrides=read_overrides(connection),
     )

@@ -172,7 +172,9 @@ def _earlier(connection: Statements) -> dict[str, EarlierRun]:
         " WHERE e.final = 0 AND s.uid <> e.uid"
         " ORDER BY CASE WHEN e.state IN ('pending', 'submitted') THEN 0 ELSE 1 END, e.number"
     )
-    return {uid: EarlierRun(earlier, document, asked != "") for uid, earlier, document, asked in rows}
+    return {
+        uid: EarlierRun(earlier, document, asked != "") for uid, earlier, document, asked in rows
+    }
 
 
 def _made(

@@ -18,6 +18,7 @@ from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
@@ -25,6 +26,7 @@ from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import leaving_fleets
 from fleetform.store.rows import gpus_text
+from fleetform.store.volumes import leaving_volumes
 
 __all__ = ["commit_placements"]
 
@@ -146,7 +148,10 @@ class _Round:
         self._rooms = _read_rooms(
             transaction, {share.instance_uid for one in placements for share in one.shares}
         )
-        self._waiting = _read_waiting(transaction, [one.run_uid for one in placements], now_ms)
+        uids = [one.run_uid for one in placements]
+        self._waiting = _read_waiting(transaction, uids, now_ms)
+        for uid in _kept_by_volumes(transaction, uids):
+            self._waiting.pop(uid, None)
         self._jobs: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
         self._units: list[tuple[str, str, str]] = []
@@ -257,6 +262,18 @@ def _read_waiting(
         if uid in waiting:
             waiting[uid][1][rank] = job_uid
     return waiting
+
+
+def _kept_by_volumes(transaction: Transaction, run_uids: Sequence[str]) -> list[str]:
+    """Name those of these runs that mount a volume which is about to go."""
+    leaving = leaving_volumes(transaction)
+    if not leaving:
+        return []
+    rows = transaction.execute(
+        "SELECT uid, document FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
+        (to_json(list(run_uids)),),
+    )
+    return [uid for uid, document in rows if not leaving.isdisjoint(mounted_volumes(document))]
 
 
 def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:

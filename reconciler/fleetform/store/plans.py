@@ -7,12 +7,14 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.at_work import AtWork
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.canonical import canonical_json
@@ -228,11 +230,13 @@ def _failures(
     if status == LedgerStatus.RECOVERING:
         return [f"the ledger is recovering{f': {note}' if note else ''}"]
     uids = {row_key_of(change): change.uid for change in plan.changes if change.uid}
+    goes = any(predicate.claim == "unattached" for predicate in plan.predicates)
+    attached = _attached(transaction) if goes else {}
     failures = [
         sentence
         for predicate in plan.predicates
         if predicate.resource not in passed_over
-        and (sentence := _failure(transaction, predicate, (ledger_id, epoch), uids))
+        and (sentence := _failure(transaction, predicate, (ledger_id, epoch), uids, attached))
     ]
     return [*failures, *_conflicts(transaction, plan)]
 
@@ -242,8 +246,13 @@ def _failure(
     predicate: Predicate,
     ledger: tuple[str, int],
     uids: Mapping[ResourceKey, str],
+    attached: Mapping[str, Collection[str]],
 ) -> str:
-    """Say what is there instead of what a predicate claims, or nothing; `uids` are the plan's."""
+    """
+    Say what is there instead of what a predicate claims, or nothing.
+
+    `uids` are the plan's; `attached` are who is at work, by the volume that they have mounted.
+    """
     if predicate.claim == "ledger":
         same = predicate.value == f"{ledger[0]}/{ledger[1]}"
         return "" if same else "the ledger is another one"
@@ -254,6 +263,10 @@ def _failure(
         return "" if same else "other rules were applied, and a plan is judged by the last ones"
     if predicate.claim == "at-work":
         return _begun_since(transaction, key, AtWork.of(predicate.value))
+    if predicate.claim == "unattached":
+        begun = sorted({*attached.get(key.name, ())} - {*json.loads(predicate.value)})
+        more = f" and {len(begun) - 1} more have" if len(begun) > 1 else " has"
+        return f"run/{begun[0]}{more} {key} mounted by now" if begun else ""
     if predicate.claim == "left":
         is_left = predicate.value in uids_left(transaction)
         return "" if is_left else f"{key} cannot come back: others have its data by now"
@@ -297,6 +310,20 @@ def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> 
     begun = sorted({run for run, host in rows if told.concerns((host,))} - told.runs)
     more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
     return f"{fleet} has run/{begun[0]}{more} at work on it by now" if begun else ""
+
+
+def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:
+    """Name who is at work, by the volume that they have mounted."""
+    found: dict[str, set[str]] = {}
+    for name, document in transaction.execute(
+        "SELECT r.name, r.document FROM runs r"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        # One that waits for its next attempt has nothing mounted.
+        " WHERE r.final = 0 AND a.state <> 'waiting' ORDER BY r.number"
+    ):
+        for volume in mounted_volumes(document):
+            found.setdefault(volume, set()).add(name)
+    return found
 
 
 def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:

@@ -82,15 +82,15 @@ def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
 
 def leaving_fleets(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Fleets whose removal somebody has agreed to, and that are not gone yet.
+    Fleets that somebody has agreed to remove or to forget, and that are not gone yet.
 
     Their hosts look as ever until the step begins. What were placed there in between would end
-    with them, and nobody was told of it; and a host that were made in the place of one that has
+    with them, or be nobody's, and nobody was told of it; and a host that were made in the place of one that has
     gone already would stay behind.
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
-        " WHERE state IN ('planned', 'intended') AND verb = 'fleet.remove'"
+        " WHERE state IN ('planned', 'intended') AND verb IN ('fleet.remove', 'fleet.forget')"
     )
     return frozenset(name for (name,) in rows)
 

@@ -13,10 +13,25 @@ from fleetform.store.database import to_json
 from fleetform.store.left_data import take_from_left
 
 if TYPE_CHECKING:
+    from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 
 __all__ = ["begin_make", "fail_drop", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
-           "read_snapshots"]  # fmt: skip
+           "leaving_volumes", "read_snapshots"]  # fmt: skip
+
+
+def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
+    """
+    Volumes that somebody has agreed to remove, to put aside or to forget, and that are there still.
+
+    Whoever began with one mounted in between would lose it at work, and nobody was told of them.
+    """
+    rows = connection.execute(
+        "SELECT resource_name FROM operations INDEXED BY operations_open"
+        " WHERE state IN ('planned', 'intended')"
+        " AND verb IN ('volume.remove', 'volume.snapshot', 'volume.forget')"
+    )
+    return frozenset(name for (name,) in rows)
 
 
 def begin_make(context: Context, step: Step) -> None:

@@ -34,7 +34,15 @@ LISTED_MAX = 100
 
 # What keeps a run whatever room there is; `model.decision.Waiting` has all codes.
 _NOT_FOR_ROOM = frozenset(
-    {"dependency", "not-before", "concurrency", "stopped", "override", "recovering"}
+    {
+        "dependency",
+        "not-before",
+        "concurrency",
+        "stopped",
+        "override",
+        "recovering",
+        "volume-leaving",
+    }
 )
 
 _NOTHING = Book(0, {}, {}, (), (), (), {})

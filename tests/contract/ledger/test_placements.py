@@ -191,3 +191,26 @@ def test_nothing_more_is_placed_on_a_fleet_that_goes(desk: Desk) -> None:
     assert not desk.place("b")
     desk.ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
     assert desk.place("b")
+
+
+def test_nobody_begins_to_use_a_volume_that_goes(desk: Desk) -> None:
+    """From the moment a plan is entered until it is over, though no step has begun; others do."""
+    mounts = [{"name": "data", "path": "/d"}]
+    desk.submit(submit_step("a", volumes=mounts), submit_step("b"))
+    removal = plan_of(desk.ledger, [step("volume.remove", "data", path="/data", fleet="local")])
+    accepted = enter(desk.ledger, removal)
+    assert desk.ledger.read_book().leaving_volumes == {"data"}
+    assert not desk.place("a")
+    assert desk.place("b")
+    desk.ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
+    assert desk.ledger.read_book().leaving_volumes == frozenset()
+    assert desk.place("a", desk.share())
+
+
+def test_nobody_begins_on_a_fleet_that_is_forgotten(desk: Desk) -> None:
+    """Their jobs would be nobody's."""
+    desk.submit(submit_step("a"))
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [step("fleet.forget", "local")]))
+    assert not desk.place("a")
+    desk.ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
+    assert desk.place("a")

@@ -20,6 +20,7 @@ from contract.ledgers import (
     submit_step,
     written,
 )
+from fleetform.agents.protocol.states import JobState
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate, Step
@@ -314,3 +315,29 @@ def test_new_work_beside_a_host_that_makes_room(desk: Desk) -> None:
     with pytest.raises(StalePlan, match="fleet/local has run/a at work on it by now"):
         enter(desk.ledger, exchange(host))
     assert enter(desk.ledger, exchange(f"{host}-beside")).state == "new"
+
+
+@pytest.mark.parametrize("verb", ["volume.remove", "volume.snapshot", "volume.forget"])
+def test_new_work_with_a_volume_that_goes(desk: Desk, verb: str) -> None:
+    """Who begins to use it between plan and apply keeps it; whom the plan ends is no obstacle."""
+    mounts = [{"name": "data", "path": "/d"}]
+    desk.submit(submit_step("a", volumes=mounts), submit_step("b", volumes=mounts))
+    desk.submit(submit_step("other", volumes=[{"name": "else", "path": "/d"}]))
+    volume = ResourceKey("volume", "data")
+
+    def removal(*told: str) -> Plan:
+        pin = Predicate("unattached", volume, canonical_json(list(told)))
+        return plan_of(desk.ledger, [step(verb, "data", path="/data", fleet="local")], pin)
+
+    assert desk.place("other")
+    assert desk.place("a", desk.share())
+    with pytest.raises(StalePlan, match="run/a has volume/data mounted by now"):
+        enter(desk.ledger, removal())
+    assert desk.place("b", desk.share())
+    with pytest.raises(StalePlan, match="run/a and 1 more have volume/data mounted"):
+        enter(desk.ledger, removal())
+    with pytest.raises(StalePlan, match="run/b has volume/data mounted"):
+        enter(desk.ledger, removal("a"))
+    desk.say(desk.record("a", JobState.FINISHED), desk.record("b", JobState.FINISHED))
+    desk.finish("a")
+    assert enter(desk.ledger, removal("b")).state == "new"

@@ -91,3 +91,27 @@ def test_a_fleet_that_is_forgotten_under_what_is_at_work() -> None:
     assert found(plan, desired, over, ALLOWED) == set()
     live = ledger(row(fleet("old")), row(task("user"), RunState.RUNNING, archived=True))
     assert found(plan, desired, live, ALLOWED) == {Invariant.USED_STAYS}
+
+
+def test_a_volume_of_which_nobody_says_who_uses_it() -> None:
+    """Whoever began with it mounted after the plan was made would lose it at work."""
+    plan, *rest = removals()
+    (claim,) = (one for one in plan.predicates if one.claim == "unattached")
+    assert claim.value == '["user"]'
+    others = tuple(one for one in plan.predicates if one != claim)
+    broken = {Invariant.UNATTACHED_PINNED}
+    assert found(replace(plan, predicates=others), *rest) == broken
+    told = replace(claim, value='["nobody","user"]')
+    assert found(replace(plan, predicates=(*others, told)), *rest) == broken
+
+
+def test_a_fleet_that_is_forgotten_and_of_which_nobody_says_who_is_on_it() -> None:
+    """Who begins there between plan and apply would be nobody's."""
+    desired = replace(tree(), removed=(key("fleet/old"),))
+    live = ledger(row(fleet("old")))
+    plan = planned(desired, live)
+    (claim,) = (one for one in plan.predicates if one.claim == "at-work")
+    others = tuple(one for one in plan.predicates if one != claim)
+    assert found(replace(plan, predicates=others), desired, live, ALLOWED) == {
+        Invariant.WORK_PINNED
+    }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.live import Work
-from fleetform.model.plan import HeldBy
+import pytest
+
+from fleetform.model.live import LiveResource, LiveRun, Work
+from fleetform.model.plan import HeldBy, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.approval import following, is_within
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
@@ -118,3 +120,23 @@ def test_who_removes_everything_agrees_to_the_loss_of_no_data_that_was_kept() ->
     approved = everything(row(LOCAL), row(kept))
     assert is_within(approved, approved)
     assert not is_within(everything(row(LOCAL), row(lost)), approved)
+
+
+@pytest.mark.parametrize("destroy", [False, True])
+def test_a_volume_that_waited_for_an_end_goes_after_it(destroy: bool) -> None:
+    """It was shown as what follows; another one that has its name by then was not."""
+    user = task("user", volumes=[{"name": "data", "path": "/d"}])
+    data = row(volume("data", deletion_policy="delete"))
+    ending = row(user, RunState.FINISHING, archived=True)
+    kept = [] if destroy else [row(LOCAL)]
+    desired = tree() if destroy else tree(LOCAL)
+
+    def made(*rows: LiveResource) -> Plan:
+        return planned(desired, ledger(*kept, *rows), allow_destroy=True, destroy=destroy)
+
+    approved = made(data, ending)
+    over = replace(ending, run=LiveRun(RunState.TERMINATED, 1))
+    after = made(data, over)
+    assert [str(one.key) for one in after.changes] == ["volume/data"]
+    assert is_within(after, approved)
+    assert not is_within(made(replace(data, uid="0" * 32), over), approved)

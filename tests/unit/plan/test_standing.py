@@ -98,3 +98,25 @@ def test_an_outcome_stands_until_it_is_undone():
     assert [str(key) for key in undone(plan, later)] == ["environment/lab", "fleet/local"]
     later = changed(after, "run/train", digest="other")
     assert [str(key) for key in undone(plan, later)] == ["run/train"]
+
+
+def test_a_volume_that_somebody_uses_since_is_named():
+    """Nobody was at work with it when the plan was made, so nobody has agreed to that loss."""
+    user = task("train", volumes=[{"name": "data", "path": "/d"}])
+    rows = (row(fleet("local")), row(volume("data", deletion_policy="delete")))
+    desired = tree(fleet("local"), volume("data", path="/new", deletion_policy="delete"), user)
+    waiting = ledger(*rows, row(user, RunState.SUBMITTED))
+    plan = planned(desired, waiting, allow_destroy=True)
+    assert [one.value for one in plan.predicates if one.claim == "unattached"] == ["[]"]
+    assert failing(plan, waiting) == ()
+    now = ledger(*rows, row(user, RunState.RUNNING))
+    assert sentences(plan, now) == [("volume/data", "is mounted by run/train at work by now")]
+
+
+def test_whom_the_plan_ends_may_have_the_volume_mounted():
+    """Their end comes first, and the data goes after it."""
+    user = task("train", volumes=[{"name": "data", "path": "/d"}])
+    live = ledger(row(fleet("local")), row(volume("data")), row(user, RunState.RUNNING))
+    plan = planned(tree(fleet("local")), live, allow_destroy=True)
+    assert [one.value for one in plan.predicates if one.claim == "unattached"] == ['["train"]']
+    assert failing(plan, live) == ()

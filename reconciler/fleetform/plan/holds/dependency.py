@@ -29,9 +29,13 @@ _CURE = "it follows as soon as {key} is released"
 def hold_dependants(sheet: Sheet) -> None:
     if not sheet.held and not sheet.deferred:
         return
-    _hold_what_needs_the_missing(sheet)
-    # A run that was to end may be held by now, and is at work on what was to go after it.
-    hold_volumes_in_use(sheet)
+    known = -1
+    # Each leads to the other: a run that is held ends nothing, and is at work on what was to go
+    # after it; what begins on that is held with it.
+    while known < len(sheet.held):
+        _hold_what_needs_the_missing(sheet)
+        known = len(sheet.held)
+        hold_volumes_in_use(sheet)
     for kind in ("volume", "fleet"):
         _hold_what_is_referred_to(sheet, kind)
 
