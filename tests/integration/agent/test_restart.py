@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -164,6 +166,78 @@ def test_agent_and_supervisor_killed(agent: Agent) -> None:
             assert record.cause is Cause.LOST
 
     asyncio.run(go())
+
+
+_UNTAGGED = "env -i {sleep} 95 &"
+"""As `sudo`, `su -` and many launchers do: nothing of the job is in its environment."""
+
+
+def test_what_cleared_its_environment_ends_with_its_supervisor(agent: Agent) -> None:
+    """It is nobody's by then but the host's; what runs of another job is not touched."""
+    untagged = f"cd /; {_UNTAGGED.format(sleep='setsid sleep')}"
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            for name in "ab":
+                spec = job(name, f"{untagged} echo ready; sleep 94")
+                await manager.session.prepare(spec)
+            await manager.until(lambda: manager.output(uid("a")) and manager.output(uid("b")))
+            ours, others = (agent.processes(uid(name), 3) for name in "ab")
+            await_true(lambda: any(b"sleep\0" + b"95" in _command(pid) for pid in ours))
+            kill(agent.supervisor(uid("a")))
+            record = await manager.record(uid("a"))
+            assert record.cause is Cause.LOST
+            assert "would not die" not in record.message
+            assert not any(map(is_alive, ours))
+            assert all(map(is_alive, others))
+            assert is_alive(agent.supervisor(uid("b")))
+            assert (await manager.session.prepare(job("c", "true"))).ok
+            assert (await manager.record(uid("c"))).exit_code == 0
+
+    asyncio.run(go())
+
+
+def test_what_cleared_its_environment_is_found_by_where_it_is(agent: Agent) -> None:
+    """Also where agent and supervisor are gone; who only looks around in there is let be."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            for name in "ab":
+                spec = job(name, f"{_UNTAGGED.format(sleep='setsid sleep')} echo ready; sleep 94")
+                await manager.session.prepare(spec)
+            await manager.until(lambda: manager.output(uid("a")) and manager.output(uid("b")))
+            ours, others = (agent.processes(uid(name), 3) for name in "ab")
+            await_true(lambda: any(b"sleep\0" + b"95" in _command(pid) for pid in ours))
+            supervisor = agent.supervisor(uid("a"))
+            agent.kill()
+            kill(supervisor)
+        visitor = _visit(agent.job(uid("a")))
+        try:
+            agent.start()
+            async with managing(agent) as manager:
+                records = manager.session.welcome.records or ()
+                (found,) = [one for one in records if one.job_uid == uid("a")]
+                if found.state is not JobState.FINISHED:
+                    await manager.record(uid("a"))
+                assert not any(map(is_alive, ours))
+                assert all(map(is_alive, others))
+                assert visitor.poll() is None
+        finally:
+            visitor.kill()
+            visitor.wait()
+
+    asyncio.run(go())
+
+
+def _visit(directory: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "60"], cwd=directory, env={})
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_reboot(stopped: Agent) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from typing import Protocol
 
 from fleetform.agents.host import spawner
@@ -16,7 +17,7 @@ class Listener(Protocol):
 
     def forked(self, job_uid: str) -> None: ...
     def not_forked(self, job_uid: str, reason: str) -> None: ...
-    def exited(self, job_uid: str, status: int) -> None: ...
+    def exited(self, job_uid: str, status: int, left: Sequence[int]) -> None: ...
     def spawner_gone(self) -> None: ...
 
 
@@ -72,11 +73,12 @@ class Forks:
         for line in packet.decode().splitlines():
             self._report(*line.split(" "))
 
-    def _report(self, kind: str, job_uid: str, number: str) -> None:
+    def _report(self, kind: str, job_uid: str, number: str, left: str = "") -> None:
         if kind == "started":
             self._listener.forked(job_uid)
         elif kind == "ended":
-            self._listener.exited(job_uid, int(number))
+            pids = [int(pid) for pid in left.split(",") if pid]
+            self._listener.exited(job_uid, int(number), pids)
         else:
             assert kind == "refused", kind
             self._listener.not_forked(job_uid, os.strerror(int(number)))

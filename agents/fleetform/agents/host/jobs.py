@@ -12,7 +12,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.host import control, directory, layout, limits, processes, result, watch
@@ -54,7 +54,7 @@ class Jobs:
         self._host = host
         self._stage = stage
         self._loop = asyncio.get_running_loop()
-        self._exits: dict[str, str] = {}
+        self._exits: dict[str, tuple[str, Sequence[int]]] = {}
 
     # -- preparing ------------------------------------------------------------------------------
 
@@ -92,8 +92,8 @@ class Jobs:
         message = f"the host cannot start a supervisor: {reason}"
         self._stage.perform(self._journal.supervisor_refused(job_uid, message, now_ms()))
 
-    def exited(self, job_uid: str, status: int) -> None:
-        self._exits[job_uid] = describe_exit(status)
+    def exited(self, job_uid: str, status: int, left: Sequence[int]) -> None:
+        self._exits[job_uid] = describe_exit(status), left
         self._look_after(job_uid)
 
     def spawner_gone(self) -> None:
@@ -140,8 +140,9 @@ class Jobs:
             self._stage.perform(self._journal.supervisor_vanished(job_uid))
 
     async def kill_leftovers(self, job_uid: str) -> None:
-        left = await self._loop.run_in_executor(None, _clear, job_uid)
-        message = self._exits.pop(job_uid, "its supervisor is gone")
+        found = await self._loop.run_in_executor(None, _clear, job_uid)
+        message, orphans = self._exits.pop(job_uid, ("its supervisor is gone", ()))
+        left = sorted({*found, *orphans})
         if left:
             message += f"; these of its processes would not die: {', '.join(map(str, left))}"
             _log.error("job.leftovers uid=%s pids=%s", job_uid, left)
@@ -181,8 +182,11 @@ def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
 
 
 def _clear(job_uid: str) -> list[int]:
-    left = processes.kill_tagged(
-        job_uid, signal.SIGKILL, patience_seconds=_LEFTOVERS_PATIENCE_SECONDS
+    left = processes.kill_left_behind(
+        job_uid,
+        _path(job_uid),
+        signal.SIGKILL,
+        patience_seconds=_LEFTOVERS_PATIENCE_SECONDS,
     )
     limits.discard(job_uid)
     return left

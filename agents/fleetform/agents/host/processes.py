@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from fleetform.agents.host import layout
 
@@ -33,6 +33,14 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
+def children(pid: int) -> list[int]:
+    """Return the processes whose parent is `pid`, as of this moment."""
+    try:
+        return _children(pid)
+    except FileNotFoundError:
+        return _by_parent().get(pid, [])
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:
@@ -51,16 +59,21 @@ def _children(pid: int) -> list[int]:
 
 
 def _descendants_by_scan(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for number in all_pids():
-        try:
-            children.setdefault(parse_parent(_read(f"/proc/{number}/stat")), []).append(number)
-        except (OSError, ValueError):
-            continue
+    below = _by_parent()
     found = [pid]
     for parent in found:
-        found.extend(children.get(parent, ()))
+        found.extend(below.get(parent, ()))
     return found[1:]
+
+
+def _by_parent() -> dict[int, list[int]]:
+    below: dict[int, list[int]] = {}
+    for number in all_pids():
+        try:
+            below.setdefault(parse_parent(_read(f"/proc/{number}/stat")), []).append(number)
+        except (OSError, ValueError):
+            continue
+    return below
 
 
 def all_pids() -> Iterator[int]:
@@ -102,30 +115,55 @@ def send(pids: Iterable[int], signal: int) -> None:
             continue  # Gone, which is what was wanted, or not ours to touch.
 
 
-def tagged(job_uid: str) -> list[int]:
+def left_behind(job_uid: str, job_dir: str) -> list[int]:
     """
-    Find processes by the job's uid in the environment they started with.
+    Find processes of a job whose supervisor is dead, so that they have other parents now.
 
-    For a job whose supervisor is dead, so that its processes have other parents now.
+    By the job's uid in the environment they started with; and, of those that have cleared it,
+    orphans that are at work in the job's directory, with all below them. Whoever only looks
+    around in there has a terminal or another parent that lives.
     """
     tag = f"{layout.JOB_UID_VARIABLE}={job_uid}".encode()
+    inside = os.path.realpath(job_dir)
     own = os.getpid()
-    found = []
+    # Where an orphan goes: to the first process, or to whoever has taken this one in.
+    reapers = {1, os.getppid()}
+    found: dict[int, None] = {}
     for pid in all_pids():
         try:
             environment = _read(f"/proc/{pid}/environ")
-        except OSError:
+            if pid == own:
+                continue
+            if tag in environment and tag in environment.split(b"\0"):
+                found[pid] = None
+            elif _OTHER_TAG not in environment and _is_orphan_in(pid, inside, reapers):
+                found.update(dict.fromkeys([pid, *descendants(pid)]))
+        except (OSError, ValueError):
             continue
-        if tag in environment and tag in environment.split(b"\0") and pid != own:
-            found.append(pid)
-    return found
+    return list(found)
 
 
-def kill_tagged(job_uid: str, signal: int, *, patience_seconds: float) -> list[int]:
+_OTHER_TAG = f"{layout.JOB_UID_VARIABLE}=".encode()
+
+
+def _is_orphan_in(pid: int, directory: str, reapers: Container[int]) -> bool:
+    here = os.readlink(f"/proc/{pid}/cwd").removesuffix(_DELETED)
+    if here != directory and not here.startswith(f"{directory}/"):
+        return False
+    return parse_parent(_read(f"/proc/{pid}/stat")) in reapers
+
+
+_DELETED = " (deleted)"
+"""What proc(5) puts behind a directory that is gone."""
+
+
+def kill_left_behind(
+    job_uid: str, job_dir: str, signal: int, *, patience_seconds: float
+) -> list[int]:
     """Kill until none is left or patience ends; return those that would not die."""
     deadline = time.monotonic() + patience_seconds
     while True:
-        left = tagged(job_uid)
+        left = left_behind(job_uid, job_dir)
         if not left or time.monotonic() > deadline:
             return left
         send(left, signal)

@@ -8,6 +8,10 @@ lines. When the agent is gone it ends, and its supervisors go on without it.
     started UID PID      a supervisor has been forked
     refused UID ERRNO    it could not be
     ended UID STATUS     it is gone; status as from waitpid(2)
+    ended UID STATUS PID,PID   the same, and these that it has left would not die
+
+It is the subreaper of its supervisors as each of them is of its job. What one that is killed
+leaves behind comes here, whatever it has made of its environment, its session and its parent.
 """
 
 from __future__ import annotations
@@ -19,17 +23,24 @@ import os
 import select
 import signal
 import socket
+import time
 import traceback
 from typing import NoReturn
 
-from fleetform.agents.host import launch, layout, limits, mounts, supervisor
+from fleetform.agents.host import kernel, launch, layout, limits, mounts, processes, supervisor
 from fleetform.agents.host.supervisor import Supervisor
 
 PACKET_BYTES = 1 << 16
 """Fits the default of net.core.wmem_default (212 992), which bounds a packet."""
 
 UIDS_PER_PACKET = 256
-"""So that the reports of one packet fit a packet: 64 characters of uid and 30 more each."""
+"""So that the reports of one packet fit a packet: 64 characters of uid and 70 more each."""
+
+_ORPHANS_SECONDS = 5.0
+"""A process that is killed goes in milliseconds; one that waits for a dead disk may never go."""
+
+_ORPHANS_CHECK_SECONDS = 0.01
+_ORPHANS_TOLD_MAX = 4
 
 
 def run(channel: socket.socket, close: tuple[int, ...] = ()) -> NoReturn:
@@ -53,12 +64,14 @@ class _Spawner:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._uids: dict[int, str] = {}
+        self._immortal: set[int] = set()
         self._reports: list[str] = []
         # Waits until the spawner of an agent that was killed has ended, and with it every
         # supervisor that has not yet taken its own lock: afterwards each directory tells the truth.
         self._lock = os.open(layout.SPAWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._wakeup, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        kernel.become_subreaper()
 
     def serve(self) -> None:
         self._say_ready()
@@ -133,16 +146,51 @@ class _Spawner:
             os._exit(1)
 
     def _reap(self) -> None:
+        ended = self._collect()
+        left: list[int] = []
+        # One that came to its end has ended all below it.
+        if any(status for _, status in ended):
+            left = self._end_orphans(ended)
+        told = ",".join(map(str, left[:_ORPHANS_TOLD_MAX]))
+        for uid, status in ended:
+            self._reports.append(f"ended {uid} {status} {told}".rstrip())
+
+    def _collect(self) -> list[tuple[str, int]]:
+        """Take in who has ended: supervisors, by job uid, and what others of theirs have left."""
+        ended: list[tuple[str, int]] = []
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return ended
             if pid == 0:
-                return
+                return ended
+            self._immortal.discard(pid)
             uid = self._uids.pop(pid, None)
             if uid is not None:
-                self._reports.append(f"ended {uid} {status}")
+                ended.append((uid, status))
+
+    def _end_orphans(self, ended: list[tuple[str, int]]) -> list[int]:
+        """
+        Kill what supervisors that were killed have left; returns what would not die.
+
+        A living one is the parent of its own: whoever is a child here and no supervisor has
+        lost the one that it had. `ended` grows by those that end meanwhile.
+        """
+        deadline = time.monotonic() + _ORPHANS_SECONDS
+        while True:
+            known = self._uids.keys() | self._immortal
+            orphans = [pid for pid in processes.children(os.getpid()) if pid not in known]
+            if not orphans:
+                return []
+            if time.monotonic() > deadline:
+                # Told of once, and waited for no more when the next one is killed.
+                self._immortal.update(orphans)
+                return orphans
+            for pid in orphans:
+                processes.send([pid, *processes.descendants(pid)], signal.SIGKILL)
+            time.sleep(_ORPHANS_CHECK_SECONDS)
+            ended += self._collect()
 
     def _send_reports(self) -> None:
         for begin in range(0, len(self._reports), UIDS_PER_PACKET):
