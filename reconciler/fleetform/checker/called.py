@@ -91,8 +91,9 @@ def _with_references(row: LiveResource, renames: Renames) -> LiveResource:
     return replace(
         row,
         document=json.dumps(renamed),
-        digest=digest,
-        execution_digest=execution,
+        # What has none was never made in whole, under whatever name.
+        digest=digest if row.digest else "",
+        execution_digest=execution if row.digest else "",
         own_digest=digest if row.own_digest == row.digest else row.own_digest,
     )
 

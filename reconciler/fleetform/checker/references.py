@@ -70,10 +70,7 @@ def check_used_kept(reading: Reading) -> Iterator[Violation]:
 
 def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceKey]:
     """What of this a run at work uses; who names no fleet may be on any."""
-    names: set[str] = set()
-    for one in document.get("volumes", ()):
-        names.update([one["name"]] if isinstance(one["name"], str) else one["name"])
-    fleets = document.get("fleets")
+    names, fleets = _mounted(document), document.get("fleets")
     return {
         key
         for key in taken
@@ -81,16 +78,24 @@ def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceK
     }
 
 
+def _mounted(document: Mapping[str, Any]) -> set[str]:
+    """Names of volumes; of a mount that names several any may be the one that is taken."""
+    names: set[str] = set()
+    for one in document.get("volumes", ()):
+        named = one.get("name", ())
+        names.update((named,) if isinstance(named, str) else named)
+    return names
+
+
 def mentioned(row: LiveResource) -> set[ResourceKey]:
-    """What the document that was applied last refers to, and what is at work: fleets and volumes."""
+    """What the document that was applied last refers to: fleets and volumes."""
     if row.key.kind == "fleet":
         return set()
     if row.key.kind == "volume":
         return {ResourceKey("fleet", json.loads(row.document).get("fleet", ""))}
-    found: set[ResourceKey] = set()
-    for document in map(json.loads, documents(row)):
-        found.update(ResourceKey("fleet", name) for name in document.get("fleets", ()))
-        found.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
+    document = json.loads(row.document)
+    found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
+    found.update(ResourceKey("volume", name) for name in _mounted(document))
     return found
 
 
