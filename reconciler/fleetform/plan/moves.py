@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from fleetform.model.live import Live, LiveResource
+from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.rows import restless_rows
@@ -70,7 +70,7 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
             work=tuple(
                 replace(
                     one,
-                    run=renames.name("run", one.run),
+                    run=_who(one, displaced, renames),
                     fleet=renames.name("fleet", one.fleet),
                     hosts=tuple(hosts.get(host, host) for host in one.hosts),
                 )
@@ -79,14 +79,22 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
             overrides=tuple(
                 replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
             ),
-            left=tuple(
-                replace(one, volume=renames.name("volume", one.volume)) for one in live.left
-            ),
             claims={renames.of(key): claim for key, claim in live.claims.items()},
             drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
         ),
-        Moves({after: before for before, after in pairs.items()}, stuck, frozenset(mentioning)),
+        Moves(
+            {after: before for before, after in pairs.items()},
+            stuck,
+            frozenset(mentioning),
+            {before: after for after, before in displaced.items()},
+        ),
     )
+
+
+def _who(work: Work, displaced: Mapping[ResourceKey, ResourceKey], renames: Renames) -> str:
+    """Whose work it is by the names that hold now; a tombstone that gives way takes its along."""
+    key = ResourceKey("run", work.run)
+    return (displaced.get(key) or renames.of(key)).name
 
 
 def renames_of(steps: Iterable[Step]) -> Renames:

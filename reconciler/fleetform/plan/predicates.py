@@ -83,7 +83,7 @@ def _at_work(sheet: Sheet, change: Change, known_as: ResourceKey) -> AtWork:
     """Who would end with it, by the names that the ledger knows; whoever begins later was not told."""
     runs = {ResourceKey("run", one.run) for one in sheet.live.work if ends_with(sheet, change, one)}
     return AtWork(
-        frozenset(sheet.moves.before.get(run, run).name for run in runs),
+        frozenset(sheet.known_as(run).name for run in runs),
         frozenset(_earlier(host, change.key, known_as) for host in hosts_ended(sheet, change)),
     )
 

@@ -42,11 +42,13 @@ class Moves:
         before: The earlier name of each row that is renamed, by its new one.
         stuck: Declared moves whose new name somebody else has: earlier name and new one.
         mentioning: Rows in which something that is renamed is mentioned, by their names now.
+        displaced: The earlier name of each tombstone that gives way, by the name it takes for that.
     """
 
     before: Mapping[ResourceKey, ResourceKey]
     stuck: tuple[tuple[ResourceKey, ResourceKey], ...] = ()
     mentioning: frozenset[ResourceKey] = frozenset()
+    displaced: Mapping[ResourceKey, ResourceKey] = field(default_factory=dict)
 
 
 NOTHING_MOVED = Moves({})
@@ -125,6 +127,10 @@ class Sheet:
         return key in self.left_alone or (
             bool(parent) and ResourceKey(key.kind, parent) in self.left_alone
         )
+
+    def known_as(self, key: ResourceKey) -> ResourceKey:
+        """The name by which the ledger knows the row that has this one in the plan."""
+        return self.moves.before.get(key) or self.moves.displaced.get(key, key)
 
     @staticmethod
     def row_key(change: Change) -> ResourceKey:

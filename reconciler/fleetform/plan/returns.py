@@ -28,27 +28,27 @@ def take_back(sheet: Sheet) -> None:
     # Where nothing was left, only what a change itself lets go can be in its way.
     for change, step in tuple(_taking(sheet, steps_min=1 if sheet.live.left else 2)):
         place = step.arguments["path"]
-        there = _let_go_by(change, place) or next(reversed(left.at(place)), None)
+        there = _let_go_by(sheet, change, place) or next(reversed(left.at(place)), None)
         if there is None:
             _hold_inside_another(sheet, change, place, left)
         elif step.verb == "volume.adopt":
             continue  # Whoever asks for what is found there may have it under any name.
-        elif there.volume == change.key.name:
+        elif there.volume == sheet.known_as(change.key).name:
             sheet.changes[change.key] = _returned(change, step, there)
         else:
             sheet.hold(
                 change.key,
                 HeldBy.DEPENDENCY,
-                f"{there.path} keeps the data of volume {there.volume}, which was let go",
+                f"{there.path} keeps the data of {_whose(change, there)}, which was let go",
                 _cure(change),
             )
 
 
-def _let_go_by(change: Change, place: str) -> LeftData | None:
+def _let_go_by(sheet: Sheet, change: Change, place: str) -> LeftData | None:
     """What this change itself lets go there: another fleet of one machine has the same folder."""
     for step in change.steps:
         if step.verb == "volume.forget" and step.arguments["path"] == place:
-            return LeftData(change.key.name, change.uid, step.arguments["path"])
+            return LeftData(sheet.known_as(change.key).name, change.uid, place)
     return None
 
 
@@ -93,6 +93,12 @@ def _returned(change: Change, step: Step, there: LeftData) -> Change:
         reasons=(Reason.RETURNED, *reasons) if not reasons else (*reasons, Reason.RETURNED),
         steps=tuple(back if one is step else one for one in change.steps),
     )
+
+
+def _whose(change: Change, there: LeftData) -> str:
+    # What was renamed has the name by now, and not the data that somebody left under it.
+    is_namesake = there.volume == change.key.name
+    return f"{'an earlier ' if is_namesake else ''}volume {there.volume}"
 
 
 def _cure(change: Change) -> str:

@@ -93,6 +93,19 @@ def test_a_renamed_volume_comes_back_under_its_new_name() -> None:
     assert "u-1" in [step.arguments.get("returns") for step in plan.steps]
 
 
+def test_what_a_namesake_left_is_not_what_was_renamed() -> None:
+    """The volume has the name by now, and not the data that an earlier one left under it."""
+    now = row(volume("texts", path="/other"))
+    desired = replace(
+        tree(LOCAL, volume("data")),
+        moved=((ResourceKey("volume", "texts"), ResourceKey("volume", "data")),),
+    )
+    plan = planned(desired, left(now), allow_destroy=True)
+    assert not plan.changes
+    (held,) = plan.held
+    assert held.detail == "/data keeps the data of an earlier volume data, which was let go"
+
+
 def test_it_no_longer_comes_back_once_others_have_it() -> None:
     """A plan in a file is stale when the data was taken in meanwhile."""
     plan = planned(tree(LOCAL, volume("data")), left())
