@@ -74,7 +74,7 @@ def _linked(
     verb = step.verb
     needs: tuple[str, ...] = ()
     if verb in _USES and (declared := sheet.wanted.get(key)) is not None:
-        needs = asked[declared.references]
+        needs = () if _ends(sheet, key, verb) else asked[declared.references]
     if ended:
         others = set(needs)
         if verb in _DROPS or verb in _LETS_GO:
@@ -89,6 +89,14 @@ def _linked(
     # One tuple for all who need the same, where they need nothing else.
     needs = (*step.needs, *needs) if step.needs else needs
     return Step(step.key, verb, step.resource, needs, step.arguments)
+
+
+def _ends(sheet: Sheet, key: ResourceKey, verb: str) -> bool:
+    """Tell whether nothing begins with this update, for the run is stopped behind it."""
+    # What the run uses may have to end first, before it is made anew: it would wait for itself.
+    if verb != "run.update":
+        return False
+    return any(step.verb == "run.stop" for step in sheet.changes[key].steps)
 
 
 def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:
@@ -116,7 +124,7 @@ def _what_ends(sheet: Sheet) -> _Needs:
             needs[fleet].append(step_key)
     for key, step_key in _steps_by_resource(sheet, frozenset({"run.stop"})).items():
         used: set[ResourceKey] = set()
-        for document in map(json.loads, documents_of(sheet.present[key])):
+        for document in map(json.loads, documents_of(sheet.live.resources[key])):
             used.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
             fleets = document.get("fleets")
             used.update((ResourceKey("fleet", name) for name in fleets) if fleets else removed)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from fleetform.checker import check
+from fleetform.model.plan import Permissions, Scope
 from fleetform.model.run import RunState
-from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+from fleetform.plan.planner import plan as make_plan
+from fleetform.spec.desired import ResourceKey
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
 DATA = volume("data")
@@ -46,3 +52,26 @@ def test_a_fleet_outlasts_runs_that_may_be_anywhere() -> None:
     plan = planned(tree(), live, allow_destroy=True)
     needs = {step.key: step.needs for step in plan.steps}
     assert needs["fleet.remove:fleet/local"] == ("run.stop:run/free",)
+
+
+def test_a_run_is_stopped_before_what_it_uses_is_made_anew() -> None:
+    """Its document waits for nothing then: the new fleet would wait for the old one's end for ever."""
+    stopped = task("train", fleets=["local"], state="stopped")
+    live = ledger(row(LOCAL), row(task("train", fleets=["local"]), RunState.RUNNING))
+    desired, allowed = tree(LOCAL, stopped), Permissions(allow_destroy=True)
+    scope = Scope(replaces=("fleet/local",))
+    plan = make_plan(desired, live, permissions=allowed, scope=scope, now_ms=NOW_MS)
+    needs = {step.key: step.needs for step in plan.steps}
+    assert needs["run.update:run/train"] == ()
+    assert needs["fleet.remove:fleet/local"] == ("run.stop:run/train",)
+    assert check(plan, desired, live, allowed, scope) == ()
+
+
+def test_a_tombstone_that_waits_may_be_let_go_with_its_fleet() -> None:
+    """Its end was asked for and nobody has seen to it yet: it ends before the fleet goes."""
+    live = ledger(row(LOCAL), row(task("aa"), RunState.SUBMITTED, archived=True))
+    desired = replace(tree(), removed=(ResourceKey("run", "aa"),))
+    plan = planned(desired, live, allow_destroy=True)
+    needs = {step.key: step.needs for step in plan.steps}
+    assert needs["fleet.remove:fleet/local"] == ("run.stop:run/aa",)
+    assert check(plan, desired, live, Permissions(allow_destroy=True)) == ()
