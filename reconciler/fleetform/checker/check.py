@@ -61,6 +61,7 @@ CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
     execution.check_one_execution,
     execution.check_running_unchanged,
     references.check_referred_to_kept,
+    ground.check_begins_on_something,
     ground.check_begins_on_declared,
     references.check_used_kept,
     steps.check_keys_unique,

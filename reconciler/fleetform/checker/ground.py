@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading
+from fleetform.checker.reading import KINDS, Reading
 from fleetform.model.plan import Action
 
-__all__ = ["check_begins_on_declared"]
+__all__ = ["check_begins_on_declared", "check_begins_on_something"]
 
-_BEGINS = frozenset({"run.submit", "volume.make"})
+_BEGINS = frozenset({"run.submit", "volume.make", "volume.adopt"})
+_MAKES = frozenset({"fleet.make", "fleet.adopt", "volume.make", "volume.adopt"})
+
+
+def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
+    """What something needs to begin is there, or this plan makes it."""
+    made = {step.resource for _, step in reading.steps if step.verb in _MAKES}
+    for _, step in reading.steps:
+        declared = reading.declared(step.resource) if step.verb in _BEGINS else None
+        for needed in () if declared is None else declared.references:
+            row = reading.row(needed)
+            is_there = row is not None and not row.archived
+            if needed.kind in KINDS and not is_there and needed not in made:
+                yield Violation(
+                    Invariant.BEGINS_ON_SOMETHING,
+                    f"{step.resource} begins on {needed}, which is not there",
+                )
 
 
 def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:

@@ -45,6 +45,7 @@ class Invariant(enum.StrEnum):
     REMOVAL_ORDERED = "removal-ordered"
     SUCCESSOR_WAITS = "successor-waits"
     REFERRED_TO_STAYS = "referred-to-stays"
+    BEGINS_ON_SOMETHING = "begins-on-something"
     BEGINS_ON_DECLARED = "begins-on-declared"
     USED_STAYS = "used-stays"
     STEPS_NAMED_ONCE = "steps-named-once"
@@ -101,6 +102,7 @@ _SENTENCES = {
     Invariant.REMOVAL_ORDERED: "what uses something ends before that goes",
     Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
+    Invariant.BEGINS_ON_SOMETHING: "what begins finds what it needs, or the plan makes that first",
     Invariant.BEGINS_ON_DECLARED: "what begins finds the fleet and the volumes that are declared",
     Invariant.USED_STAYS: "what somebody at work uses stays until a plan has ended them",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",

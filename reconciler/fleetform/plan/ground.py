@@ -23,7 +23,7 @@ def is_replaced(change: Change) -> bool:
 
 def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
     """Tell whether this change begins something on `needed`, which it did not stand on or use yet."""
-    if change.action in {Action.CREATE, Action.REPLACE}:
+    if change.action in {Action.CREATE, Action.ADOPT, Action.REPLACE}:
         return True
     if any(step.verb == "run.submit" for step in change.steps):
         return True

@@ -24,3 +24,14 @@ def test_what_begins_on_what_goes() -> None:
     assert Invariant.BEGINS_ON_DECLARED in found(held, MOVED, LIVE, ALLOWED)
     left = replace(plan, changes=rest, deferred=(Deferred(data, "excluded"),))
     assert Invariant.BEGINS_ON_DECLARED in found(left, MOVED, LIVE, ALLOWED)
+
+
+def test_what_begins_on_what_is_not_there() -> None:
+    """A fleet that is left out leaves no host for what is declared on it."""
+    desired, live = tree(fleet("local"), volume("data"), USER), ledger()
+    plan = planned(desired, live)
+    assert not check(plan, desired, live, ALLOWED)
+    (local,) = (one for one in plan.changes if one.key.kind == "fleet")
+    rest = tuple(one for one in plan.changes if one is not local)
+    left = replace(plan, changes=rest, deferred=(Deferred(local, "excluded"),))
+    assert Invariant.BEGINS_ON_SOMETHING in found(left, desired, live, ALLOWED)

@@ -22,6 +22,7 @@ from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
 _LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
+_MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
 
 _CURE = "it follows as soon as {key} is released"
 
@@ -84,7 +85,7 @@ def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
 
 
 def _makes(sheet: Sheet, key: ResourceKey) -> bool:
-    return sheet.changes[key].action in {Action.CREATE, Action.REPLACE, Action.UPDATE}
+    return sheet.changes[key].action in _MAKES
 
 
 def _needed(declared: Declared) -> Iterator[ResourceKey]:

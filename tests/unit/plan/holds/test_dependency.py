@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleetform.checker import check
@@ -84,3 +86,13 @@ def test_what_is_only_changed_in_place_holds_nobody() -> None:
     plan = planned(desired, scope=Scope(excludes=("volume/data",)))
     assert names(plan) == ["run/train"]
     assert [str(one.change.key) for one in plan.deferred] == ["volume/data"]
+
+
+def test_an_import_waits_for_the_fleet_that_it_is_on() -> None:
+    """A directory is found on a host, and of a fleet that is left out there is none."""
+    desired = replace(tree(LOCAL, volume("data")), imports=(volume("data").key,))
+    plan = planned(desired, ledger(), scope=Scope(excludes=("fleet/local",)))
+    assert names(plan) == []
+    (held,) = plan.held
+    assert (str(held.change.key), held.by) == ("volume/data", HeldBy.DEPENDENCY)
+    assert held.detail == "it needs fleet/local, and it is excluded"
