@@ -177,21 +177,49 @@ class Manager:
         """Wait for news, for another process's commit, or for the next time that is due."""
         until_ms = self._clock.boot_ms() + REST_MAX_MS
         while not self._awake.is_set() and self._clock.boot_ms() < until_ms:
-            timeout = self._poll_seconds
+            seconds = (until_ms - self._clock.boot_ms()) / 1000
             if runs.next_at_ms is not None:
-                until = (runs.next_at_ms - self._clock.now_ms()) / 1000
-                if until <= 0:
-                    return
-                timeout = min(timeout, until)
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._awake.wait()
-            except TimeoutError:
-                serial = await self._gate(self._ledger.serial)
-                if serial != self._serial:
-                    self._serial = serial
-                    self._look_for_plans = True
-                    return
+                seconds = min(seconds, (runs.next_at_ms - self._clock.now_ms()) / 1000)
+            if seconds <= 0:
+                return
+            if not await self._saw_something(seconds):
+                continue
+            serial = await self._gate(self._ledger.serial)
+            if serial != self._serial:
+                self._serial = serial
+                self._look_for_plans = True
+                return
+
+    async def _saw_something(self, seconds: float) -> bool:
+        """
+        Wait for news so long at most; True where the ledger's serial has to be asked for.
+
+        Most looks at it see what was seen before. They are taken beside the waiting, by a timer:
+        to wake up for each, and to ask another thread, costs ten times what the look does.
+        """
+        loop = asyncio.get_running_loop()
+        asks = False
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal timer, asks
+            glance = self._ledger.glance()
+            if glance is not None and glance == self._serial:
+                timer = loop.call_later(self._poll_seconds, look)
+                return
+            asks = True
+            if not limit.expired():
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(self._poll_seconds, look)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await self._awake.wait()
+        except TimeoutError:
+            pass
+        finally:
+            timer.cancel()
+        return asks
 
     async def _start_plan(self, runs: RunController, world: ManagedWorld, nursery: Nursery) -> None:
         if self._applying or not self._look_for_plans:

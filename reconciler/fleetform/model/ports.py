@@ -260,6 +260,14 @@ class Reader(Protocol):
         Cheap enough to poll every few milliseconds (SQLite: PRAGMA data_version).
         """
 
+    def glance(self) -> int | None:
+        """
+        Return the serial if that takes microseconds, for whoever must not wait; and raises nothing.
+
+        None where it does not (a server is asked, somebody is writing, something is wrong): the
+        serial has to be asked for then, behind the gate.
+        """
+
     def commits(self) -> int:
         """
         How many commits there have been, everybody's: what a reading calls its `serial`.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from fleetform.model.refusals import FenceLost
+from fleetform.model.refusals import FenceLost, LedgerUnusable
 from fleetform.store.errors import (
     RESTORE_FILE,
     DamagedLedgerError,
@@ -172,6 +172,23 @@ class Database:
         self._require_in_place()
         with self.lock:
             (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def glance(self) -> int | None:
+        """
+        Return the serial where nobody has to be waited for; it takes some microseconds.
+
+        None also where something is wrong: `serial` says what.
+        """
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            self._require_in_place()
+            (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        except (sqlite3.Error, LedgerUnusable):
+            return None
+        finally:
+            self.lock.release()
         return int(version)
 
     def raise_fence(self, transaction: Transaction, who: str) -> int:

@@ -51,6 +51,9 @@ class Reads:
             (number,) = connection.execute("SELECT serial FROM meta").fetchone()
         return int(number)
 
+    def glance(self) -> int | None:
+        return self._database.glance()
+
     def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
         from fleetform.store.live import read_live
 

@@ -64,6 +64,9 @@ class Storage(Protocol):
     def serial(self) -> int:
         """Return a number that changes when another connection commits, and not by this one."""
 
+    def glance(self) -> int | None:
+        """Return the serial if that takes microseconds; None: ask for it."""
+
     def raise_fence(self, transaction: Transaction, who: str) -> int:
         """Take the next fence inside a transaction that said so; returns it."""
 

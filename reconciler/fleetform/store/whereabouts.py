@@ -27,11 +27,9 @@ class Whereabouts:
     """
 
     def __init__(self, path: Path, what: str, descriptor: int | None = None) -> None:
-        self._path = path
+        self._path = str(path)
         self._what = what
-        self._identity = _identity(
-            self._path.stat() if descriptor is None else os.fstat(descriptor)
-        )
+        self._identity = _identity(path.stat() if descriptor is None else os.fstat(descriptor))
 
     def require(self) -> None:
         """
@@ -41,7 +39,7 @@ class Whereabouts:
             MovedLedgerError: Another file has its name, or none has.
         """
         try:
-            found = _identity(self._path.stat())
+            found = _identity(os.stat(self._path))  # noqa: PTH116 -- fifty times a second
         except (FileNotFoundError, NotADirectoryError):
             found = None
         except OSError:

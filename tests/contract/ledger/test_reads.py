@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from threading import Thread
 
 import pytest
 
@@ -41,10 +42,26 @@ def test_serial_counts_what_others_commit(reopen: Callable[[], Ledger]) -> None:
     before = mine.serial()
     mine.take_fence(who="me", now_ms=1)
     assert mine.serial() == before
+    assert mine.glance() in {before, None}
     other.take_fence(who="other", now_ms=1)
+    assert mine.glance() != before
     assert mine.serial() != before
+    assert mine.glance() in {mine.serial(), None}
     mine.close()
     other.close()
+
+
+def test_a_glance_waits_for_nobody(reopen: Callable[[], Ledger]) -> None:
+    """Who has it in the middle of a transaction is let be, and so is what is closed already."""
+    mine = reopen()
+    seen = []
+    with mine._database.write() as transaction:
+        transaction.execute("UPDATE meta SET epoch = epoch")
+        thread = Thread(target=lambda: seen.append(mine.glance()))
+        thread.start()
+        thread.join()
+    mine.close()
+    assert [*seen, mine.glance()] == [None, None]
 
 
 def test_commits_are_counted_whoever_makes_them(reopen: Callable[[], Ledger]) -> None:

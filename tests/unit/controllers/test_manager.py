@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fleetform.agents.protocol.states import Cause
+from fleetform.controllers.manager import POLL_SECONDS
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import RefusedForNow
@@ -175,3 +176,65 @@ def test_a_ledger_that_is_away_for_long_is_told_once() -> None:
         "waiting for the ledger: its server does not answer",
         "the ledger can be used again",
     ]
+
+
+def looks_often(rig: Rig) -> None:
+    """As in production; a simulation looks once a second, and is told what others write."""
+    assert rig.lives.manager is not None
+    rig.lives.manager._poll_seconds = POLL_SECONDS
+
+
+@pytest.mark.parametrize("is_told_at_once", [True, False])
+def test_whether_others_have_written_is_asked_only_where_it_is_not_seen(
+    is_told_at_once: bool,
+) -> None:
+    """A look that costs nothing says that nothing has changed; where there is none, it is asked."""
+    rig = Rig({})
+    asked: list[float] = []
+    real = rig.ledger.serial
+
+    def serial() -> int:
+        asked.append(asyncio.get_running_loop().time())
+        return real()
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        looks_often(rig)
+        await asyncio.sleep(10)
+        rig.ledger.serial = serial  # type: ignore[method-assign]  # counted from here on
+        if not is_told_at_once:
+            rig.ledger.glance = lambda: None  # type: ignore[method-assign]  # as of a server
+        await asyncio.sleep(10)
+
+    rig.play(story())
+    # A round a second asks as well.
+    assert len(asked) < 30 if is_told_at_once else len(asked) > 300
+
+
+def test_what_others_write_is_seen_within_a_look() -> None:
+    """Nobody has to say so: the manager looks for plans as soon as the serial is another."""
+    rig = Rig({})
+    looked: list[float] = []
+    late: list[float] = []
+    real, serials = rig.ledger.unfinished_apply, [1_000]
+
+    def unfinished_apply() -> Any:
+        looked.append(asyncio.get_running_loop().time())
+        return real()
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        looks_often(rig)
+        rig.ledger.unfinished_apply = unfinished_apply  # type: ignore[method-assign]
+        rig.ledger.glance = rig.ledger.serial = lambda: serials[-1]  # type: ignore[method-assign]
+        for _ in range(10):
+            await asyncio.sleep(10.3)
+            looked.clear()
+            written_at = asyncio.get_running_loop().time()
+            serials.append(serials[-1] + 1)
+            await rig.until(lambda: bool(looked))
+            late.append(looked[0] - written_at)
+
+    rig.play(story())
+    # A look, and a round that was under way; a round comes only once a second.
+    assert max(late) < 0.2
