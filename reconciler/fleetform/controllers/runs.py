@@ -215,7 +215,7 @@ class RunController:
         """Let `lifecycle` say what happens next to each run that moved or is overdue."""
         now = self._clock.now_ms()
         verdicts: list[tuple[RunUid, Next]] = []
-        for uid in self._to_judge(touched, now):
+        for uid in self._to_judge(touched):
             run, attempt = self.mirror.runs[uid], self.mirror.attempts[uid]
             verdict = advance(run, attempt, now_ms=now)
             if not isinstance(verdict, Wait):
@@ -224,10 +224,11 @@ class RunController:
                 self._suspects.note(run, attempt, now_ms=now)
         return await self._commit_verdicts(verdicts, now)
 
-    def _to_judge(self, touched: Mapping[RunUid, None], now: int) -> Sequence[RunUid]:
+    def _to_judge(self, touched: Mapping[RunUid, None]) -> Sequence[RunUid]:
         uids = dict.fromkeys(uid for uid in touched if uid in self.mirror.attempts)
-        if now >= self._deadline_check_ms:
-            self._deadline_check_ms = now + DEADLINE_CHECK_MS
+        # By a clock that nobody sets: after one was set back, none would be looked at for as long.
+        if (boot_ms := self._clock.boot_ms()) >= self._deadline_check_ms:
+            self._deadline_check_ms = boot_ms + DEADLINE_CHECK_MS
             uids.update(
                 dict.fromkeys(
                     uid

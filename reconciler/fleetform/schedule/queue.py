@@ -42,6 +42,7 @@ class Queue:
             missing does not narrow where its runs may go.
         leaving_volumes: Those that are about to go: nobody begins with one mounted.
         overrides: What people have put above the tree; some may be out of date.
+        delayed_since: When the delay of a run that is tried again began, by run uid.
     """
 
     runs: tuple[Run, ...]
@@ -53,6 +54,7 @@ class Queue:
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     overrides: Sequence[Override] = ()
+    delayed_since: Mapping[str, int] = field(default_factory=dict)
 
 
 def queue_from_book(book: Book) -> Queue:
@@ -64,11 +66,14 @@ def queue_from_book(book: Book) -> Queue:
     waiting: list[Run] = []
     concurrency: dict[str, int] = {}
     ends: dict[str, int] = {}
+    delayed: dict[str, int] = {}
     for uid, run in book.runs.items():
         attempt = book.attempts.get(uid)
         if attempt is None or attempt.state is AttemptState.WAITING:
             if not run.stop_requested and run.state not in FINAL:
                 waiting.append(run)
+                if run.not_before_ms and attempt is not None:
+                    delayed[uid] = attempt.submitted_at_ms
             continue
         group = run.template.concurrency_group
         if group and attempt.state not in _PLACELESS:
@@ -86,6 +91,7 @@ def queue_from_book(book: Book) -> Queue:
         volume_fleets=book.volume_fleets,
         leaving_volumes=book.leaving_volumes,
         overrides=book.overrides,
+        delayed_since=delayed,
     )
 
 

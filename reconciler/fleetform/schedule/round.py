@@ -111,7 +111,10 @@ class Round:
             verdict = self._dependencies.judge(template)
             never = verdict.never
             reasons += verdict.reasons
-        if run.not_before_ms > self._now_ms:
+        # Before it has begun, nothing is left of a delay: the clock has been set back, and a
+        # delay of seconds would last as long as that.
+        begun_ms = self._queue.delayed_since.get(run.uid, self._now_ms)
+        if begun_ms <= self._now_ms < run.not_before_ms:
             reasons += (self._not_before(run.not_before_ms),)
         if template.concurrency_limit is not None and template.concurrency_group:
             reasons += self._throttle(template.concurrency_group, template.concurrency_limit)

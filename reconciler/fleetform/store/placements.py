@@ -245,7 +245,9 @@ def _read_waiting(
             "SELECT r.uid, r.generation, r.attempt FROM runs r"
             " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
             " WHERE r.uid IN (SELECT value FROM json_each(?1)) AND r.final = 0"
-            " AND r.stop_requested = '' AND r.not_before_ms <= ?2 AND a.state = 'waiting'"
+            " AND r.stop_requested = '' AND a.state = 'waiting'"
+            # A clock that was set back to before the delay began has made it too long.
+            " AND (r.not_before_ms <= ?2 OR a.submitted_at_ms > ?2)"
             # The earlier run of its name is over, and proved to be.
             " AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.uid = r.after_uid AND p.final = 0)"
             " AND NOT EXISTS (SELECT 1 FROM jobs j"

@@ -10,6 +10,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.decision import AllPrepared, Finish, Requeue, StopGang
 from fleetform.model.run import AttemptState, RunState
+from fleetform.schedule.queue import queue_from_book
 
 
 def test_gang_passes_its_commit_point(two_hosts: Desk) -> None:
@@ -106,6 +107,20 @@ def test_requeue_writes_the_next_attempt(desk: Desk) -> None:
     assert desk.ledger.read_book().lingering == first.jobs
     assert not desk.place("a")
     desk.now_ms = 99_000
+    assert desk.place("a")
+
+
+def test_a_delay_ends_where_the_clock_was_set_back(desk: Desk) -> None:
+    """The attempt that waits began later than it is now: nothing is left of its delay."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.FINISHED, cause=Cause.LOST, exit_code=None))
+    begun_ms = desk.now_ms = 5_000_000
+    desk.decide("a", Requeue(begun_ms + 3000, "lost", "", counted=True))
+    assert not desk.place("a")
+    desk.now_ms = begun_ms - 3_600_000
+    (delayed,) = queue_from_book(desk.ledger.read_book()).delayed_since.values()
+    assert delayed == begun_ms
     assert desk.place("a")
 
 

@@ -10,7 +10,7 @@ from fleetform.controllers.manager import POLL_SECONDS
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import RefusedForNow
-from fleetform.simulate.controller import Silent
+from fleetform.simulate.controller import Silent, VirtualClock
 from fleetform.simulate.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
@@ -55,6 +55,26 @@ def test_an_answer_that_cannot_be_written_is_written_later() -> None:
     rig.play(story())
     assert refused
     assert not rig.judge.violations
+
+
+def test_deadlines_are_kept_after_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever prepares without end is given up in ten minutes, and not in an hour and ten."""
+    rig = Rig({"one": 1})
+    rig.faults.prepare_seconds = 100_000.0
+    read = VirtualClock.now_ms
+
+    async def story() -> None:
+        await rig.until(lambda: rig.lives.manager is not None)
+        await rig.apply(make_desired(pool(2), {}))
+        await asyncio.sleep(5)
+        monkeypatch.setattr(VirtualClock, "now_ms", lambda self: read(self) - 3_600_000)
+        await rig.apply(make_desired(pool(2), {"one": task(nodes=2)}))
+        await rig.until(lambda: rig.state("one") is RunState.PREPARING)
+        rig.faults.prepare_seconds = 0.1
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+        assert asyncio.get_running_loop().time() < 900
+
+    rig.play(story())
 
 
 @pytest.mark.parametrize("turns", range(4))

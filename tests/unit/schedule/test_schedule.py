@@ -164,6 +164,14 @@ def test_not_before_waits_and_says_when():
     assert details(decisions, "r") == ["starts in 12s at the earliest"]
 
 
+@pytest.mark.parametrize(("begun_ms", "waits"), [(NOW - 1, True), (NOW, True), (NOW + 1, False)])
+def test_a_delay_that_begins_later_than_now_is_over(begun_ms: int, waits: bool):
+    """A clock that was set back by an hour makes no delay of seconds an hour long."""
+    delayed = run("r", not_before_ms=NOW + 3600_000)
+    decisions = decide([delayed], [instance("h")], delayed_since={delayed.uid: begun_ms})
+    assert bool(decisions.starts) is not waits
+
+
 def test_a_stopped_run_waits_whatever_else_holds():
     """`state: stopped` keeps a run from starting and from being ended."""
     runs = [run("r", wanted="stopped"), run("s", 2, need(cpu=99), wanted="stopped")]
