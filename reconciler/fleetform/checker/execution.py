@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, has_begun, is_over
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Change, Reason
+from fleetform.model.plan import Change, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared
+from fleetform.spec.renaming import digests_of
 
 
 def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
@@ -77,6 +78,11 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
         row = reading.row(step.resource)
         if step.verb != "run.update" or row is None or is_over(row):
             continue
+        if "earlier" in step.arguments and not _is_executed_already(reading, step):
+            yield Violation(
+                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
+                f"{step.resource} would be taken for the run before it",
+            )
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue
         ends = any(one.verb == "run.stop" and one.resource == step.resource for one in change.steps)
@@ -89,3 +95,16 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
                 f"{step.resource} would get another execution while it may run",
             )
+
+
+def _is_executed_already(reading: Reading, step: Step) -> bool:
+    """Tell whether the run whose name it was executes what is declared, and goes on with it."""
+    row, declared = reading.row(step.resource), reading.declared(step.resource)
+    if row is None or row.run is None or declared is None or has_begun(row):
+        return False
+    earlier = row.run.earlier
+    if earlier is None:
+        return False
+    _, executed = digests_of("run", json.loads(earlier.document))
+    said = (step.arguments["earlier"], declared.execution_digest)
+    return said == (earlier.uid, executed) and not earlier.ending

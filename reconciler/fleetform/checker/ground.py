@@ -1,4 +1,4 @@
-"""That nothing begins on what the tree says is another one."""
+"""That nothing begins on what the tree says is another one, or is to run again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.model.plan import Action
+from fleetform.spec.desired import ResourceKey
 
 __all__ = ["check_begins_on_declared", "check_begins_on_something"]
 
@@ -30,19 +31,16 @@ def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
 
 
 def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
-    """While a fleet or volume waits to be another one, nothing is begun on the one that goes."""
+    """While something waits to be another one, nothing is begun on the one that goes."""
     left = [one.change for one in reading.plan.held]
     left += (one.change for one in reading.plan.deferred)
-    outdated = {
-        change.key
-        for change in left
-        if change.action is Action.REPLACE and change.key.kind in {"fleet", "volume"}
-    }
+    outdated = {change.key for change in left if change.action is Action.REPLACE}
     for _, step in reading.steps if outdated else ():
         declared = reading.declared(step.resource)
         if step.verb not in _BEGINS or declared is None:
             continue
-        for needed in sorted(outdated.intersection(declared.references)):
+        runs = (ResourceKey("run", name) for name in declared.upstream)
+        for needed in sorted(outdated.intersection((*declared.references, *runs))):
             yield Violation(
                 Invariant.BEGINS_ON_DECLARED, f"{step.resource} begins on the {needed} that goes"
             )

@@ -103,7 +103,7 @@ _SENTENCES = {
     Invariant.SUCCESSOR_WAITS: "what takes a place waits until it is free",
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
     Invariant.BEGINS_ON_SOMETHING: "what begins finds what it needs, or the plan makes that first",
-    Invariant.BEGINS_ON_DECLARED: "what begins finds the fleet and the volumes that are declared",
+    Invariant.BEGINS_ON_DECLARED: "what begins finds what it needs as it is declared",
     Invariant.USED_STAYS: "what somebody at work uses stays until a plan has ended them",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
     Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",

@@ -51,6 +51,7 @@ class Reason(enum.StrEnum):
     REPLACE_ASKED = "replace-asked"
     DRIFTED = "drifted"
     UNFINISHED = "unfinished"
+    WITHDRAWN = "withdrawn"
 
 
 class HeldBy(enum.StrEnum):

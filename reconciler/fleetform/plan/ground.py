@@ -1,8 +1,9 @@
 """
-What a change stands on: fleets and volumes that must be as declared before something begins there.
+What a change stands on, and that it is as declared before something begins there.
 
 A run that begins on a volume which is about to be replaced writes where nobody will look, or into
-data that goes. So what waits for a replacement is told from what waits for something to be there.
+data that goes; one that begins on the result of a run which is to run again makes it of what the tree
+has left behind. So what waits for a replacement is told from what waits for something to be there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["begins_on", "is_replaced", "mentioned"]
 
 def is_replaced(change: Change) -> bool:
     """Tell whether the change makes something else of what others stand on."""
-    return change.action is Action.REPLACE and change.key.kind in {"fleet", "volume"}
+    return change.action is Action.REPLACE
 
 
 def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
@@ -29,7 +30,7 @@ def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
         return True
     # What waits, and is told to use it from now on.
     is_updated = change.action is Action.UPDATE and change.key in sheet.present
-    return is_updated and needed not in mentioned(sheet, change.key)
+    return is_updated and needed.kind != "run" and needed not in mentioned(sheet, change.key)
 
 
 def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:

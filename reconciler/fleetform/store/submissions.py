@@ -167,9 +167,11 @@ def _update_one(context: Context, step: Step) -> None:
     Give a run another document, as far as where it stands allows.
 
     Waiting: all of it. At work: what does not change its execution. Over: the resource alone,
-    for what was executed stays what it was.
+    for what was executed stays what it was. With `earlier`: the name is that run's again.
     """
     transaction, said, name = context.transaction, step.arguments, step.resource.name
+    if (earlier := said.get("earlier")) and not _give_back(context, step, earlier):
+        return
     row = transaction.one(
         "SELECT r.uid, r.final, r.execution_digest, r.nodes, r.attempt, a.state"
         # A run of which a rebuild has found no evidence has no attempt either.
@@ -198,6 +200,47 @@ def _update_one(context: Context, step: Step) -> None:
         if wanted != nodes:
             _resize(context, uid, attempt, wanted)
     transaction.log("run.updated", context.now_ms, f"run {name} was changed", step.resource)
+
+
+def _give_back(context: Context, step: Step, earlier: str) -> bool:
+    """Give a name back to the run that is at work, and end the one that waits for that."""
+    transaction, name = context.transaction, step.resource.name
+    if _has_a_place(transaction, name):
+        _refuse(context, step, "so it was not withdrawn")
+        return False
+    works = transaction.one(
+        "SELECT 1 FROM runs WHERE uid = ? AND name = ? AND final = 0 AND stop_requested = ''",
+        (earlier, name),
+    )
+    if works is None:
+        context.refused[step.key] = (
+            f"the run of {name} that was at work ends or is over by now, so nothing was withdrawn;"
+            " plan again to see what is left"
+        )
+        return False
+    why = f"what is at work is declared again, applied by {context.who or 'somebody'}"
+    transaction.execute(
+        "UPDATE runs SET listed = 0, generation = generation + 1, stop_requested ="
+        " CASE stop_requested WHEN '' THEN ? ELSE stop_requested END"
+        " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
+        (why, name),
+    )
+    transaction.execute("UPDATE runs SET listed = 1 WHERE uid = ?", (earlier,))
+    transaction.execute(
+        "UPDATE resources SET uid = ? WHERE kind = 'run' AND name = ?", (earlier, name)
+    )
+    return True
+
+
+def _has_a_place(transaction: Transaction, name: str) -> bool:
+    """Tell whether the run that has the name by now has begun, or is over."""
+    row = transaction.one(
+        "SELECT 1 FROM resources s JOIN runs r ON r.uid = s.uid"
+        " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE s.kind = 'run' AND s.name = ? AND (r.final = 1 OR a.state <> 'waiting')",
+        (name,),
+    )
+    return row is not None
 
 
 def _refuse(context: Context, step: Step, what: str) -> None:

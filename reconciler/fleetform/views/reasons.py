@@ -34,6 +34,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.LET_GO: "`removed` lets it go: it stays, and nothing here knows of it any more",
     Reason.REPLACE_ASKED: "`--replace` asks for another one",
     Reason.DRIFTED: "it is not as it was made",
+    Reason.WITHDRAWN: "what is at work is declared once more: what waits for its end is withdrawn",
     Reason.UNFINISHED: "an earlier apply began to change it and did not come to its end",
 }
 

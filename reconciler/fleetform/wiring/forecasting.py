@@ -160,6 +160,9 @@ class _After:
         elif step.verb == "run.submit":
             self._drop(name)
             self._submit(name, said)
+        elif step.verb == "run.update" and "earlier" in said:
+            # It is at work already under that name, and what waited for its end is no more.
+            self._drop(name)
         elif step.verb == "run.update":
             self._update(name, said)
         elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:

@@ -19,7 +19,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.decision import Finish, Requeue
-from fleetform.model.plan import Predicate
+from fleetform.model.plan import Predicate, Step
 from fleetform.model.ports import Ledger, StepOutcome
 from fleetform.model.recovery import Evidence
 from fleetform.model.run import AttemptState, RunState
@@ -244,6 +244,54 @@ def test_the_end_of_a_name_is_that_of_all_its_runs(desk: Desk) -> None:
         earlier: True,
         live.uid: True,
     }
+
+
+def _withdrawing(desk: Desk, earlier: str) -> dict[str, str]:
+    """Give the name back to what is at work under it; returns what is refused."""
+    arguments = {**submit_step("a").arguments, "earlier": earlier}
+    steps = [Step("run.update:run/a", "run.update", run_key("a"), (), arguments)]
+    accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
+    outcomes = [StepOutcome(steps[0].key)]
+    refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
+    desk.ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+    return dict(refused)
+
+
+def test_a_name_is_given_back_to_what_is_at_work(desk: Desk) -> None:
+    """The one that waited is asked to end, and is history; the first goes on under its name."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", env={"A": "1"}))
+    later = desk.ledger.read_live().resources[run_key("a")].uid
+    assert _withdrawing(desk, earlier) == {}
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.uid == earlier
+    assert "env" not in json.loads(live.document)
+    book = desk.ledger.read_book()
+    assert book.outcomes["a"].state is RunState.PREPARING
+    asked = {uid: run.stop_requested for uid, run in book.runs.items()}
+    assert asked[earlier] == ""
+    assert asked[later].startswith("what is at work is declared again, applied by ")
+
+
+@pytest.mark.parametrize("what", ["the later has begun", "the earlier is over"])
+def test_a_name_that_is_not_given_back(desk: Desk, what: str) -> None:
+    """Something happened since the plan was made: nothing is ended, and the sentence says it."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", env={"A": "1"}))
+    desk.ledger.commit_verdicts(
+        [(earlier, Finish(RunState.TERMINATED, "given-up", ""))], fence=desk.fence, now_ms=1
+    )
+    (job,) = desk.ledger.read_book().lingering
+    desk.say(JobRecord(job.key, job.uid, job.gen, "", JobState.FINISHED, Cause.STOPPED))
+    if what == "the later has begun":
+        assert desk.place("a")
+    (sentence,) = _withdrawing(desk, earlier).values()
+    assert ("has started" if what == "the later has begun" else "is over by now") in sentence
+    assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
 
 
 def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: Desk) -> None:

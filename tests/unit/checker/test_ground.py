@@ -35,3 +35,14 @@ def test_what_begins_on_what_is_not_there() -> None:
     rest = tuple(one for one in plan.changes if one is not local)
     left = replace(plan, changes=rest, deferred=(Deferred(local, "excluded"),))
     assert Invariant.BEGINS_ON_SOMETHING in found(left, desired, live, ALLOWED)
+
+
+def test_what_begins_on_a_result_that_is_to_be_another() -> None:
+    """A run that is held takes along what begins on its result."""
+    desired = tree(fleet("local"), task("aa", commands=["new"]), task("bb", upstream=["aa"]))
+    live = ledger(row(fleet("local")), row(task("aa")))
+    plan = planned(desired, live)
+    (first,) = (one for one in plan.changes if one.key.name == "aa")
+    rest = tuple(one for one in plan.changes if one is not first)
+    held = replace(plan, changes=rest, held=(Held(first, HeldBy.WINDOW, "frozen", "wait"),))
+    assert Invariant.BEGINS_ON_DECLARED in found(held, desired, live, ALLOWED)

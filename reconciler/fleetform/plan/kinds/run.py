@@ -25,6 +25,7 @@ from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.canonical import digest
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared
+from fleetform.spec.renaming import digests_of
 
 _STILL_ENDING_CURE = "`fleetform apply` waits for its end, and goes on"
 
@@ -280,7 +281,7 @@ def _executed_anew(case: _Case) -> Proposal:
     if case.rerun_asked:
         reasons = (Reason.RERUN_ASKED, *reasons)
     if case.phase is Phase.WAITING:
-        return _updated(case, reasons)
+        return _successor_changed(case, reasons)
     if case.phase is Phase.ACTIVE:
         return _restarted(case, reasons)
     if case.rerun_asked or case.own_changed:
@@ -288,6 +289,36 @@ def _executed_anew(case: _Case) -> Proposal:
     # A base or a profile changed: the result is marked, and who wants it redone says `rerun`.
     inherited = tuple(one for one in reasons if one is not Reason.EXECUTION_CHANGED)
     return _updated(case, (Reason.INHERITED_CHANGED, *inherited), stale=True)
+
+
+def _successor_changed(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
+    """Something else for what waits, perhaps for a run of its name that is at work."""
+    earlier = None if case.row.run is None else case.row.run.earlier
+    if earlier is None:
+        return _updated(case, reasons)
+    executed = digests_of("run", json.loads(earlier.document))[1]
+    is_same = executed == case.declared.execution_digest
+    if is_same and not case.rerun_asked and not earlier.ending:
+        return _withdrawn(case, earlier.uid)
+    if _may_restart(case):
+        return _ended_and_submitted(case, _submitted(case, reasons))
+    return _updated(case, reasons)
+
+
+def _withdrawn(case: _Case, earlier: str) -> Proposal:
+    """What is at work is what is declared once more: its successor would do the same again."""
+    arguments = {**_update_arguments(case), "earlier": earlier}
+    step = make_step("run.update", case.declared.key, arguments)
+    return Proposal(
+        _change(case, Action.UPDATE, (Reason.WITHDRAWN,), (step,), forces=False),
+        not_started=True,
+    )
+
+
+def _may_restart(case: _Case) -> bool:
+    """Tell whether it or somebody allows to end what is at work for this."""
+    asks = case.declared.document.get("on_change", "hold") == "restart"
+    return case.permissions.allow_restart or (asks and _applied(case.row, "on_change") == "restart")
 
 
 def _applied(row: LiveResource, field: str) -> Any:
@@ -316,21 +347,25 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         )
     if on_change == "after-finish" and not case.permissions.allow_restart:
         return proposal
-    may_restart = on_change == "restart" and _applied(case.row, "on_change") == "restart"
-    if not may_restart and not case.permissions.allow_restart:
+    if not _may_restart(case):
         return _held(
             proposal,
             f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
             "--allow-restart, or `on_change: after-finish` in its document, or `restart` there,"
             " applied before the change",
         )
+    return _ended_and_submitted(case, proposal)
+
+
+def _ended_and_submitted(case: _Case, proposal: Proposal) -> Proposal:
+    """End what is at work under the name first, and what waits for it."""
     stop = _stop_step(case.row, "replaced")
     (submit,) = proposal.change.steps
     return Proposal(
         _change(
             case,
             Action.REPLACE,
-            reasons,
+            proposal.change.reasons,
             (stop, make_step("run.submit", submit.resource, submit.arguments, (stop.key,))),
             destructive=True,
             at_stake=_at_stake(case.row),

@@ -96,3 +96,19 @@ def test_an_import_waits_for_the_fleet_that_it_is_on() -> None:
     (held,) = plan.held
     assert (str(held.change.key), held.by) == ("volume/data", HeldBy.DEPENDENCY)
     assert held.detail == "it needs fleet/local, and it is excluded"
+
+
+def test_what_comes_after_waits_for_the_run_that_is_declared() -> None:
+    """Its input is what the tree has replaced already: it would be made of that, and count as done."""
+    first, second = task("aa"), task("bb", upstream=["aa"])
+    live = ledger(row(LOCAL), row(first, RunState.RUNNING), row(second))
+    desired = tree(LOCAL, task("aa", commands=["a3"]), task("bb", upstream=["aa"], commands=["b3"]))
+    plan = planned(desired, live)
+    assert names(plan) == []
+    by = {one.change.key.name: one for one in plan.held}
+    assert by["aa"].by is HeldBy.RUNNING_WORK
+    assert by["bb"].detail == "it needs run/aa, which is held"
+    assert names(planned(desired, live, allow_restart=True)) == ["run/aa", "run/bb"]
+    # What is not begun by this plan is not kept from anything.
+    only_driven = tree(LOCAL, desired.resources[first.key], task("bb", upstream=["aa"], priority=1))
+    assert names(planned(only_driven, live)) == ["run/bb"]

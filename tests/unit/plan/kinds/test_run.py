@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleetform.checker import check
+from fleetform.checker import Invariant, check
 from fleetform.model.live import EarlierRun
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
@@ -464,6 +464,55 @@ def test_a_run_that_waits_for_the_one_before_it_changes_in_place() -> None:
     change = only(plan_of(NEW, row(OLD, WAITING, **EARLIER)))
     assert verbs(change) == ["run.update"]
     assert not change.destructive
+
+
+def test_a_change_that_is_taken_back_runs_nothing_again() -> None:
+    """What is at work is what is declared: its successor is withdrawn, and it goes on."""
+    desired, live = tree(OLD), ledger(row(NEW, WAITING, **EARLIER))
+    made = planned(desired, live)
+    assert check(made, desired, live, Permissions()) == ()
+    change = only(made)
+    assert (change.action, change.reasons) == (Action.UPDATE, (Reason.WITHDRAWN,))
+    (step,) = change.steps
+    assert (step.verb, step.arguments["earlier"]) == ("run.update", "e" * 32)
+    assert not change.destructive
+    assert ("run-not-started", OLD.key) in {(one.claim, one.resource) for one in made.predicates}
+
+
+@pytest.mark.parametrize("what", ["asked to end", "asked to run again"])
+def test_what_is_not_withdrawn(what: str) -> None:
+    """What ends is no result, and who asks for another execution gets one."""
+    before = replace(EARLIER["earlier"], ending=what == "asked to end")
+    live = ledger(row(NEW, WAITING, earlier=before))
+    declared = OLD if before.ending else task("train", env={"LR": "0.1"}, rerun=1)
+    (step,) = only(planned(tree(declared), live)).steps
+    assert "earlier" not in step.arguments
+
+
+def test_a_successor_that_is_not_withdrawn_rightly() -> None:
+    """The second reader compares what is executed by itself."""
+    desired, live = tree(OLD), ledger(row(NEW, WAITING, **EARLIER))
+    made = planned(desired, live)
+    for wrong in (
+        EarlierRun("f" * 32, EARLIER["earlier"].document),
+        EarlierRun("e" * 32, json.dumps(NEW.document)),
+        replace(EARLIER["earlier"], ending=True),
+    ):
+        other = ledger(row(NEW, WAITING, earlier=wrong))
+        assert [one.invariant for one in check(made, desired, other, Permissions())] == [
+            Invariant.RUNNING_KEEPS_ITS_EXECUTION
+        ]
+
+
+def test_a_restart_does_not_wait_for_the_run_before() -> None:
+    """Who allows to end what is at work is not made to wait for it by a successor that waits."""
+    third = task("train", env={"LR": "0.3"})
+    change = only(plan_of(third, row(NEW, WAITING, **EARLIER), allow_restart=True))
+    assert verbs(change) == ["run.stop", "run.submit"]
+    stop, submit = change.steps
+    assert stop.arguments["earlier"] == submit.arguments["after_uid"] == "e" * 32
+    assert change.destructive
+    assert change.at_stake == "the work of the run before it, which is not over"
 
 
 def test_what_the_run_before_it_has_mounted_stays() -> None:
