@@ -8,6 +8,7 @@ keeps its row, its attempts and its number in the history.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
@@ -167,7 +169,8 @@ def _update_one(context: Context, step: Step) -> None:
     Give a run another document, as far as where it stands allows.
 
     Waiting: all of it. At work: what does not change its execution. Over: the resource alone,
-    for what was executed stays what it was. With `earlier`: the name is that run's again.
+    for what was executed stays what it was. With `earlier`: the name is that run's again. What does
+    not change an execution reaches a run before it as well, while that goes on.
     """
     transaction, said, name = context.transaction, step.arguments, step.resource.name
     if (earlier := said.get("earlier")) and not _give_back(context, step, earlier):
@@ -199,7 +202,27 @@ def _update_one(context: Context, step: Step) -> None:
         )
         if wanted != nodes:
             _resize(context, uid, attempt, wanted)
+        _drive_earlier(transaction, name, uid, said["document"])
     transaction.log("run.updated", context.now_ms, f"run {name} was changed", step.resource)
+
+
+def _drive_earlier(
+    transaction: Transaction, name: str, uid: str, document: Mapping[str, Any]
+) -> None:
+    """What drives a run and is no part of its execution holds for one before it that goes on, too."""
+    rows = transaction.execute(
+        "SELECT uid, document FROM runs WHERE name = ? AND final = 0 AND uid <> ?", (name, uid)
+    ).fetchall()
+    for earlier, text in rows:
+        executed = EXECUTION_FIELDS["run"]
+        before = json.loads(text)
+        driven = {field: value for field, value in document.items() if field not in executed}
+        driven.update((field, value) for field, value in before.items() if field in executed)
+        if driven != before:
+            transaction.execute(
+                "UPDATE runs SET document = ?, generation = generation + 1 WHERE uid = ?",
+                (to_json(driven), earlier),
+            )
 
 
 def _give_back(context: Context, step: Step, earlier: str) -> bool:

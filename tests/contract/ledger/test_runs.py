@@ -294,6 +294,25 @@ def test_a_name_that_is_not_given_back(desk: Desk, what: str) -> None:
     assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
 
 
+def test_what_drives_a_name_drives_the_run_before_it(desk: Desk) -> None:
+    """A limit that is set while a successor waits holds for what is at work; no command does."""
+    desk.submit(submit_step("a", max_duration=60, priority=1))
+    desk.place("a")
+    (earlier,) = desk.ledger.read_book().runs
+    desk.submit(submit_step("a", commands=["false"], priority=1))
+    arguments = submit_step("a", commands=["date"], max_duration=3).arguments
+    desk.submit(Step("run.update:run/a", "run.update", run_key("a"), (), arguments))
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert live.run is not None
+    assert live.run.earlier is not None
+    assert live.run.earlier.uid == earlier
+    assert json.loads(live.run.earlier.document) == {
+        "type": "task",
+        "commands": ["true"],
+        "max_duration": 3,
+    }
+
+
 def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: Desk) -> None:
     """That has begun since, or always had: nobody has agreed to lose its work."""
     desk.submit(submit_step("a"))
