@@ -15,7 +15,7 @@ from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tail import last_lines
 from fleetform.cli.words import NOBODY_DRIVES
 from fleetform.model.figures import counted
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run import FINAL, AttemptState, RunState
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
@@ -29,6 +29,8 @@ _TROUBLES_MAX = 3
 _LINES_OF_OUTPUT = 5
 _BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
 
+
+_NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 
 _NOTHING_RAN = "Applied; nothing had to run."
 
@@ -72,12 +74,33 @@ def show_interrupted(workspace: Workspace) -> None:
     told.line("interrupted: nothing is lost, and what was started goes on on its hosts", "warn")
     manager = workspace.manager()
     if manager is None:
+        _say_ending(told, workspace)
         told.labelled(
             "help", "`fleetform apply` takes the runs up again, `fleetform stop RUN` ends one"
         )
     else:
         told.labelled(
             "help", f"`{manager.command}` (pid {manager.pid}) drives them; see `fleetform ps`"
+        )
+
+
+def _say_ending(told: Screen, workspace: Workspace) -> None:
+    """Name what was asked to end and may work on: nobody is there to bring that about."""
+    reader = workspace.reader()
+    if reader is None:
+        return
+    try:
+        book = reader.read_book()
+    finally:
+        reader.close()
+    begun = (book.runs[uid] for uid, one in book.attempts.items() if one.state not in _NOT_BEGUN)
+    names = sorted({run.name for run in begun if run.stop_requested})
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        verb = "are" if more else "is"
+        told.line(
+            f"{names[0]}{more} {verb} asked to end and may work on until somebody drives the runs",
+            "warn",
         )
 
 

@@ -105,6 +105,29 @@ class RunController:
                 return True
         return False
 
+    def owed_stops(self) -> tuple[tuple[str, str], ...]:
+        """
+        Return runs that are to end and whose hosts have not taken that yet, with those hosts.
+
+        By name, sorted. A host that has not answered so far may be one of them.
+        """
+        owed = {
+            (job.key.run_uid, job.instance_uid)
+            for job in self.mirror.all_jobs()
+            if job.stop_wanted and self._sender.owes_stop(job)
+        }
+        if not owed:
+            return ()
+        hosts = {one.uid: one.name for one in self.mirror.instances}
+        runs = self.mirror.runs
+        return tuple(
+            sorted(
+                (runs[RunUid(uid)].name, hosts[host])
+                for uid, host in owed
+                if uid in runs and host in hosts
+            )
+        )
+
     async def round(self) -> None:
         """Take in what moved, decide, commit and send; returns when all is on its way."""
         touched = await self._refresh()

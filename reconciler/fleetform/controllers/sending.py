@@ -101,6 +101,15 @@ class Sender:
             assert session.host is not None
             self._nursery.start(self._forget(session.host, jobs), name="forget")
 
+    def owes_stop(self, job: Job) -> bool:
+        """Tell whether the job's host has yet to say that it ends it; asked of what is to end."""
+        if not job.instance_uid or job.state is JobState.FINISHED:
+            return False
+        session = self._hosts.session(job.instance_uid)
+        if session is None or session.host is None:
+            return True
+        return self._due(RunUid(job.key.run_uid), job, session) is Due.STOP
+
     def _due(self, uid: RunUid, job: Job, session: Session) -> Due | None:
         attempt = self._mirror.attempts.get(uid)
         latest = attempt is not None and attempt.number == job.key.attempt

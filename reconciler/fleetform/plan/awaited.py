@@ -56,12 +56,18 @@ def _ending(held: Held) -> Iterator[tuple[str, ResourceKey]]:
 
 
 def ended_besides(plan: Plan) -> dict[RunUid, ResourceKey]:
-    """What ends with a run because that waits for it: no outcome of the name tells of its end."""
+    """
+    What this plan asks to end, by run: no outcome of a name tells of its end.
+
+    The name has left the tree, is another run's by now, or is that of what waits for the end.
+    """
     return {
-        RunUid(step.arguments["earlier"]): step.resource
+        RunUid(uid): step.resource
         for change in plan.changes
         for step in change.steps
-        if step.verb == "run.stop" and step.arguments.get("earlier")
+        if step.verb == "run.stop"
+        for uid in (change.uid, step.arguments.get("earlier", ""))
+        if uid
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Plan
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
@@ -48,7 +48,8 @@ def exit_code_after(
     Say what a plan that was carried out means to a script: a step that failed comes first.
 
     A run of which nobody knows whether it goes on has not succeeded, nor has one that waits for a
-    host that is silent: who was not detached has waited for all others.
+    host that is silent: who was not detached has waited for all others. One that was removed has
+    ended as it was to, once it has.
 
     Args:
         plan: As it was entered.
@@ -62,7 +63,7 @@ def exit_code_after(
         return HELD
     ended_badly = any(
         run.run.state is not RunState.DONE
-        and not run.archived
+        and not (run.archived and run.run.state in FINAL)
         and run.run.template.wanted != "stopped"
         for run in runs
     )

@@ -41,6 +41,7 @@ from fleetform.wiring.opening import (
 )
 from fleetform.wiring.patience import Patience
 from fleetform.wiring.problems import LedgerProblem
+from fleetform.wiring.stops import Stops
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
@@ -183,6 +184,7 @@ class _Apply:
         self._patience = Patience(
             ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
         )
+        self._stops = self._new_stops()
         self._over_since_ms: int | None = None
         self._steps_told: set[str] = set()
         self._followed: Holder | None = None
@@ -252,7 +254,11 @@ class _Apply:
 
     # -- driving ----------------------------------------------------------------------------------
 
+    def _new_stops(self) -> Stops:
+        return Stops(clock=SystemClock(), notice=self._progress.notice)
+
     async def _drive(self, gate: Gate, tenure: Tenure) -> None:
+        self._stops = self._new_stops()
         manager = build_manager(
             self._workspace,
             self._ledger,
@@ -269,9 +275,12 @@ class _Apply:
 
     def _driven(self, manager: Manager) -> bool:
         """Every accepted plan is carried out; are our runs over, and is their output here?"""
+        assert manager.runs is not None
+        # Nobody else would send it once we have gone, and the work would go on for ever.
+        if not self._stops.are_sent(manager.runs.owed_stops()):
+            return False
         if self._detach:
             return True
-        assert manager.runs is not None
         mirror = manager.runs.mirror
         states = {name: mirror.state_of(name) for name in self._names}
         if not self._patience.is_over(states, mirror):
@@ -344,7 +353,7 @@ class _Apply:
             exit_code=exit_code_after(self._plan, failures, runs, detached=self._detach),
             failed_steps=failures,
             runs=runs,
-            messages=() if self._detach else self._patience.left_waiting(),
+            messages=self._stops.left() or self._patience.left_waiting(),
         )
 
     def _state(self, failures: Sequence[str]) -> str:

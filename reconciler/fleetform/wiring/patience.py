@@ -49,8 +49,13 @@ class Patience:
         self._is_homeless = False
 
     def is_over(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
-        """Tell whether these runs are over, or have got nowhere for long; no state is over."""
-        states = {**states, **_still_ending(self._ending, rows)}
+        """
+        Tell whether these runs are over, or have got nowhere for long.
+
+        No state is over, unless a row has the name: what has left the tree has no other.
+        """
+        removed = {name for name, state in states.items() if state is None}
+        states = {**states, **_removed(removed, rows), **_still_ending(self._ending, rows)}
         moving = [
             name for name, state in states.items() if state is not None and state not in _SETTLED
         ]
@@ -110,6 +115,11 @@ class Patience:
         who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
         verb = "waits" if len(self._kept) == 1 else "wait"
         return f"{who} silent, and {counted(len(self._kept), 'run')} {verb} for an answer"
+
+
+def _removed(names: Collection[str], rows: Rows) -> dict[str, RunState]:
+    """Return the states of runs that are declared no more, and not over yet, by name."""
+    return {run.name: run.state for run in rows.runs.values() if run.name in names} if names else {}
 
 
 def _still_ending(runs: Iterable[RunUid], rows: Rows) -> dict[str, RunState]:

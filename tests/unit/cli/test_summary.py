@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from fleetform.cli.summary import quoted, show_summary
+import applied
+from fleetform.cli.summary import quoted, show_interrupted, show_summary
+from fleetform.model.override import OverrideKind
 from fleetform.model.run import RunState
 from fleetform.wiring.applying import ApplyResult
+from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.workspace import Workspace
 
 
@@ -88,3 +92,21 @@ def test_failed_steps_go_to_standard_error(summary):
 def test_an_element_is_quoted_for_the_shell():
     """Brackets are a pattern there, and what is printed is copied."""
     assert (quoted("sweep[lr=0.1]"), quoted("train")) == ("'sweep[lr=0.1]'", "train")
+
+
+def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
+    """Nobody brings it about once the apply has gone."""
+    workspace = Workspace.open(str(lab))
+    show_interrupted(workspace)
+    assert "asked to end" not in capsys.readouterr().err
+    applied.write_tree(lab, applied.FLEET, "type: task\nname: more\ncommands: [sleep 60]\n")
+    applied.enter(lab)
+    applied.place_all(lab)
+    with closing(open_for_writing(workspace)) as ledger:
+        put = ledger.put_overrides(
+            OverrideKind.STOP, ["run/more"], reason="smoke", who="ada",
+            now_ms=applied.NOW_MS, until_ms=applied.NOW_MS + 60_000,
+        )  # fmt: skip
+    assert put.ending == ("more",)
+    show_interrupted(workspace)
+    assert "more is asked to end and may work on" in capsys.readouterr().err

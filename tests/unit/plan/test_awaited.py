@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.run import RunState
-from fleetform.plan.awaited import ending, waited_for
+from fleetform.plan.awaited import ended_besides, ending, waited_for
 from fleetform.plan.planner import plan as make_plan
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree
 
@@ -39,3 +39,12 @@ def test_an_end_that_holds_a_change_is_waited_for() -> None:
     gone = row(ONE, RunState.FINISHING, archived=True)
     plan = planned(tree(LOCAL, ONE), ledger(row(LOCAL), gone))
     assert {str(uid): str(key) for uid, key in ending(plan).items()} == {gone.uid: "run/one"}
+
+
+def test_the_end_of_what_is_removed_is_waited_for() -> None:
+    """By its uid: once it has left the tree, no outcome of its name tells of it."""
+    working = row(ONE, RunState.RUNNING)
+    plan = planned(tree(LOCAL), ledger(row(LOCAL), working), allow_destroy=True)
+    assert {str(uid): str(key) for uid, key in ended_besides(plan).items()} == {
+        working.uid: "run/one"
+    }

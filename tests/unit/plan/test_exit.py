@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleetform.model.run import RunState
@@ -42,5 +44,26 @@ def test_a_run_that_nobody_knows_about_has_not_succeeded() -> None:
         assert unknown[0].run.state is RunState.UNKNOWN
         assert exit_code_after(made, (), unknown, detached=False) == 4
         assert exit_code_after(made, (), unknown, detached=True) == 0
+
+    rig.play(story())
+
+
+def test_what_was_removed_and_is_at_work_still_has_not_ended() -> None:
+    """Once it has, it ended as it was to."""
+    rig = Rig({"one": 60})
+    gone = make_desired(pool(1), {})
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {"one": task()}))
+        await rig.until(lambda: rig.state("one") is RunState.RUNNING)
+        made = rig.plan(gone)
+        await rig.apply(gone)
+        await rig.until(lambda: rig.state("one") is RunState.TERMINATED)
+        (over,) = rig.ledger.read_runs(["one"])
+        assert over.archived
+        assert exit_code_after(made, (), (over,), detached=False) == 0
+        # Hosts of this rig end work at once, so this is what it was a moment before.
+        ending = replace(over, run=replace(over.run, state=RunState.FINISHING))
+        assert exit_code_after(made, (), (ending,), detached=False) == 4
 
     rig.play(story())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.run import RunState
 from fleetform.plan.exit import exit_code_after
@@ -79,5 +81,23 @@ def test_a_silent_host_is_named_and_not_waited_for() -> None:
         assert instance.name in message
         runs = rig.ledger.read_runs()
         assert exit_code_after(rig.plan(desired), (), runs, detached=False) == 4
+
+    rig.play(story())
+
+
+def test_a_run_that_has_left_the_tree_is_waited_for_by_its_row() -> None:
+    """Its name has no outcome any more, and the work goes on all the same."""
+    rig = Rig({"one": 60})
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {"one": task()}))
+        await rig.until(lambda: rig.state("one") is RunState.RUNNING)
+        # As it is right after its document was removed; hosts of this rig end work at once.
+        book = replace(rig.ledger.read_book(), outcomes={})
+        waiting = Waiting()
+        assert not waiting.patience.is_over({"one": None}, book)
+        await rig.apply(make_desired(pool(1), {}))
+        await rig.until(lambda: not rig.ledger.read_book().runs)
+        assert waiting.patience.is_over({"one": None}, rig.ledger.read_book())
 
     rig.play(story())

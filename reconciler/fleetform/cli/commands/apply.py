@@ -93,8 +93,9 @@ def command(
     are; a second apply follows them again. What is held until a run that was asked to end has ended
     follows by itself. Exits with 4 when a run fails, and with 3 when something stays held.
 
-    With --detach this ends once the plan's own steps are done. Where somebody else manages the
-    environment and takes longer than a minute, it ends with what is known by then, and says so.
+    With --detach this ends once the plan's own steps are done, and hosts know what they are to
+    end. Where somebody else manages the environment and takes longer than a minute, it ends with
+    what is known by then, and says so.
 
     A plan of a FILE was looked at when it was made, and nobody is asked again. It is carried out
     once, and only while what it touches is as it was: else this exits with 5 and says what is

@@ -1,0 +1,61 @@
+"""Work that was asked to end is ended, whoever asked and whoever drives it since."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+
+SHORT = "stop_duration: 1s\n"
+
+
+def _begin(lab: Lab, name: str = "train", more: str = SHORT) -> int:
+    """Have a run at work that nobody drives and that does not heed TERM; returns its process."""
+    pid = lab.folder / f"{name}.pid"
+    lab.declare(
+        FLEET,
+        task(
+            name,
+            f'trap "" TERM; echo $$ > {pid}; {lab.says(name)}; while true; do sleep 0.1; done',
+            more=more,
+        ),
+    )
+    apply = lab.start("apply", "-y")
+    lab.wait_until_said(name)
+    lab.wait_until_state(name, "running")
+    apply.kill()
+    lab.finish(apply)
+    return int(pid.read_text())
+
+
+def _is_at_work(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_an_apply_sees_the_end_of_what_it_removes(lab: Lab) -> None:
+    """It returns once the work is over, also where that takes a KILL."""
+    pid = _begin(lab)
+    lab.declare(FLEET)
+    done = lab.run("apply", "-y", "--allow-destroy")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not _is_at_work(pid)
+    assert lab.states() == {"train": "terminated"}
+
+
+def test_who_does_not_wait_leaves_once_the_end_is_asked_of_the_host(lab: Lab) -> None:
+    """The host ends the work by itself then, and the next apply takes that in."""
+    pid = _begin(lab)
+    lab.declare(FLEET)
+    done = lab.run("apply", "-y", "--allow-destroy", "--detach")
+    assert done.returncode == 0, done.stdout + done.stderr
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while _is_at_work(pid):
+        assert time.monotonic() < deadline, "nobody has ended it"
+        time.sleep(0.05)
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.states() == {"train": "terminated"}
