@@ -2,7 +2,7 @@
 The verbs of a plan's steps, and which of them touch the world outside the ledger.
 
 A verb that touches nothing else needs no intent: its effect and its result are the same
-transaction.
+transaction. A volume that is forgotten stays as it is, and that nobody uses it is seen in the world.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ TOUCHES_WORLD = frozenset(
         Verb.VOLUME_MAKE,
         Verb.VOLUME_ADOPT,
         Verb.VOLUME_UPDATE,
+        Verb.VOLUME_FORGET,
         Verb.VOLUME_REMOVE,
         Verb.VOLUME_SNAPSHOT,
     }

@@ -42,6 +42,17 @@ class World(Protocol):
             ProviderError: It cannot be released; the message says why.
         """
 
+    async def unmounted(self, volume: str, fleet: str) -> None:
+        """
+        Return once nobody at work has the volume mounted; it lies on the hosts of `fleet`.
+
+        Ends that were asked for are waited for, however long they take.
+
+        Raises:
+            ProviderError: Somebody goes on whom nobody has asked to end, or nobody can tell whether
+                they have ended.
+        """
+
     def ends_asked(self) -> None:
         """Take note that ends of runs were written down: they are brought about while we wait."""
 

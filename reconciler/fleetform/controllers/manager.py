@@ -16,6 +16,7 @@ from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.runs import RunController
+from fleetform.controllers.volumes import Volumes
 from fleetform.controllers.world import ManagedWorld
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
@@ -136,7 +137,8 @@ class Manager:
                 nursery=nursery,
                 fence=self._identity.fence,
             )
-            world = ManagedWorld(hosts, departures)
+            volumes = Volumes(hosts=hosts, clock=self._clock, progress=self._progress)
+            world = ManagedWorld(hosts, departures, volumes)
             await nursery.run(self._loop(self.runs, world, nursery, finished))
 
     async def _loop(
@@ -153,6 +155,7 @@ class Manager:
                 await self._start_plan(runs, world, nursery)
                 await runs.round()
                 world.departures.round(runs.mirror)
+                world.volumes.round(runs.mirror)
             except LedgerUnavailable as problem:
                 # A disk or a server may be away for hours.
                 if str(problem) != told:

@@ -1,4 +1,4 @@
-"""The world as an apply's steps see it: the manager's sessions, and the hosts that leave."""
+"""The world as an apply's steps see it: the manager's sessions, and the hosts and volumes that go."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
+from fleetform.controllers.volumes import Volumes
 from fleetform.model.instance import Instance
 from fleetform.providers.contract.hosts import Host
 from fleetform.spec.dataclass import dataclass
@@ -17,6 +18,7 @@ class ManagedWorld:
 
     hosts: HostSessions
     departures: Departures
+    volumes: Volumes
 
     @property
     def environment_uid(self) -> str:
@@ -33,6 +35,9 @@ class ManagedWorld:
 
     async def depart(self, instance: Instance) -> None:
         await self.departures.depart(instance)
+
+    async def unmounted(self, volume: str, fleet: str) -> None:
+        await self.volumes.unmounted(volume, fleet)
 
     def ends_asked(self) -> None:
         self.hosts.rows_changed = True

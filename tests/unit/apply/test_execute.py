@@ -39,6 +39,11 @@ class Host:
             return Reply(1, False, "no_space", "no space left on the host")
         return Reply(1, True)
 
+    async def remove_volume(
+        self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool = False
+    ) -> Reply:
+        return Reply(1, True)
+
     async def snapshot_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
     ) -> Reply:
@@ -55,6 +60,7 @@ class World:
     away_times: int = 0
     """How many looks at a fleet find it without a host."""
     exchanging: set[str] = field(default_factory=set)
+    mounted: set[str] = field(default_factory=set)
     made: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def instances(self, fleet: str) -> Sequence[Instance]:
@@ -77,6 +83,10 @@ class World:
 
     async def depart(self, instance: Instance) -> None:
         raise PermanentError("nothing departs here")
+
+    async def unmounted(self, volume: str, fleet: str) -> None:
+        if volume in self.mounted:
+            raise PermanentError(f"run/train is at work with {volume} mounted")
 
     def ends_asked(self) -> None: ...
 
@@ -219,3 +229,17 @@ def test_what_no_provider_may_raise_leaves_the_operation_open(ledger: Ledger) ->
     outcome, _ = carry_out(ledger, World(ledger), plan)
     assert outcome.state == "done"
     assert ledger.unfinished_apply() is not None  # Its end is the manager's to write.
+
+
+@pytest.mark.parametrize("policy", ["delete", "snapshot", "retain"])
+def test_what_somebody_has_mounted_stays(ledger: Ledger, policy: str) -> None:
+    """However it was to go; the row stays too, and the next plan says why."""
+    kept = volume("a", on="pool", path="a", deletion_policy=policy)
+    carry_out(ledger, World(ledger), plan_of(ledger, FLEET, kept))
+    plan = planned(tree(FLEET), ledger.read_live(), allow_destroy=True)
+    outcome, finished = carry_out(ledger, World(ledger, mounted={"a"}), plan)
+    assert outcome.state == "failed"
+    assert list(finished.values()) == ["run/train is at work with a mounted"]
+    assert kept.key in ledger.read_live().resources
+    again = planned(tree(FLEET), ledger.read_live(), allow_destroy=True)
+    assert carry_out(ledger, World(ledger), again)[0].state == "done"

@@ -22,6 +22,7 @@ PERFORMERS: dict[str, Performer] = {
     Verb.VOLUME_MAKE: volume.make,
     Verb.VOLUME_ADOPT: volume.adopt,
     Verb.VOLUME_UPDATE: volume.update,
+    Verb.VOLUME_FORGET: volume.forget,
     Verb.VOLUME_REMOVE: volume.remove,
     Verb.VOLUME_SNAPSHOT: volume.snapshot,
 }

@@ -1,7 +1,8 @@
 """
 A volume's steps: a directory on each host of its fleet.
 
-Making it twice is the same as once, because the host keeps the volume's uid beside the data.
+Making it twice is the same as once, because the host keeps the volume's uid beside the data. What
+takes it away, in whatever way, does so when the runs that have it mounted have really ended.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ async def _make(step: Step, begun: Begun, world: World, take: str) -> None:
 
 async def remove(step: Step, begun: Begun, world: World) -> None:
     """Delete the data on every host. Asked for by the document and permitted by the plan."""
+    await world.unmounted(step.resource.name, step.arguments["fleet"])
     path = world.volume_path(step.arguments["path"])
     hosts = await _hosts(step, world)
     replies = await together(
@@ -63,6 +65,11 @@ async def remove(step: Step, begun: Begun, world: World) -> None:
     _raise_first(replies)
 
 
+async def forget(step: Step, begun: Begun, world: World) -> None:
+    """Leave the data where it is; another volume may have its place from now on."""
+    await world.unmounted(step.resource.name, step.arguments["fleet"])
+
+
 async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str]]:
     """
     Put the data aside on every host, where the plan says; nobody but a person removes it.
@@ -70,6 +77,7 @@ async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str
     Returns:
         `places` where the volume's data lies by now, as declared ones are written.
     """
+    await world.unmounted(step.resource.name, step.arguments["fleet"])
     path = world.volume_path(step.arguments["path"])
     into = world.volume_path(step.arguments["into"])
     hosts = await _hosts(step, world)

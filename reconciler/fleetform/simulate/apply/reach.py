@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.ports import Clock, Ledger
 from fleetform.model.rollout import ENDED
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
@@ -26,6 +27,9 @@ __all__ = ["Reach", "Session"]
 
 DELAY_SECONDS = 0.05
 LATE_SECONDS = 5.0
+
+ENDS_ROUNDS = 40
+"""How often ends are looked after before a step gives up: what still goes on then may do so for long."""
 
 
 @dataclass(slots=True)
@@ -141,8 +145,25 @@ class Reach:
             )
         )
 
+    async def unmounted(self, volume: str, fleet: str) -> None:
+        """Bring ends about until nobody at work has it mounted."""
+        for _ in range(ENDS_ROUNDS):
+            self.before_departure()
+            rows = self.process.room.disk.ask(
+                "SELECT r.name, r.document, r.final = 1 OR r.stop_requested <> '' OR j.stop_wanted = 1"
+                " OR j.attempt <> r.attempt FROM jobs j JOIN runs r ON r.uid = j.run_uid"
+                " WHERE j.instance_uid <> '' AND j.state <> 'finished'"
+            )
+            users = [(name, ends) for name, text, ends in rows if volume in mounted_volumes(text)]
+            if not users:
+                return
+            if on := [name for name, ends in users if not ends]:
+                raise PermanentError(f"run/{on[0]} is at work with it mounted")
+            await asyncio.sleep(DELAY_SECONDS)
+        raise PermanentError("nobody can tell whether they have ended")
+
     def ends_asked(self) -> None:
-        """Ends are brought about before hosts depart."""
+        """Ends are brought about before hosts depart, and before volumes go."""
 
     def volume_path(self, path: str) -> str:
         return path
