@@ -7,7 +7,7 @@ environment's uid and another ledger's id, a higher epoch or fence, or more of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,16 @@ async def refuse_if_outgrown(
     Raises:
         RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
     """
-    live = ledger.read_live()
-    if tenure is not None and tenure.holder.fence:
+
+    def read_live() -> Live:
+        live = ledger.read_live()
+        if tenure is None or not tenure.holder.fence:
+            return live
         # A lease comes with its fence: a host that has heard that one heard it from another ledger.
-        live = replace(live, fence=tenure.holder.fence - 1)
-    proof = outgrown_by(await hosts.inventory(live.environment_uid), live)
+        return replace(live, fence=tenure.holder.fence - 1)
+
+    live = read_live()
+    proof = prove_outgrown(await hosts.inventory(live.environment_uid), live, read_live)
     if proof:
         ledger.begin_recovery(proof)
     elif live.status is LedgerStatus.RECOVERING:
@@ -91,6 +96,21 @@ def recovering(proof: str) -> RecoveringProblem:
         "put the newest ledger back at its place in the state folder, or run "
         "`fleetform state rebuild`, which reads what the hosts remember",
     )
+
+
+def prove_outgrown(
+    instances: Sequence[InstanceSeen], live: Live, read_live: Callable[[], Live]
+) -> str:
+    """
+    Return the sentence that proves the ledger outgrown, or nothing.
+
+    Args:
+        instances: What the world remembers.
+        live: What the ledger said before the world was asked.
+        read_live: Reads the ledger anew: whoever manages meanwhile writes down, and then tells
+            hosts. What a host was told by then is in the ledger, unless that is an older one.
+    """
+    return outgrown_by(instances, live) and outgrown_by(instances, read_live())
 
 
 def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.guarded import GuardedHosts
@@ -28,7 +29,7 @@ from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.driving import fence_of
 from fleetform.wiring.kept_ledger import is_damaged, keep_ledger
 from fleetform.wiring.managing import try_manage
-from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
+from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.wiring.serving import locked
 
@@ -103,6 +104,9 @@ async def rebuild(
         if lock is not None:
             hosts = GuardedHosts(hosts, lock)
         work = Rebuild(ledger, hosts, desired, who, lost, lock)
+        if trial and not from_nothing:
+            # It is a copy, and whoever manages goes on with the ledger that it was taken of.
+            work.read_again = functools.partial(_read_again, workspace, ledger)
         result = await work.run(trial=trial)
         if not from_nothing:
             return dataclasses.replace(result, kept=kept)
@@ -126,6 +130,14 @@ def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> StoredLed
         )
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         return ledger.copy()
+
+
+def _read_again(workspace: Workspace, copy: StoredLedger) -> Live:
+    reader = workspace.reader() if _is_readable(workspace) else None
+    if reader is None:
+        return copy.read_live()
+    with contextlib.closing(reader):
+        return reader.read_live()
 
 
 def _is_readable(workspace: Workspace) -> bool:
@@ -163,6 +175,7 @@ class Rebuild:
         self._desired = desired
         self._who = who
         self._lost = frozenset(lost)
+        self.read_again: Callable[[], Live] = ledger.read_live
 
     async def run(self, *, trial: bool) -> Rebuilt:
         live = self._ledger.read_live()
@@ -170,7 +183,7 @@ class Rebuild:
         self._check_lost(instances)
         asked = [one for one in instances if one.name not in self._lost]
         seen = await self._look(asked)
-        needed = _is_needed(live, instances)
+        needed = _is_needed(live, instances, self.read_again)
         if not trial:
             seen = await self._take_over(live, asked, seen)
         evidence = Evidence(self._desired, instances, seen, await self._volumes(live))
@@ -244,8 +257,10 @@ class Rebuild:
         return found
 
 
-def _is_needed(live: Live, instances: Sequence[InstanceSeen]) -> bool:
-    if live.status is LedgerStatus.RECOVERING or outgrown_by(instances, live):
+def _is_needed(
+    live: Live, instances: Sequence[InstanceSeen], read_again: Callable[[], Live]
+) -> bool:
+    if live.status is LedgerStatus.RECOVERING or prove_outgrown(instances, live, read_again):
         return True
     return live.status is LedgerStatus.EMPTY and bool(instances)
 

@@ -21,7 +21,7 @@ from fleetform.store.verifying import Flaw
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.kept_ledger import keep_ledger, told
 from fleetform.wiring.managing import try_manage
-from fleetform.wiring.opening import host_provider, open_for_writing, outgrown_by
+from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import Problem
 from fleetform.wiring.serving import locked
 
@@ -134,7 +134,7 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
     live, book = reader.read_live(), reader.read_book()
     instances = await provider.inventory(live.environment_uid)
     flaws = []
-    if proof := outgrown_by(instances, live):
+    if proof := prove_outgrown(instances, live, reader.read_live):
         flaws.append(
             Flaw("hosts", proof, "put the newest ledger back, or `fleetform state rebuild`")
         )

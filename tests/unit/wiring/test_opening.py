@@ -12,7 +12,7 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.wiring.opening import outgrown_by, refuse_if_outgrown
+from fleetform.wiring.opening import outgrown_by, prove_outgrown, refuse_if_outgrown
 from fleetform.wiring.problems import RecoveringProblem
 from unit.plan.trees import UID, ledger
 
@@ -53,6 +53,16 @@ def test_a_host_that_was_let_go_is_no_proof() -> None:
     """It is up and belongs to no fleet, by somebody's decision."""
     stray = replace(SEEN, uid="2" * 32)
     assert outgrown_by([stray], replace(LIVE, let_go=frozenset({stray.uid}))) == ""
+
+
+@pytest.mark.parametrize("told", [{"commits": LIVE.serial + 1}, {"fence": 5}, {"uid": "2" * 32}])
+def test_what_was_written_down_meanwhile_is_no_proof(told: dict[str, object]) -> None:
+    """Whoever manages goes on between the look at the ledger and the one at its hosts."""
+    more = Instance("2" * 32, "pool-1", "pool", 1, InstanceState.READY)
+    later = replace(LIVE, serial=LIVE.serial + 1, fence=5, instances=(*LIVE.instances, more))
+    seen = [replace(SEEN, **told)]
+    assert prove_outgrown(seen, LIVE, lambda: LIVE)
+    assert prove_outgrown(seen, LIVE, lambda: later) == ""
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from fleetform.plan.planner import plan as make_plan
 from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
+from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.simulate.apply.decay import Decay
 from fleetform.simulate.apply.near import Near
 from fleetform.simulate.apply.ports import Torn
@@ -257,14 +258,20 @@ class Person:
         ledger = process.ledger
         live = await process(self._room.disk.outline)
         inventory = self._room.machine.inventory(live.environment_uid)
-        if process.fence:
-            # Of the lease that was just taken: no host can have heard it, unless from another.
-            live = replace(live, fence=process.fence - 1)
-        proof = self._room.outgrown_by(inventory, live)
+        proof = self._proof(process, inventory, live)
+        if proof:
+            # Somebody may have written down more, and told hosts, since it was read.
+            proof = self._proof(process, inventory, await process(self._room.disk.outline))
         if proof:
             await process(lambda: ledger.begin_recovery(proof))  # type: ignore[attr-defined]  # of the stored one
             return True
         return live.status is LedgerStatus.RECOVERING
+
+    def _proof(self, process: Process, inventory: tuple[InstanceSeen, ...], live: Live) -> str:
+        if process.fence:
+            # Of the lease that was just taken: no host can have heard it, unless from another.
+            live = replace(live, fence=process.fence - 1)
+        return self._room.outgrown_by(inventory, live)
 
     def _is_managed(self) -> bool:
         if not self._room.lock.lease:
