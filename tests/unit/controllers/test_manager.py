@@ -221,9 +221,9 @@ def test_whether_others_have_written_is_asked_only_where_it_is_not_seen(
         await rig.apply(make_desired(pool(1), {}))
         looks_often(rig)
         await asyncio.sleep(10)
-        rig.ledger.serial = serial  # type: ignore[method-assign]  # counted from here on
+        rig.ledger.serial = serial  # counted from here on
         if not is_told_at_once:
-            rig.ledger.glance = lambda: None  # type: ignore[method-assign]  # as of a server
+            rig.ledger.glance = lambda: None  # as of a server
         await asyncio.sleep(10)
 
     rig.play(story())
@@ -245,8 +245,8 @@ def test_what_others_write_is_seen_within_a_look() -> None:
     async def story() -> None:
         await rig.apply(make_desired(pool(1), {}))
         looks_often(rig)
-        rig.ledger.unfinished_apply = unfinished_apply  # type: ignore[method-assign]
-        rig.ledger.glance = rig.ledger.serial = lambda: serials[-1]  # type: ignore[method-assign]
+        rig.ledger.unfinished_apply = unfinished_apply
+        rig.ledger.glance = rig.ledger.serial = lambda: serials[-1]
         for _ in range(10):
             await asyncio.sleep(10.3)
             looked.clear()
