@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Plan
@@ -41,6 +42,7 @@ from fleetform.wiring.opening import (
 )
 from fleetform.wiring.patience import Patience
 from fleetform.wiring.problems import LedgerProblem
+from fleetform.wiring.silent_manager import TakenUp
 from fleetform.wiring.stops import Stops
 
 if TYPE_CHECKING:
@@ -302,6 +304,7 @@ class _Apply:
             )
         seen: dict[str, RunState] = {}
         serial = -1
+        taken_up = TakenUp(self._accepted.apply_uid, clock=SystemClock())
         while self._workspace.manager() is not None:
             if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
                 # It is entered, and whoever manages sees it through.
@@ -312,6 +315,12 @@ class _Apply:
                 await self._show(gate, seen)
                 if await self._is_over(gate):
                     return True
+            if taken_up.is_due(serial) and (
+                complaint := await gate(
+                    partial(taken_up.complaint, self._ledger, self._workspace.manager())
+                )
+            ):
+                self._progress.notice(complaint)
             await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
         self._followed = holder
         return False

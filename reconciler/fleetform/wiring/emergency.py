@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
-from fleetform.model.run import FINAL, RunState
+from fleetform.model.run import RunState, RunUid
 from fleetform.store.gate import WriterGate
 from fleetform.store.reserve import give_up
 from fleetform.wiring.clock import SystemClock
@@ -27,6 +27,7 @@ from fleetform.wiring.opening import (
     refuse_if_outgrown,
 )
 from fleetform.wiring.problems import LedgerProblem
+from fleetform.wiring.silent_manager import wait_until_ends
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
@@ -103,11 +104,15 @@ async def drive_ends(
     """
     Bring about the ends that were asked for; False where somebody else manages and does so.
 
-    Returns once each run is over, or has been unknown for `SILENCE_MS`.
+    Returns once what is at work is over, or has been unknown for `SILENCE_MS`.
 
     Raises:
+        Locked: Somebody manages, and does not begin to end it.
         Problem: The ledger cannot be used, or the world remembers another one.
     """
+    while workspace.manager() is not None:
+        if await wait_until_ends(workspace, names, clock=SystemClock()):
+            return False
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         tenure = try_manage(workspace, who=who, command="emergency stop")
         if tenure is None:
@@ -126,16 +131,27 @@ async def drive_ends(
 
 
 class _Ended:
-    """Tells whether these runs are over, or nobody has heard of the rest for a while."""
+    """
+    Tells whether what was at work is over, or nobody has heard of the rest for a while.
+
+    Not whether the name is: it may stand for a successor that waits until this is lifted.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+        self._names = frozenset(names)
+        self._uids: tuple[RunUid, ...] | None = None
         self._since_ms = SystemClock().boot_ms()
 
     def __call__(self, manager: Manager) -> bool:
         assert manager.runs is not None
-        states = [manager.runs.mirror.state_of(name) for name in self._names]
-        going = [state for state in states if state is not None and state not in FINAL]
+        mirror = manager.runs.mirror
+        if self._uids is None:
+            self._uids = tuple(
+                uid
+                for uid, run in mirror.runs.items()
+                if run.name in self._names and run.stop_requested
+            )
+        going = [mirror.runs[uid].state for uid in self._uids if uid in mirror.runs]
         if any(state is not RunState.UNKNOWN for state in going):
             self._since_ms = SystemClock().boot_ms()
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
@@ -59,3 +60,37 @@ def test_who_does_not_wait_leaves_once_the_end_is_asked_of_the_host(lab: Lab) ->
         time.sleep(0.05)
     assert lab.run("apply", "-y").returncode == 0
     assert lab.states() == {"train": "terminated"}
+
+
+def test_an_emergency_stop_returns_although_a_successor_waits(lab: Lab) -> None:
+    """What was at work is over; what waits for it is kept by the very override."""
+    pid = _begin(lab, more=f"{SHORT}on_change: after-finish\n")
+    file = lab.tree / "tree.yaml"
+    file.write_text(file.read_text().replace("sleep 0.1", "sleep 0.2"))
+    assert lab.run("apply", "-y", "--detach").returncode == 0
+    assert lab.states() == {"train": "pending"}
+    done = lab.run("emergency", "stop", "train", "--reason", "smoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not _is_at_work(pid)
+    # Nothing was started meanwhile, either.
+    assert lab.states() == {"train": "pending"}
+
+
+def test_break_glass_does_not_trust_a_manager_that_hangs(lab: Lab) -> None:
+    """It says who does not act and what ends that; then it ends the work itself."""
+    pid = _begin(lab)
+    serve = lab.start("serve")
+    while f"{serve.pid}" not in lab.run("lock", "show").stdout:
+        assert serve.poll() is None
+    serve.send_signal(signal.SIGSTOP)
+    stop = ("emergency", "stop", "train", "--reason", "smoke")
+    done = lab.run(*stop)
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert f"serve (pid {serve.pid} on " in done.stderr
+    assert "fleetform lock break --force" in done.stderr
+    assert _is_at_work(pid)
+    broken = lab.run("lock", "break", "--force", "--reason", "it hangs")
+    assert broken.returncode == 0, broken.stdout + broken.stderr
+    done = lab.run(*stop)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not _is_at_work(pid)

@@ -9,9 +9,10 @@ import pytest
 import applied
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import ApplyRecord
+from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.simulate.controller import Silent
-from fleetform.wiring import applying
+from fleetform.wiring import applying, silent_manager
 from fleetform.wiring.applying import failed_steps
 from fleetform.wiring.planning import make_plan
 from fleetform.wiring.problems import RecoveringProblem
@@ -94,3 +95,39 @@ def test_who_takes_over_from_a_manager_asks_the_world_first(
     monkeypatch.setattr(applying, "host_provider", lambda _: SimpleNamespace(inventory=inventory))
     with pytest.raises(RecoveringProblem, match="pool-7 remembers this environment"):
         asyncio.run(applying.apply_plan(workspace, plan, who="ada", detach=True, progress=Silent()))
+
+
+def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopped process holds its lock all the same: it is named after a while, with what helps."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
+    monkeypatch.setattr(silent_manager, "ACTS_MS", 50)
+    monkeypatch.setattr(applying, "try_manage", lambda *_, **__: None)
+    holder = Holder(1, "serve", "serve", 0, "node1")
+    monkeypatch.setattr(Workspace, "manager", lambda _: holder)
+    root = applied.write_tree(tmp_path / "lab", applied.FLEET)
+    workspace = Workspace.open(str(root))
+    plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
+
+    async def story() -> str:
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        class Told(Silent):
+            def notice(self, message: str) -> None:
+                if "has not taken up" in message:
+                    told.set_result(message)
+
+        following = asyncio.create_task(
+            applying.apply_plan(workspace, plan, who="ada", detach=False, progress=Told())
+        )
+        async with asyncio.timeout(60):
+            message = await told
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        return message
+
+    message = asyncio.run(story())
+    assert message.startswith("serve (pid 1 on node1) has not taken up this plan")
+    assert "`fleetform lock break --force" in message

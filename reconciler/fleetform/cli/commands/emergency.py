@@ -274,16 +274,15 @@ def _say_protected(workspace: Workspace, put: PutInForce) -> None:
 
 
 def _drive(workspace: Workspace, names: Sequence[str]) -> None:
-    """End the runs from here, unless somebody else does."""
-    if workspace.manager() is not None:
-        return
+    """End the runs from here, unless somebody else begins to."""
     import asyncio
 
     from fleetform.cli.progress.plain import PlainProgress
     from fleetform.wiring.emergency import drive_ends
 
     out = error_screen()
-    out.line("nobody manages the environment, so they are ended from here", "dim")
+    if workspace.manager() is None:
+        out.line("nobody manages the environment, so they are ended from here", "dim")
     try:
         asyncio.run(drive_ends(workspace, names, who=who_asks(), progress=PlainProgress(screen())))
     except KeyboardInterrupt:
