@@ -105,6 +105,17 @@ def test_a_volume_draws_its_run_to_its_fleet():
     )
 
 
+def test_nobody_is_placed_with_a_volume_that_is_about_to_go():
+    """Nor is room held for them: whoever is behind them in the queue starts."""
+    from fleetform.model.run import VolumeMount
+
+    first = run("r", priority=9, volumes=(VolumeMount("data", "/data"),))
+    decisions = decide([first, run("s", 2)], [instance("a")], leaving_volumes=frozenset({"data"}))
+    assert started(decisions) == ["s"]
+    assert codes(decisions, "r") == ["volume-leaving"]
+    assert details(decisions, "r") == ["volume data is about to go: an apply is under way"]
+
+
 @pytest.mark.parametrize("sharing", ["exact", "blocks", "whole"])
 def test_a_disk_of_unknown_size_is_not_counted(sharing):
     """A host whose disk nobody has measured takes jobs that ask for disk, one after another."""
