@@ -15,6 +15,9 @@ __all__ = ["main"]
 def main() -> int:
     """Run what was typed; returns the exit code."""
     try:
+        from fleetform.cli.postponed import postpone
+
+        postpone("importlib.metadata", "entry_points")
         from fleetform.cli.main import main as run
 
         return run()

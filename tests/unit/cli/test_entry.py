@@ -9,11 +9,11 @@ from fleetform.cli.exit import Exit
 INTERRUPTED = """
 import builtins, signal, sys
 real = builtins.__import__
-def interrupted(name, *rest):
+def interrupted(name, *rest, **named):
     if name == "click":
         builtins.__import__ = real
         signal.raise_signal(signal.SIGINT)
-    return real(name, *rest)
+    return real(name, *rest, **named)
 builtins.__import__ = interrupted
 from fleetform.cli.entry import main
 assert "fleetform.cli.main" not in sys.modules

@@ -150,17 +150,17 @@ def _part(files: Iterator[KeptFile]) -> tuple[list[Any], bytes]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # Most commands write nothing, and its imports take as long as reading the file.
-    import tempfile
-
+    # As `tempfile` makes one, which imports every kind of archive: as long as reading the file.
+    unfinished = path.with_name(f".{os.urandom(8).hex()}{_UNFINISHED}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(unfinished, flags, 0o600)
     # Nothing is synced: what a crash leaves behind is told by its checksums.
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=_UNFINISHED, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        Path(name).replace(path)
+        unfinished.replace(path)
     except OSError:
-        Path(name).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 
