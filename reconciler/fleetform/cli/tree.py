@@ -7,6 +7,7 @@ is its answer and nothing else.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _FILE = "environment.yaml"
+_NEXT = (
+    "fleetform.wiring.planning",
+    "fleetform.wiring.keeping",
+    "fleetform.wiring.managing",
+    "fleetform.store.live",
+    "fleetform.plan.exit",
+    "fleetform.views.plan_text",
+)
 
 
 def open_workspace(path: str | None) -> Workspace:
@@ -66,7 +75,7 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     Raises:
         Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
     """
-    loaded = workspace.load_once()
+    loaded = workspace.load_once(_get_ready)
     if loaded.findings:
         _print_what_matters_now(loaded)
     errors = len(loaded.errors)
@@ -88,6 +97,16 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
             advice="correct them, or pass --keep-going: what is broken then stays as it is",
         )
     return loaded
+
+
+def _get_ready() -> None:
+    """
+    Import what plans are made and shown with, which is next for all who load a tree.
+
+    While another process reads what has changed; for nothing else is there as much time.
+    """
+    for name in _NEXT:
+        importlib.import_module(name)
 
 
 def _print_what_matters_now(loaded: Loaded) -> None:

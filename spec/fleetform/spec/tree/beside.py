@@ -1,10 +1,13 @@
 """
-Reads many files at once, in as many processes as there are processors.
+Reads files in other processes than this one, which do so at the same time.
 
 Reading a document takes a hundred times as long as taking up a reading that is kept. So where a
-great part of a tree has none, processes beside this one make readings of shares of it, and the
-load that follows finds them like any others: it proves the same of each, and what came out wrong, or
-not at all, it makes itself. Nothing depends on this but time.
+great part of a tree has none, as many processes as there are processors make readings of shares of
+it. Where a few files have changed, one process reads them while this one gets ready for what the
+command does next: for a single document the imports alone are more than all else (ADR 21).
+
+The load that follows finds the readings like any others: it proves the same of each, and what came
+out wrong, or not at all, it makes itself. Nothing depends on this but time.
 
 Only in a process that has no other thread: a fork has none of them, and all of their locks.
 """
@@ -16,7 +19,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
@@ -24,7 +27,7 @@ from typing import IO, Any, Self
 from fleetform.spec.tree import codec
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
 
-__all__ = ["read_beside"]
+__all__ = ["read_beside", "read_meanwhile"]
 
 # As much as one process reads in a third of a second; starting another takes twenty milliseconds.
 _BYTES_MIN = 100_000
@@ -65,6 +68,31 @@ def read_beside(
             other.take(cache)
 
 
+def read_meanwhile(
+    root: Path,
+    cache: ReadingCache,
+    files: Sequence[tuple[str, str]],
+    values: Mapping[str, Any],
+    meanwhile: Callable[[], None],
+) -> None:
+    """
+    Put readings of a few files into the cache, of a tree of which all else is as it was.
+
+    Args:
+        root: The environment's folder.
+        cache: Of this tree; a load has begun.
+        files: Each with how it looks.
+        values: The environment's.
+        meanwhile: What is to be done in this process until they are read. Where there is nobody else
+            to read them, neither is done.
+    """
+    if _processors() < 2:
+        return
+    with _Other(root, cache, files, values) as other:
+        meanwhile()
+        other.take(cache)
+
+
 def _processors() -> int:
     """How many of them may be used here; 1 where no process can be split off."""
     if sys.platform != "linux" or threading.active_count() > 1:
@@ -94,9 +122,8 @@ class _Other:
         files: Sequence[tuple[str, str]],
         values: Mapping[str, Any],
     ) -> None:
-        import tempfile
-
-        self._result = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this
+        # A file without a name in memory: a folder for it would have to be looked for.
+        self._result = os.fdopen(os.memfd_create("readings"), "w+b")
         self._pid = os.fork()
         if self._pid == 0:
             # Nothing behind this line may run twice: neither what is waiting to be written, nor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -260,6 +261,91 @@ def test_a_process_that_ends_early_costs_time(root, tmp_path, in_two_processes, 
     assert through_disk(root, tmp_path / "cache") == load_tree(root)
 
 
+def here_read(monkeypatch):
+    """Note which files are read in this process from now on."""
+    from fleetform.spec.tree.reader import Reader
+
+    read = []
+    real = Reader.read
+    monkeypatch.setattr(Reader, "read", lambda self, one: read.append(one.file) or real(self, one))
+    return read
+
+
+def meanwhile_loaded(root, folder):
+    """Load as a plan does; also whether there was something to be done meanwhile."""
+    done = []
+    cache = open_cache(folder, root)
+    loaded = load_tree(root, cache=cache, meanwhile=lambda: done.append(1))
+    save_cache(cache, folder, root)
+    return loaded, bool(done)
+
+
+@pytest.mark.parametrize("path", ["elsewhere", "../out", "[1]", "very/deep"])
+def test_changed_files_are_read_meanwhile(
+    path, root, tmp_path, settled, in_two_processes, monkeypatch
+):
+    """Another process reads what has changed, right or wrong, and this one takes it up."""
+    through_disk(root, tmp_path / "cache")
+    (root / "data.yaml").write_text(VOLUME.replace("path: data", f"path: {path}"))
+    fresh = load_tree(root)
+    read = here_read(monkeypatch)
+    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, True)
+    assert read == []
+    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, False)
+
+
+def test_what_cannot_be_taken_up_is_read_here(
+    root, tmp_path, settled, in_two_processes, monkeypatch
+):
+    """A file that is no YAML, and a process that ends early, are told of as ever."""
+    through_disk(root, tmp_path / "cache")
+    (root / "data.yaml").write_text("type: volume\nname: [\n")
+    assert meanwhile_loaded(root, tmp_path / "cache") == (load_tree(root), True)
+
+    (root / "data.yaml").write_text(VOLUME)
+    through_disk(root, tmp_path / "cache")
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(beside, "_give", fail)
+    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
+    assert meanwhile_loaded(root, tmp_path / "cache") == (load_tree(root), True)
+
+
+def test_nothing_is_done_meanwhile_by_one_processor(root, tmp_path, settled, monkeypatch):
+    """Where nobody else can read, this process does, as ever."""
+    monkeypatch.setattr(beside, "_processors", lambda: 1)
+    through_disk(root, tmp_path / "cache")
+    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
+    read = here_read(monkeypatch)
+    fresh = load_tree(root)
+    read.clear()
+    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, False)
+    assert read == ["data.yaml"]
+
+
+def test_who_is_interrupted_meanwhile_waits_for_the_other(
+    root, tmp_path, settled, in_two_processes, monkeypatch
+):
+    """Whatever ends this process early, no process is left behind."""
+    through_disk(root, tmp_path / "cache")
+    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
+
+    started = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: started.append(fork()) or started[-1])
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load_tree(root, cache=open_cache(tmp_path / "cache", root), meanwhile=interrupt)
+    (other,) = started
+    with pytest.raises(ChildProcessError):
+        os.waitpid(other, os.WNOHANG)
+
+
 VALUES = st.sampled_from(
     [
         ("runs.yaml", "commands", ["echo 1", "echo ${{ values.x }}", "sleep 1"]),
@@ -348,9 +434,16 @@ def test_two_processes_come_to_the_same(in_two_processes, edits):
         for edit in edits:
             apply_edit(root, edit)
         expected = load_tree(root)
-        loaded = load_tree(root, cache=ReadingCache())
+        cache = ReadingCache()
+        loaded = load_tree(root, cache=cache)
         assert loaded == expected
         assert documents(loaded) == documents(expected)
+        for edit in edits:
+            apply_edit(root, edit)
+            expected = load_tree(root)
+            loaded = load_tree(root, cache=cache, meanwhile=lambda: None)
+            assert loaded == expected
+            assert documents(loaded) == documents(expected)
 
 
 # Mostly apart, or each load would go through all passes for what the one before was told.
