@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from fleetform.model.plan import FieldChange
@@ -193,6 +192,9 @@ def _blocks(old: Sequence[Any], new: Sequence[Any]) -> Iterator[tuple[int, int, 
     if len(old) * len(new) > ALIGN_MAX:
         yield 0, len(old), 0, len(new)
         return
+    # Few plans change lists, and its import is a hundredth of one.
+    from difflib import SequenceMatcher
+
     # Items may be maps, which a matcher cannot hash; their JSON stands for them.
     matcher = SequenceMatcher(
         None,

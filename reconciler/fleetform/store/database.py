@@ -253,11 +253,17 @@ def connect(path: Path | str) -> sqlite3.Connection:
     return connection
 
 
-def make_durable(connection: sqlite3.Connection) -> None:
-    """Set what a ledger's writer promises; the first of these changes the file's header."""
+def make_durable(connection: sqlite3.Connection, *, is_awaited: bool = True) -> None:
+    """
+    Set what a ledger's writer promises; the first of these changes the file's header.
+
+    Where nothing is done because of what was committed, the disk is not waited for: a power cut
+    takes the last commits of those who did not wait, whole and in their order, until somebody who
+    waits commits after them (sqlite.org/pragma.html, `synchronous`).
+    """
     with translated():
         _use_wal(connection)
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if is_awaited else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
 
 

@@ -32,7 +32,8 @@ def open_to_keep(path: Path, environment_uid: str) -> Iterator[Transaction]:
     connection = connect(path)
     try:
         require_current(connection, path, environment_uid)
-        make_durable(connection)
+        # Whoever was shown a plan has it; that it was shown may be forgotten with the power.
+        make_durable(connection, is_awaited=False)
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         with Database(connection).write() as transaction:
             yield transaction

@@ -10,11 +10,11 @@ EXECUTED = "'email.message' in sys.modules"
 
 
 def said(code: str) -> list[str]:
-    """What a new Python prints that has `importlib.metadata` postponed."""
+    """What a new Python prints that has postponed what a command does."""
     start = """
         import sys
-        from fleetform.cli.postponed import postpone
-        postpone("importlib.metadata", "entry_points")
+        from fleetform.cli.postponed import postpone_all
+        postpone_all()
     """
     whole = textwrap.dedent(start) + textwrap.dedent(code)
     ended = subprocess.run(
@@ -125,3 +125,28 @@ def test_what_is_there_stays_as_it_is():
     postpone("importlib.no_such_module")
     assert sys.modules["textwrap"] is textwrap
     assert "importlib.no_such_module" not in sys.modules
+
+
+def test_a_line_is_clean_already():
+    """Help of one line is itself without `inspect`; any other text is what `inspect` makes of it."""
+    texts = ["One line.", "", " x", "`x`", "One.\\n\\n    Two.\\n", "a\\tb", "tail  ", "Ünd\\xa0x"]
+    code = f"""
+        texts = [{", ".join(f'"{one}"' for one in texts)}]
+        import inspect
+        made = [inspect.cleandoc("One line."), "ast" in sys.modules]
+        made += [inspect.cleandoc(one) for one in texts] + ["ast" in sys.modules]
+        inspect.signature
+        print(made == ["One line.", False, *map(inspect.cleandoc, texts), True])
+        print(inspect.cleandoc.__module__, type(inspect).__name__)
+    """
+    assert said(code) == ["True", "inspect module"]
+
+
+def test_a_plan_without_changes_inspects_nothing():
+    """What a command is made of is found without `inspect`, its help included."""
+    code = """
+        from fleetform.cli.main import fleetform
+        fleetform.get_command(None, "plan").make_context("plan", [])
+        print("ast" in sys.modules)
+    """
+    assert said(code) == ["False"]
