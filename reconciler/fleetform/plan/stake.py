@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.mounts import mounted_volumes
-from fleetform.model.plan import Action, Change, Held, HeldBy, Stake
+from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
 from fleetform.plan.phase import documents_at_work, is_at_work
 from fleetform.plan.proposal import Sheet
 
 __all__ = ["add_stakes", "ends_with", "hosts_ended", "work_at_stake"]
 
-DIVIDING = frozenset({"sharing", "blocks"})
-"""Fields of a fleet that make all of its hosts others."""
+DIVIDING = {"sharing": "exact", "blocks": 1}
+"""Fields of a fleet that make all of its hosts others, with what one has that does not say."""
 
 
 def add_stakes(sheet: Sheet) -> None:
@@ -63,9 +63,18 @@ def ends_with(sheet: Sheet, change: Change, work: Work) -> bool:
 
 def hosts_ended(sheet: Sheet, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
-    if change.key in sheet.hastened or any(one.path in DIVIDING for one in change.fields):
+    if change.key in sheet.hastened or any(_divides_anew(one) for one in change.fields):
         return frozenset()
     return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
+
+
+def _divides_anew(one: FieldChange) -> bool:
+    """Tell whether it makes other hosts; to write down what they are already does not."""
+    if one.path not in DIVIDING:
+        return False
+    before = one.before if one.before_set else DIVIDING[one.path]
+    after = one.after if one.after_set else DIVIDING[one.path]
+    return bool(before != after)
 
 
 def _would_end_work(held: Held) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -88,3 +89,23 @@ def test_new_work_on_a_single_host_that_makes_room(said: str) -> None:
     claimed = sealed(replace(plan, predicates=(*others, *claims)))
     (violation,) = check(claimed, desired, live, ALLOWED, scope)
     assert violation.invariant is Invariant.WORK_PINNED
+
+
+@pytest.mark.parametrize("said", [{"sharing": "exact"}, {"sharing": "exact", "blocks": 1}])
+def test_a_division_that_is_written_down_makes_no_other_hosts(said: dict[str, Any]) -> None:
+    """Where a single host is asked for besides, it is that one alone that ends what it has."""
+    update = {"update": {"strategy": "recreate"}}
+    before, after = fleet("old", nodes=2, **update), fleet("old", nodes=2, **update, **said)
+    runs = task("a"), task("b")
+    live = replace(
+        ledger(row(before), *(row(one, RunState.RUNNING) for one in runs)),
+        instances=hosts_of("old", 2),
+        work=tuple(
+            Work(one.key.name, "old", 1, 0, hosts=(f"old-{number}",))
+            for number, one in enumerate(runs)
+        ),
+    )
+    desired, scope = tree(after, *runs), Scope(replaces=("host/old-0",))
+    plan = make_plan(desired, live, permissions=ALLOWED, scope=scope, now_ms=NOW_MS)
+    assert check(plan, desired, live, ALLOWED, scope) == ()
+    assert [one.stake.runs for one in plan.changes if one.stake is not None] == [("a",)]
