@@ -12,6 +12,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.agents.protocol.states import JobState
 from fleetform.model.fingerprint import short_uid
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.dataclass import dataclass
@@ -26,8 +27,12 @@ from fleetform.wiring.problems import Problem
 from fleetform.wiring.serving import locked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fleetform.agents.protocol.messages import JobRecord
+    from fleetform.model.instance import Instance
     from fleetform.model.ports import Book
+    from fleetform.providers.contract.observed import HostSeen
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["Restored", "Verified", "backup", "restore", "verify"]
@@ -153,6 +158,7 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
         runs = reader.read_known_runs(uids)
         for record in seen.records or ():
             flaws.extend(_compare(row.name, record, runs, book))
+        flaws.extend(_find_forgotten(row, seen, book))
     there = {one.uid for one in instances}
     flaws += [
         Flaw("hosts", f"host {one.name} is not there", "`fleetform apply --refresh` makes it again")
@@ -160,6 +166,28 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
         if one.uid not in there and one.install_id
     ]
     return tuple(one.name for one in instances), flaws
+
+
+def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]:
+    """
+    Find what this ledger has at work on a host that knows nothing of it.
+
+    An agent writes down what it runs before it says so, and keeps it until it was told to forget.
+    """
+    if seen.records is None:
+        return
+    known = {record.key for record in seen.records}
+    for uid, attempt in book.attempts.items():
+        for job in attempt.jobs:
+            begun = job.state in {JobState.RUNNING, JobState.CLEANING}
+            if begun and job.instance_uid == row.uid and job.key not in known:
+                name = book.runs[uid].name
+                yield Flaw(
+                    "hosts",
+                    f"host {row.name} has no memory of job {job.key.rank} of run {name}, which is"
+                    f" {job.state} here: its folder was removed, or is an older copy",
+                    f"end what is left of it there, then `fleetform stop {name}`",
+                )
 
 
 _TAKES_OVER = "`fleetform state rebuild` takes it over with what runs on it"

@@ -8,9 +8,10 @@ import os
 import shutil
 import signal
 import sqlite3
+import time
 from pathlib import Path
 
-from integration.ledger.lab import FLEET, Lab, task
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
 
 PAIR = FLEET.replace("nodes: 1", "nodes: 2")
 VOLUME = "type: volume\nname: data\nfleet: local\npath: data\n"
@@ -255,6 +256,32 @@ def test_a_healthy_ledger_has_nothing_to_find(lab: Lab) -> None:
         )
     assert json.loads(owner.read_text()) == owned
     assert lab.json("plan")["resource_changes"] == []
+
+
+def test_a_host_that_has_lost_its_memory_is_found(lab: Lab) -> None:
+    """Its agent is made anew and knows nothing of what is at work: the ledger's word is not enough."""
+    gate = lab.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
+    lab.declare(FLEET, task("long", lab.says("begun"), wait))
+    assert lab.run("apply", "-y", "--detach").returncode == 0
+    lab.wait_until_said("begun")
+    serve = lab.start("serve")
+    lab.wait_until_state("long", "running")
+    assert lab.run("state", "verify", "--hosts").returncode == 0
+    serve.send_signal(signal.SIGTERM)
+    lab.finish(serve)
+    for pid in lab.agents():
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(lab.state / "hosts" / lab.uid / "local-0")
+    lab.start("serve")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    # Until there is an agent again, it is missed in other words.
+    while "has no memory" not in (done := lab.run("state", "verify", "--hosts")).stdout:
+        assert time.monotonic() < deadline, done.stdout + done.stderr
+        time.sleep(0.1)
+    gate.touch()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "has no memory of job 0 of run long" in done.stdout
 
 
 def test_a_ledger_lost_with_its_hosts_is_a_new_environment(lab: Lab) -> None:
