@@ -52,7 +52,7 @@ class LiveRun:
 
     `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`; the
     last applied document's own `rerun` counts too. `earlier` is a run that had the name before and is
-    not over: whatever ends this one ends that too, and no third one starts beside it.
+    not over: who stops this one stops that too, and no third one starts beside it.
     """
 
     state: RunState

@@ -10,15 +10,13 @@ change, because they are not those by which this plan was judged.
 from __future__ import annotations
 
 from fleetform.model.figures import counted
-from fleetform.model.plan import Action, Change
+from fleetform.model.plan import Change
 from fleetform.model.windows import loosened
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.proposal import LEAVING, Sheet
 from fleetform.spec.desired import Rules
 from fleetform.spec.names import natural_order
 
 __all__ = ["cautions"]
-
-_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
 
 GOING_MIN = 3
 """Of two resources one is half; nobody needs to be told that."""
@@ -40,7 +38,7 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
     if sheet.permissions.destroy:
         return ()
     changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
-    going = sum(change.action in _LEAVING and _is_there(sheet, change) for change in changes)
+    going = sum(change.action in LEAVING and _is_there(sheet, change) for change in changes)
     there = len(sheet.present)
     if going < GOING_MIN or going * 2 <= there:
         return ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
@@ -35,10 +36,9 @@ def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
 
 def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
     """Which fleets and volumes the document names that was applied last under this name."""
-    document = json.loads(sheet.present[key].document)
+    text = sheet.present[key].document
+    document = json.loads(text)
     fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
     found = {ResourceKey("fleet", name) for name in fleets}
-    for mount in document.get("volumes", ()) if key.kind == "run" else ():
-        names = mount["name"] if isinstance(mount.get("name"), list) else [mount.get("name")]
-        found.update(ResourceKey("volume", name) for name in names if name)
+    found.update(ResourceKey("volume", name) for name in mounted_volumes(text))
     return found

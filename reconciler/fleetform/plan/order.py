@@ -14,10 +14,12 @@ from collections.abc import Mapping
 from operator import is_
 
 from fleetform.model.altered import altered
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Step
 from fleetform.plan.holds.place import places_freed
 from fleetform.plan.phase import documents_of
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.steps import FREES_PLACE, TAKES_PLACE
 from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
@@ -28,8 +30,6 @@ _MAKES = frozenset(
 _USES = frozenset(
     {"volume.make", "volume.adopt", "volume.update", "run.submit", "run.update", "run.restore"}
 )
-_TAKES_PLACE = frozenset({"volume.make", "volume.adopt"})
-_DROPS = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
 _LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
 
 _Needs = dict[ResourceKey, list[str]]
@@ -77,9 +77,9 @@ def _linked(
         needs = () if _ends(sheet, key, verb) else asked[declared.references]
     if ended:
         others = set(needs)
-        if verb in _DROPS or verb in _LETS_GO:
+        if verb in FREES_PLACE or verb in _LETS_GO:
             others.update(ended.get(step.resource, ()))
-        if verb in _TAKES_PLACE:
+        if verb in TAKES_PLACE:
             others.update(freed.get(step.resource, ()))
         needs = tuple(sorted(others))
     if step.needs or step.key in needs:
@@ -110,7 +110,7 @@ def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey,
 
 def _what_ends(sheet: Sheet) -> _Needs:
     """For each volume and fleet that goes: the steps that end what uses it."""
-    dropped = _steps_by_resource(sheet, _DROPS)
+    dropped = _steps_by_resource(sheet, FREES_PLACE)
     removed = _steps_by_resource(sheet, _LETS_GO)
     needs: _Needs = {key: [] for key in (*dropped, *removed)}
     if not needs:
@@ -124,9 +124,9 @@ def _what_ends(sheet: Sheet) -> _Needs:
             needs[fleet].append(step_key)
     for key, step_key in _steps_by_resource(sheet, frozenset({"run.stop"})).items():
         used: set[ResourceKey] = set()
-        for document in map(json.loads, documents_of(sheet.live.resources[key])):
-            used.update(ResourceKey("volume", one["name"]) for one in document.get("volumes", ()))
-            fleets = document.get("fleets")
+        for text in documents_of(sheet.live.resources[key]):
+            used.update(ResourceKey("volume", name) for name in mounted_volumes(text))
+            fleets = json.loads(text).get("fleets")
             used.update((ResourceKey("fleet", name) for name in fleets) if fleets else removed)
         for resource in used:
             if resource in needs:

@@ -12,9 +12,12 @@ from dataclasses import field
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.override import Override
-from fleetform.model.plan import WHOLE, Change, Deferred, Held, HeldBy, Permissions, Scope
+from fleetform.model.plan import WHOLE, Action, Change, Deferred, Held, HeldBy, Permissions, Scope
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
+
+LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
+"""What has no document any more after the plan, whatever becomes of the thing itself."""
 
 
 @dataclass(frozen=True, slots=True)

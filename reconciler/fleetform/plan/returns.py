@@ -15,11 +15,10 @@ from dataclasses import replace
 from fleetform.model.left_data import LeftData
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.steps import TAKES_PLACE
 from fleetform.spec.folders import Places
 
 __all__ = ["take_back"]
-
-_TAKES = frozenset({"volume.make", "volume.adopt"})
 
 
 def take_back(sheet: Sheet) -> None:
@@ -57,7 +56,7 @@ def _taking(sheet: Sheet, *, steps_min: int) -> Iterator[tuple[Change, Step]]:
     many = (key for key in changes if key.kind == "volume" and len(changes[key].steps) >= steps_min)
     for key in sorted(many):
         change = changes[key]
-        yield from ((change, step) for step in change.steps if step.verb in _TAKES)
+        yield from ((change, step) for step in change.steps if step.verb in TAKES_PLACE)
 
 
 def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[LeftData]) -> None:

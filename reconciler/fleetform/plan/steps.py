@@ -15,6 +15,10 @@ from fleetform.spec.desired import Declared, ResourceKey
 
 MAKING = frozenset({"run.submit", "fleet.make", "volume.make"})
 """What makes something, or makes it anew: whatever counts at the beginning counts for them."""
+TAKES_PLACE = frozenset({"volume.make", "volume.adopt"})
+"""What needs a directory to itself."""
+FREES_PLACE = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
+"""What ends a volume; its directory is another one's from then on, or keeps the data that is left."""
 
 
 def step_key(verb: str, key: ResourceKey) -> str:

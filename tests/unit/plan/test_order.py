@@ -75,3 +75,19 @@ def test_a_tombstone_that_waits_may_be_let_go_with_its_fleet() -> None:
     needs = {step.key: step.needs for step in plan.steps}
     assert needs["fleet.remove:fleet/local"] == ("run.stop:run/aa",)
     assert check(plan, desired, live, Permissions(allow_destroy=True)) == ()
+
+
+def test_each_volume_that_a_mount_may_have_taken_outlasts_the_run() -> None:
+    """Of several names one was taken, and nobody knows here which."""
+    either = [{"name": ["data", "more"], "path": "/in"}]
+    live = ledger(
+        row(LOCAL),
+        row(DATA),
+        row(volume("more", path="/more")),
+        row(task("train", volumes=either), RunState.RUNNING),
+    )
+    plan = planned(tree(LOCAL), live, allow_destroy=True)
+    needs = {step.key: step.needs for step in plan.steps}
+    assert needs["volume.forget:volume/data"] == ("run.stop:run/train",)
+    assert needs["volume.forget:volume/more"] == ("run.stop:run/train",)
+    assert check(plan, tree(LOCAL), live, Permissions(allow_destroy=True)) == ()

@@ -2,9 +2,9 @@
 What follows from something else being held.
 
 Downwards: what is to be made waits for what it refers to and is not there, or is to be another
-one there: it would begin on what goes. Upwards: what is
-to be removed stays while something that stays refers to it. A fleet comes after volumes in
-this, because a volume that stays keeps its fleet.
+one there: it would begin on what goes. Upwards: what is to be removed stays while something that
+stays refers to it. A fleet comes after volumes in this, because a volume that stays keeps its
+fleet.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.plan.ground import begins_on, is_replaced
 from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.phase import documents_at_work, documents_of
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.proposal import LEAVING, Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
-_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
 _MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
 
 _CURE = "it follows as soon as {key} is released"
@@ -98,7 +98,7 @@ def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
     leaving = {
         key
         for key, change in sheet.changes.items()
-        if key.kind == kind and change.action in _LEAVING
+        if key.kind == kind and change.action in LEAVING
     }
     for referrer in sorted(_rows_that_stay(sheet)) if leaving else ():
         for key in sorted(_referred_to(sheet.present[referrer], kind, leaving)):
@@ -116,8 +116,9 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
     """
     Rows whose last applied document stays in force against the tree.
 
-    What the tree declares and no pass holds cannot refer to what the tree does not declare:
-    the checks of `spec` have seen to that.
+    What the tree declares and no pass holds cannot refer to what the tree does not declare: the
+    checks of `spec` have seen to that. What an earlier run of its name uses is not among that:
+    `hold_volumes_in_use` and `hold_forgotten_in_use` see to whoever is at work.
     """
     staying = [one.change for one in sheet.held.values()]
     staying += (one.change for one in sheet.deferred.values())
@@ -142,12 +143,8 @@ def _referred_to(
     working = documents_at_work(row)
     found: set[ResourceKey] = set()
     for text in documents_of(row):
-        document = json.loads(text)
-        if kind == "volume":
-            names = [volume["name"] for volume in document.get("volumes", ())]
-        else:
-            names = document.get("fleets", [])
-            if not names and text in working:
-                return set(leaving)  # It may be at work on any of them.
+        names = mounted_volumes(text) if kind == "volume" else json.loads(text).get("fleets", ())
+        if not names and kind == "fleet" and text in working:
+            return set(leaving)  # It may be at work on any of them.
         found.update(ResourceKey(kind, name) for name in names)
     return found & leaving

@@ -15,6 +15,7 @@ from fleetform.model.plan import Change, HeldBy
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.proposal import Sheet
+from fleetform.plan.steps import FREES_PLACE, TAKES_PLACE
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.folders import Places
 
@@ -22,9 +23,7 @@ __all__ = ["hold_taken_places", "places_freed"]
 
 _SAME = "has this directory still"
 
-_TAKES = frozenset({"volume.make", "volume.adopt"})
 _KEEPS = "volume.forget"
-_FREES = frozenset({_KEEPS, "volume.remove", "volume.snapshot"})
 
 
 def hold_taken_places(sheet: Sheet) -> None:
@@ -54,7 +53,7 @@ def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
     freed: dict[ResourceKey, tuple[str, ...]] = {}
     for change in sheet.changes.values() if taking else ():
         for step in change.steps:
-            if step.verb in _FREES:
+            if step.verb in FREES_PLACE:
                 for key, _ in _near(taking, _place(step.arguments)):
                     if key != step.resource:
                         freed[key] = (*freed.get(key, ()), step.key)
@@ -67,7 +66,7 @@ def _gives_way(verbs: frozenset[str], taking: frozenset[str], how: str, *, is_it
     # nothing is put around or into it.
     if how == _SAME and (is_itself or (_KEEPS in verbs and "volume.adopt" in taking)):
         return True
-    return bool(verbs & (_FREES - {_KEEPS}))
+    return bool(verbs & (FREES_PLACE - {_KEEPS}))
 
 
 def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str) -> str:
@@ -103,7 +102,7 @@ def _taking(sheet: Sheet) -> Places[ResourceKey]:
         for change in sheet.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
-        if step.verb in _TAKES
+        if step.verb in TAKES_PLACE
     )
 
 
