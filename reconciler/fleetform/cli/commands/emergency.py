@@ -15,6 +15,7 @@ from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import maybe_reader, open_reader, open_workspace
 from fleetform.cli.who import who_asks
+from fleetform.model.figures import counted
 from fleetform.model.override import OverrideKind
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def freeze(**typed: Any) -> None:
 
     workspace = _opened(typed["path"])
     put = _put(workspace, OverrideKind.FREEZE, (), typed)
+    _say_entered(workspace)
     say_permanent_freeze(put)
 
 
@@ -184,7 +186,8 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
     from fleetform.views.overrides import override_rows, overrides_table
     from fleetform.wiring.clock import SystemClock
 
-    reader = maybe_reader(open_workspace(path))
+    workspace = open_workspace(path)
+    reader = maybe_reader(workspace)
     past = () if reader is None else reader.read_past_overrides(limit=None)
     rows = [
         row
@@ -198,6 +201,8 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
         out.table(overrides_table(rows))
     else:
         out.line("nothing is in force" if not every else "nothing ever was", "dim")
+    if any((row.kind, row.state) == (OverrideKind.FREEZE.value, "in force") for row in rows):
+        _say_entered(workspace)
 
 
 # -- what the verbs share --------------------------------------------------------------------
@@ -287,6 +292,19 @@ def _drive(workspace: Workspace, names: Sequence[str]) -> None:
         asyncio.run(drive_ends(workspace, names, who=who_asks(), progress=PlainProgress(screen())))
     except KeyboardInterrupt:
         out.line("the override holds; whoever manages the environment next ends them", "warn")
+
+
+def _say_entered(workspace: Workspace) -> None:
+    """Name each apply that a freeze came too late for: its steps are carried out still."""
+    from fleetform.wiring.locking import show_lock
+
+    for one in show_lock(workspace).waiting:
+        steps = f", {counted(one.open_steps, 'step')} of it to do" if one.open_steps else ""
+        error_screen().line(
+            f"an apply of {one.who} (plan {one.plan[:12]}) was entered before and goes"
+            f" on{steps}: `fleetform lock show` has more",
+            "warn",
+        )
 
 
 def _say_if_nobody_drives(workspace: Workspace) -> None:

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 import applied
 from fleetform.cli.emergency import place_targets, run_targets
 from fleetform.cli.failure import Refused
+from fleetform.model.plan import Permissions
+from fleetform.plan.file import dump
+from fleetform.wiring.opening import open_for_writing
+from fleetform.wiring.planning import make_plan
 from fleetform.wiring.workspace import Workspace
 
 FOR = ("--reason", "smoke")
@@ -97,6 +103,23 @@ def test_a_freeze_refuses_what_was_planned_before(typed, lab, tmp_path):
     assert code == 7
     assert "emergency freeze by" in err
     assert "fleetform emergency lift 1" in err
+
+
+def test_a_freeze_names_what_it_comes_too_late_for(typed, lab):
+    """Whoever freezes for an audit must not believe that nothing changes from now on."""
+    assert "was entered before" not in typed("emergency", "freeze", *FOR)[2]
+    typed("emergency", "lift", "all")
+    with (lab / "tree.yaml").open("a") as file:
+        file.write("---\ntype: volume\nname: more\nfleet: local\npath: more\n")
+    workspace = Workspace.open(str(lab))
+    with closing(open_for_writing(workspace)) as ledger:
+        plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
+        ledger.accept(plan, dump(plan), who="ada@node1", now_ms=applied.NOW_MS)
+    said = f"an apply of ada@node1 (plan {plan.digest[:12]}) was entered before and goes on"
+    assert said in typed("emergency", "freeze", *FOR)[2]
+    assert said in typed("emergency", "list")[2]
+    typed("emergency", "lift", "all")
+    assert "was entered before" not in typed("emergency", "list")[2]
 
 
 @pytest.mark.parametrize(
