@@ -31,8 +31,8 @@ class Why:
     """
     The answer for one run.
 
-    `summary` is one sentence. `reasons` say why it waits, `attempts` how the tries that are over
-    went. `advice` has one sentence a kind of reason, or what can be done about a bad end.
+    `summary` is one sentence. `reasons` say why it waits, `at_work` what is not over although its
+    end is waited for, `attempts` how the tries that are over went. `advice` has one sentence a kind of reason, or what can be done about a bad end.
     """
 
     name: str
@@ -41,10 +41,15 @@ class Why:
     reasons: tuple[WaitingRow, ...]
     attempts: tuple[AttemptRow, ...]
     advice: tuple[str, ...]
+    at_work: tuple[str, ...] = ()
 
 
-def explain(detail: RunDetail, *, now_ms: int) -> Why:
-    """Answer from a run's detail, whose `waiting` the scheduler has filled."""
+def explain(detail: RunDetail, *, at_work: tuple[str, ...] = (), now_ms: int) -> Why:
+    """
+    Answer from a run's detail, whose `waiting` the scheduler has filled.
+
+    `at_work` is as `at_work_lines` says it.
+    """
     row = detail.row
     is_final = row.state in FINAL
     # What it waited for no longer matters to a run that is to end.
@@ -55,7 +60,8 @@ def explain(detail: RunDetail, *, now_ms: int) -> Why:
         summary=_ended(detail) if is_final else _summary(row, now_ms),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
-        advice=_advice_after(detail) if is_final else _advice(reasons),
+        advice=_advice_after(detail) if is_final else _advice(reasons, at_work),
+        at_work=() if is_final else at_work,
     )
 
 
@@ -63,6 +69,7 @@ def why_lines(why: Why) -> tuple[str, ...]:
     """Write the answer as plain lines."""
     lines = [why.summary]
     lines.extend(f"  - {reason.detail}" for reason in why.reasons)
+    lines.extend(f"  - {sentence}" for sentence in why.at_work)
     # One try that has ended the run is all in the summary.
     if len(why.attempts) > 1 or (why.attempts and why.state not in FINAL):
         lines.extend(f"  try {one.number}: {attempt_text(one)}" for one in why.attempts)
@@ -79,8 +86,11 @@ def attempt_text(attempt: AttemptRow) -> str:
     return f"{how}{_took(attempt)}{_where(attempt)}"
 
 
-def _advice(reasons: tuple[WaitingRow, ...]) -> tuple[str, ...]:
+def _advice(reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]) -> tuple[str, ...]:
     codes = dict.fromkeys(reason.code for reason in reasons)
+    if at_work and [reason.code for reason in reasons].count("dependency") == 1:
+        # It waits for the earlier run of its own name, which cannot be asked for and is told of.
+        codes.pop("dependency")
     return tuple(_ADVICE[code] for code in codes if code in _ADVICE)
 
 

@@ -11,6 +11,8 @@ from fleetform.api.routes.logs import current_run
 from fleetform.api.sources import FromSources, MaybeReader, SomeReader
 from fleetform.api.waiting import waiting_reasons
 from fleetform.model.run import RunState
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import RunDetail, RunRow, run_detail, run_rows
 from fleetform.views.why import Why, explain
 
@@ -56,7 +58,12 @@ def list_runs(
 @router.get("/runs/{name:path}/why")
 def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
     """Say why a run waits, with figures, or how it ended."""
-    return explain(show_run(name, sources, reader), now_ms=sources.now_ms())
+    detail = show_run(name, sources, reader)
+    now_ms = sources.now_ms()
+    run = current_run(reader.read_runs([name]), name).run
+    events = reader.read_resource_events(ResourceKey("run", name))
+    at_work = at_work_lines(run, reader.read_book(), events, now_ms=now_ms)
+    return explain(detail, at_work=at_work, now_ms=now_ms)
 
 
 @router.get("/runs/{name:path}")

@@ -30,6 +30,8 @@ def command(run: str, path: str | None, as_json: bool) -> None:
     that has ended says how, attempt by attempt.
     """
     from fleetform.api.waiting import waiting_reasons
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.views.at_work import at_work_lines
     from fleetform.views.runs import run_detail
     from fleetform.views.why import explain, why_lines
     from fleetform.wiring.clock import SystemClock
@@ -41,7 +43,9 @@ def command(run: str, path: str | None, as_json: bool) -> None:
     book = reader.read_book()
     reasons = waiting_reasons(book, now_ms=now_ms).get(history.run.uid, ())
     detail = run_detail(history, instances=book.instances, waiting=reasons, now_ms=now_ms)
-    why = explain(detail, now_ms=now_ms)
+    events = reader.read_resource_events(ResourceKey("run", history.run.name))
+    at_work = at_work_lines(history.run, book, events, now_ms=now_ms)
+    why = explain(detail, at_work=at_work, now_ms=now_ms)
     out = screen()
     if as_json:
         out.json(why)
