@@ -79,9 +79,9 @@ def show_interrupted(workspace: Workspace) -> None:
             "help", "`fleetform apply` takes the runs up again, `fleetform stop RUN` ends one"
         )
     else:
-        told.labelled(
-            "help", f"`{manager.command}` (pid {manager.pid}) drives them; see `fleetform ps`"
-        )
+        # One that has just begun may not have said yet who it is.
+        who = f"`{manager.command}` (pid {manager.pid})" if manager.command else "somebody"
+        told.labelled("help", f"{who} drives them; see `fleetform ps`")
 
 
 def _say_ending(told: Screen, workspace: Workspace) -> None:

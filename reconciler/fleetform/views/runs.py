@@ -16,6 +16,7 @@ from fleetform.model import figures
 from fleetform.model.run import (
     FINAL,
     Attempt,
+    AttemptState,
     GpuRequirement,
     Job,
     Requirement,
@@ -106,7 +107,7 @@ class RunRow:
     `attempt` is the latest one's number, 0 before the first. `instances` are the names of the
     hosts of that attempt. `duration_ms` counts from the first start to the end or now, pauses
     between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
-    Null before it started. `exit_code` is of the job that decided, null unless one exited.
+    While it waits for its next attempt it stands at the end of the last one. Null before it started. `exit_code` is of the job that decided, null unless one exited.
     `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
     its end and why, empty where nobody did. `stale`: what its document inherits changed since it
     ran. `stale_inputs` are the runs it was made from that were done anew since.
@@ -393,7 +394,9 @@ def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
     begun_ms = attempts[0].begun_ms if attempts else None
     start_ms = run.started_at_ms if begun_ms is None else begun_ms
     if run.finished_at_ms is None:
-        return max(0, now_ms - start_ms)
+        waits = len(attempts) > 1 and attempts[-1].state is AttemptState.WAITING
+        paused_ms = attempts[-2].over_ms if waits else None
+        return max(0, (now_ms if paused_ms is None else paused_ms) - start_ms)
     over_ms = attempts[-1].over_ms if attempts else None
     return max(0, (run.finished_at_ms if over_ms is None else over_ms) - start_ms)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from fleetform.spec.dataclass import dataclass
@@ -13,10 +14,11 @@ def state_home() -> Path:
     Return the user's state folder: FLEETFORM_STATE_HOME, else the XDG one.
 
     Raises:
-        Problem: The first is relative: each folder would have another ledger.
+        Problem: The first is relative: each folder would have another ledger. Or it is no folder:
+            a ledger that cannot be there must not look like one that has nothing in it.
     """
     if home := os.environ.get("FLEETFORM_STATE_HOME"):
-        return _absolute("FLEETFORM_STATE_HOME", home)
+        return _folder("FLEETFORM_STATE_HOME", _absolute("FLEETFORM_STATE_HOME", home))
     if xdg := _xdg("XDG_STATE_HOME"):
         return xdg / "fleetform"
     return Path.home() / ".local" / "state" / "fleetform"
@@ -50,6 +52,24 @@ def _absolute(variable: str, value: str) -> Path:
     raise Problem(
         f"{variable} is `{value}`, a relative path: it would be another folder wherever you are",
         f"set it to an absolute one, such as `{path.absolute()}`",
+    )
+
+
+def _folder(variable: str, path: Path) -> Path:
+    """Return a path that is a folder, or is not there yet."""
+    try:
+        is_other = not stat.S_ISDIR(path.stat().st_mode)
+    except NotADirectoryError:
+        is_other = True
+    except OSError:
+        return path
+    if not is_other:
+        return path
+    from fleetform.wiring.problems import Problem
+
+    raise Problem(
+        f"{variable} is `{path}`, which is no folder: nothing can be kept there",
+        "see whether the disk that it is on is mounted, or set it to another folder",
     )
 
 

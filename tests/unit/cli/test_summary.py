@@ -9,6 +9,7 @@ import applied
 from fleetform.cli.summary import quoted, show_interrupted, show_summary
 from fleetform.model.override import OverrideKind
 from fleetform.model.run import RunState
+from fleetform.model.tenure import Holder
 from fleetform.wiring.applying import ApplyResult
 from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.workspace import Workspace
@@ -110,3 +111,10 @@ def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
     assert put.ending == ("more",)
     show_interrupted(workspace)
     assert "more is asked to end and may work on" in capsys.readouterr().err
+
+
+def test_a_manager_that_has_not_said_yet_who_it_is_is_somebody(lab, capsys, monkeypatch):
+    """Its lock is taken a moment before its name is written."""
+    monkeypatch.setattr(Workspace, "manager", lambda _: Holder(0, "", "", 0, ""))
+    show_interrupted(Workspace.open(str(lab)))
+    assert "help: somebody drives them" in capsys.readouterr().err

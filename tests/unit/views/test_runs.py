@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.model.decision import Waiting
-from fleetform.model.run import RunState, RunUid
+from fleetform.model.run import Attempt, AttemptState, RunState, RunUid
 from fleetform.views.json_value import to_json
 from fleetform.views.runs import (
     TONES,
@@ -160,6 +160,18 @@ def test_a_duration_is_by_the_clocks_of_the_hosts():
     jobs = (replace(job(), started_at_ms=NOW - 60_000, finished_at_ms=NOW - 58_000),)
     over = history(state=RunState.DONE, jobs=jobs, finished_at_ms=NOW)
     assert run_rows([over], now_ms=NOW)[0].duration_ms == 2_000
+
+
+def test_the_wait_for_the_next_attempt_is_no_work():
+    """The duration stands still meanwhile; a run that is at work counts on."""
+    jobs = (replace(job(), started_at_ms=NOW - 60_000, finished_at_ms=NOW - 58_000),)
+    begun = history(state=RunState.PENDING, jobs=jobs)
+    (first,) = begun.attempts
+    waiting = Attempt(first.run_uid, 2, AttemptState.WAITING, (), NOW - 58_000)
+    paused = replace(begun, attempts=(first, waiting))
+    assert run_rows([paused], now_ms=NOW)[0].duration_ms == 2_000
+    again = replace(begun, attempts=(first, replace(waiting, state=AttemptState.RUNNING)))
+    assert run_rows([again], now_ms=NOW)[0].duration_ms == 60_000
 
 
 def test_elements_are_in_the_order_of_their_numbers():

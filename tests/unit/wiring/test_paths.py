@@ -37,6 +37,17 @@ def test_a_relative_folder_of_ours_is_refused(monkeypatch, tmp_path, variable, f
     assert str(tmp_path / "state") in refused.value.advice
 
 
+@pytest.mark.parametrize("below", ["", "/deeper/still"])
+def test_what_is_no_folder_is_not_an_empty_one(monkeypatch, tmp_path, below):
+    """A pipeline whose disk is not mounted must not be told that nothing is there."""
+    (tmp_path / "state").write_text("")
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", f"{tmp_path}/state{below}")
+    with pytest.raises(Problem, match="is no folder"):
+        state_home()
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", f"{tmp_path}/elsewhere{below}")
+    assert state_home() == Path(f"{tmp_path}/elsewhere{below}")
+
+
 def test_a_relative_folder_of_xdg_is_ignored(monkeypatch):
     """As the XDG base directory specification has it."""
     for variable in ("FLEETFORM_STATE_HOME", "FLEETFORM_CACHE_HOME"):
