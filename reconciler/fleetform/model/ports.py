@@ -232,6 +232,9 @@ class Reader(Protocol):
         """Read the applies that did something to the resource of this name, newest first."""
 
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]: ...
+    def read_applies_of(self, digest: str) -> tuple[ApplyRecord, ...]:
+        """Read every apply of one plan, newest first."""
+
     def read_apply(self, uid: str) -> ApplyRecord | None:
         """Read one apply by its uid; None where the ledger has none."""
 

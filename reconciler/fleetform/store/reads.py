@@ -133,6 +133,18 @@ class Reads:
             ).fetchall()
         return tuple(ApplyRecord(*row) for row in rows)
 
+    def read_applies_of(self, digest: str) -> tuple[ApplyRecord, ...]:
+        """Read every apply of one plan, newest first."""
+        from fleetform.model.ports import ApplyRecord
+
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms,"
+                " summary FROM applies WHERE plan_digest = ? ORDER BY number DESC",
+                (digest,),
+            ).fetchall()
+        return tuple(ApplyRecord(*row) for row in rows)
+
     def read_overrides(self) -> tuple[Override, ...]:
         """Read those that nobody has lifted, by number."""
         from fleetform.store.overrides import read_overrides

@@ -153,11 +153,13 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
         return None
     with contextlib.closing(reader):
         live = reader.read_live()
-        if (applied := _applied(reader, plan)) is not None:
+        before = reader.read_applies_of(plan.digest)
+        if (applied := next((one for one in before if one.state == "done"), None)) is not None:
             gone = undone(plan, live)
-            at_ms = applied.finished_at_ms or applied.at_ms
+            at_ms = applied.finished_at_ms or applied.started_at_ms
             return AppliedBefore(applied_text(at_ms, applied.who, gone), not gone)
-        if _unfinished(reader, plan):
+        if before:
+            # It was begun: what it has done already is no reason to refuse the rest.
             return None
         if failures := failing(plan, live):
             raise StalePlan([_sentence(reader, plan, one) for one in failures])
@@ -168,19 +170,6 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
         live = refreshed(workspace).live
     _require_sound(plan, live)
     return None
-
-
-def _applied(reader: Reader, plan: Plan) -> HistoryEntry | None:
-    for entry in reader.read_history(limit=10_000, applies_only=True):
-        if entry.digest == plan.digest and entry.state == "done":
-            return entry
-    return None
-
-
-def _unfinished(reader: Reader, plan: Plan) -> bool:
-    """Whether it was begun: then what it has done already is no reason to refuse the rest."""
-    entries = reader.read_history(limit=10_000, applies_only=True)
-    return any(entry.digest == plan.digest for entry in entries)
 
 
 def _require_sound(plan: Plan, live: Live) -> None:

@@ -117,6 +117,16 @@ def test_snapshot_sees_what_is_committed(desk: Desk, look: Callable[[], Reader])
     snapshot.close()
 
 
+def test_applies_of_one_plan(desk: Desk) -> None:
+    """Whoever asks for those of a plan gets them however many there have been since."""
+    desk.submit(submit_step("a"))
+    desk.submit(submit_step("b"))
+    newest, *_, oldest = desk.ledger.read_applies()
+    assert desk.ledger.read_applies_of(newest.plan_digest) == (newest,)
+    assert desk.ledger.read_applies_of(oldest.plan_digest) == (oldest,)
+    assert desk.ledger.read_applies_of("0" * 64) == ()
+
+
 def test_copy_has_every_row(desk: Desk) -> None:
     """A copy in memory reads as the ledger does, and what is done to it stays in it."""
     desk.submit(submit_step("a"), submit_step("b"))
