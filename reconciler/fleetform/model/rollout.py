@@ -14,6 +14,7 @@ __all__ = [
     "EARLY",
     "ENDED",
     "EXCHANGED",
+    "LEAVING",
     "RESTING",
     "SURGE",
     "UNWANTED",
@@ -48,6 +49,9 @@ UNWANTED = "unwanted"
 
 RESTING = "another host takes its place: its fleet wants one that is made anew"
 """Why an outdated host gets nothing more; shown to all who wait for it."""
+
+LEAVING = "its fleet is about to go, as somebody has agreed"
+"""Why a host gets nothing more whose fleet is removed or let go; shown as the one above."""
 
 EXCHANGED = "it makes room for another host of its fleet"
 """What is kept with a host that leaves for this: its place is to be taken again."""

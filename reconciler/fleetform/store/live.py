@@ -21,6 +21,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
 from fleetform.store.lineage import read_redone
 from fleetform.store.overrides import read_overrides
@@ -239,7 +240,9 @@ def _let_go(connection: Statements) -> dict[str, str]:
 
 
 def read_instances(connection: Statements) -> tuple[Instance, ...]:
-    return tuple(_instance_of(row) for row in connection.execute(_INSTANCES))
+    """All that are not gone; one on which nothing begins any more says why, as a drained one does."""
+    closing = read_closing(connection)
+    return tuple(_instance_of(row, closing) for row in connection.execute(_INSTANCES))
 
 
 def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
@@ -251,7 +254,7 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
     return (note, *silent) if note else tuple(silent)
 
 
-def _instance_of(row: Sequence[Any]) -> Instance:
+def _instance_of(row: Sequence[Any], closing: Closing) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
      drained, seen_at_ms, template_digest) = row  # fmt: skip
@@ -275,7 +278,7 @@ def _instance_of(row: Sequence[Any]) -> Instance:
         declared=json.loads(declared) if declared else {},
         parts=parts,
         message=message,
-        drained=drained,
+        drained=drained or closing.reason(fleet, name, template_digest),
         template_digest=template_digest,
         seen_at_ms=seen_at_ms,
     )

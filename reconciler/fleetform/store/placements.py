@@ -21,10 +21,10 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.spec.dataclass import dataclass
+from fleetform.store.closing import read_closing
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
-from fleetform.store.rollouts import leaving_fleets
 from fleetform.store.rows import gpus_text
 from fleetform.store.volumes import leaving_volumes
 
@@ -297,10 +297,13 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
     ):
         taken.setdefault(uid, set()).add(unit)
     rooms = {}
-    leaving = leaving_fleets(transaction)
+    # Whoever decided on a placement may have done so before somebody agreed to the end of its host.
+    closing = read_closing(transaction)
     for (
         uid,
+        name,
         fleet,
+        template,
         generation,
         state,
         boot_id,
@@ -311,14 +314,14 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
         disk,
         gpus,
     ) in transaction.execute(
-        "SELECT uid, fleet, generation, state, boot_id, sharing, blocks, cpu_millicores,"
-        f" memory_bytes, disk_bytes, gpus FROM instances WHERE uid {these}",
+        "SELECT uid, name, fleet, template_digest, generation, state, boot_id, sharing, blocks,"
+        f" cpu_millicores, memory_bytes, disk_bytes, gpus FROM instances WHERE uid {these}",
         uids,
     ):
         cpu_used, memory_used, disk_used = used.get(uid, (0, 0, 0))
         rooms[uid] = _Room(
             generation=generation,
-            ready=state == "ready" and fleet not in leaving,
+            ready=state == "ready" and not closing.reason(fleet, name, template),
             boot_id=boot_id,
             sharing=sharing,
             blocks=blocks,

@@ -20,6 +20,7 @@ from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.bodies import pack, unpack
+from fleetform.store.closing import closings_of
 from fleetform.store.database import Transaction
 from fleetform.store.left_data import uids_left
 from fleetform.store.permits import require_permitted, rules_applied
@@ -70,10 +71,14 @@ def _enter(
         " VALUES (?, ?, 'running', ?, ?, ?)",
         (uid, plan.digest, who, plan.commit, now_ms),
     )
+    closings = closings_of(plan)
     transaction.many(
-        "INSERT INTO operations (apply_uid, key, verb, resource_kind, resource_name, state)"
-        " VALUES (?, ?, ?, ?, ?, 'planned')",
-        ((uid, step.key, step.verb, *step.resource) for step in plan.steps),
+        "INSERT INTO operations (apply_uid, key, verb, resource_kind, resource_name, state, closes)"
+        " VALUES (?, ?, ?, ?, ?, 'planned', ?)",
+        (
+            (uid, step.key, step.verb, *step.resource, closings.get(step.key, ""))
+            for step in plan.steps
+        ),
     )
     _mark(transaction, plan.steps, uid)
     transaction.execute(

@@ -152,7 +152,7 @@ CREATE TABLE operations (
     resource_kind TEXT DEFAULT '' NOT NULL,
     resource_name TEXT DEFAULT '' NOT NULL,
     state TEXT DEFAULT '' NOT NULL,
-    error TEXT DEFAULT '' NOT NULL, finished_at_ms INTEGER,
+    error TEXT DEFAULT '' NOT NULL, finished_at_ms INTEGER, closes TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (apply_uid, "key"),
     FOREIGN KEY(apply_uid) REFERENCES applies (uid)
 ) WITHOUT ROWID;

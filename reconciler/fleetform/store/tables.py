@@ -336,6 +336,8 @@ operations = Table(
     _text("state"),
     _text("error"),
     _perhaps("finished_at_ms"),
+    # Hosts on which nothing begins while it is open; see `closing.closings_of`.
+    _text("closes"),
     sqlite_with_rowid=False,
 )
 Index("operations_resource", operations.c.resource_kind, operations.c.resource_name)

@@ -289,6 +289,7 @@ CREATE TABLE operations (
     state TEXT COLLATE "C" DEFAULT '' NOT NULL,
     error TEXT COLLATE "C" DEFAULT '' NOT NULL,
     finished_at_ms BIGINT,
+    closes TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (apply_uid, key),
     FOREIGN KEY(apply_uid) REFERENCES applies (uid)
 );

@@ -40,6 +40,7 @@ def upgrade() -> None:
     op.add_column("plans", _text("summary"))
     op.create_index("plans_made", "plans", ["created_at_ms"])
     op.add_column("operations", _perhaps("finished_at_ms"))
+    op.add_column("operations", _text("closes"))
     op.create_index("operations_resource", "operations", ["resource_kind", "resource_name"])
     op.create_table(
         "overrides",
