@@ -132,15 +132,37 @@ def destroys(reading: Reading, step: Step) -> bool:
     if step.verb in {"fleet.remove", "volume.remove"}:
         return True
     row = reading.row(step.resource)
-    if step.verb == "fleet.update" and row is not None and row.digest:
-        after = step.arguments.get("document", {})
-        before = json.loads(row.document)
-        return waits_for_nobody(after) and (
-            bool(step.arguments.get("exchange"))
-            or divides_anew(before, after)
-            or hastens(reading, step.resource, before, after)
-        )
+    if step.verb == "fleet.update" and row is not None:
+        return _exchanges_at_once(reading, step, row)
     return step.verb == "run.stop" and row is not None and at_work(row)
+
+
+def _exchanges_at_once(reading: Reading, step: Step, row: LiveResource) -> bool:
+    """Whatever has become of the last step on a fleet, its hosts are there with what runs on them."""
+    after = step.arguments.get("document", {})
+    if not waits_for_nobody(after):
+        return False
+    if step.arguments.get("exchange"):
+        return True
+    if has_document(row):
+        before = json.loads(row.document)
+        return divides_anew(before, after) or hastens(reading, step.resource, before, after)
+    return _has_others(reading, step)
+
+
+def has_document(row: LiveResource) -> bool:
+    """Tell whether it was ever made in whole; a digest is lost again where a later step fails."""
+    return row.document not in {"", "{}"}
+
+
+def _has_others(reading: Reading, step: Step) -> bool:
+    """Tell whether a fleet has hosts that have answered and were made from something else."""
+    known_as = reading.earlier_names.get(step.resource, step.resource)
+    wanted = {"", step.arguments.get("template", "")}
+    return any(
+        one.fleet == known_as.name and one.install_id and one.template_digest not in wanted
+        for one in reading.live.instances
+    )
 
 
 def hastens(

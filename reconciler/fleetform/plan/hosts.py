@@ -12,38 +12,59 @@ from collections import Counter
 from collections.abc import Mapping
 
 from fleetform.model.altered import altered
+from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change
-from fleetform.plan.kinds.fleet import hastens, hosts_at_stake, nodes_wanted
+from fleetform.plan.kinds.fleet import (
+    hastens,
+    hosts_at_stake,
+    nodes_wanted,
+    template_of,
+    waits_for_nobody,
+    was_made,
+)
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import hosts_ended
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import Declared, ResourceKey
 
-__all__ = ["count_hosts", "hasten_exchanges"]
+__all__ = ["count_hosts", "ends_unfinished", "hasten_exchanges"]
 
 
 def hasten_exchanges(sheet: Sheet) -> None:
     """
     Say what ends with hosts that are being exchanged when their fleet shall wait for nobody.
 
-    The document alone says how the next exchange goes; the one under way follows it as well.
+    The document alone says how the next exchange goes; the one under way follows it as well. Of a
+    fleet that was never made in whole there is none, and its hosts are there all the same.
     """
-    for name in sheet.live.exchanging:
-        key = ResourceKey("fleet", name)
-        change, row, declared = (
-            sheet.changes.get(key),
-            sheet.present.get(key),
-            sheet.wanted.get(key),
-        )
-        if change is None or row is None or declared is None or change.action is not Action.UPDATE:
+    there = sheet.live.exchanging | {one.fleet for one in sheet.live.instances}
+    for key in sorted(ResourceKey("fleet", name) for name in there):
+        change, declared = sheet.changes.get(key), sheet.wanted.get(key)
+        if change is None or declared is None or change.action is not Action.UPDATE:
+            continue
+        row = sheet.present.get(key)
+        if row is None:
             continue
         before = json.loads(row.document) if row.document else {}
-        if hastens(before, declared.document):
+        is_hastened = key.name in sheet.live.exchanging and hastens(before, declared.document)
+        if is_hastened or ends_unfinished(sheet, declared, row):
             sheet.hastened.add(key)
             sheet.changes[key] = altered(
                 change,
                 destructive=True,
                 at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before or declared.document)),
             )
+
+
+def ends_unfinished(sheet: Sheet, declared: Declared, row: LiveResource) -> bool:
+    """Tell whether hosts end that are there of a fleet which was never made in whole."""
+    if was_made(row) or not waits_for_nobody(declared.document):
+        return False
+    mine = {"", template_of(declared.document)}
+    return any(
+        # One that has never answered becomes what is wanted.
+        one.fleet == declared.key.name and one.install_id and one.template_digest not in mine
+        for one in sheet.live.instances
+    )
 
 
 def count_hosts(sheet: Sheet) -> None:

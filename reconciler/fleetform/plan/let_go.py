@@ -12,7 +12,8 @@ import json
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import HeldBy
-from fleetform.plan.kinds.fleet import propose_taking_in, recreates
+from fleetform.plan.hosts import ends_unfinished
+from fleetform.plan.kinds.fleet import propose_taking_in, recreates, was_made
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.spec.desired import Declared, ResourceKey
 
@@ -25,7 +26,9 @@ def taken_in(sheet: Sheet, declared: Declared, row: LiveResource) -> Proposal | 
     """What an entry of `import:` means for a fleet that is there; None where it means nothing."""
     if declared.key.kind != "fleet" or declared.key not in sheet.desired.imports:
         return None
-    if row.digest and recreates(json.loads(row.document), declared.document):
+    if was_made(row) and recreates(json.loads(row.document), declared.document):
+        return None
+    if ends_unfinished(sheet, declared, row):
         return None
     proposal = propose_taking_in(declared, row)
     wanted = {one["name"] for one in proposal.change.steps[0].arguments["instances"]}

@@ -10,10 +10,11 @@ from fleetform.checker import check
 from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live, Work
-from fleetform.model.plan import Permissions, Plan, Scope
+from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
+from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
 from unit.plan.holds.guards import make
-from unit.plan.trees import fleet, ledger, planned, row, tree
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 RECREATE = {"update": {"strategy": "recreate"}}
 
@@ -103,5 +104,55 @@ def test_an_exchange_under_way_that_shall_wait_for_nobody_ends_work(under_way: b
     if under_way:
         assert change.stake is not None
         assert change.stake.runs == ("train",)
+        bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
+        assert check(bold, desired, live, Permissions()) != ()
+
+
+@pytest.mark.parametrize("state", ["present", "failed"])
+def test_a_fleet_that_has_lost_its_digest_has_its_hosts_still(state: str) -> None:
+    """A later step of it failed or was broken off: what was made before is there with its work."""
+    guarded = task("train", protect=True, fleets=["gpu"])
+    live = three_up(nodes=3, **RECREATE)
+    (one,) = live.resources.values()
+    lost = replace(one, digest="", execution_digest="", own_digest="", state=state)
+    rows = {each.key: each for each in (lost, row(guarded, RunState.RUNNING))}
+    live = replace(live, resources=rows, work=(Work("train", "gpu", 1, 0, hosts=("gpu-0",)),))
+    other = fleet("gpu", nodes=3, sharing="blocks", blocks=2, **RECREATE)
+    desired = tree(other, guarded)
+    made = planned(desired, live, allow_destroy=True)
+    assert check(made, desired, live, Permissions(allow_destroy=True)) == ()
+    assert [(held.change.key.name, held.by) for held in made.held] == [("gpu", HeldBy.PROTECTION)]
+    free = replace(live, resources={**rows, guarded.key: row(task("train"), RunState.RUNNING)})
+    desired = tree(other, task("train"))
+    assert [held.by for held in planned(desired, free).held] == [HeldBy.DESTRUCTIVE]
+    made = planned(desired, free, allow_destroy=True)
+    (change,) = made.changes
+    assert change.stake is not None
+    assert change.stake.runs == ("train",)
+    # Whoever takes a row without a digest for nothing at all is refused by the second reader.
+    bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
+    assert check(bold, desired, free, Permissions()) != ()
+
+
+@pytest.mark.parametrize("template", ["of-another", ""])
+def test_hosts_of_a_fleet_that_was_never_made_in_whole_end_as_others_do(template: str) -> None:
+    """It has no document; what it was begun with stands with its hosts, where anybody knows it."""
+    live = three_up(nodes=3)
+    (one,) = live.resources.values()
+    begun = replace(one, digest="", execution_digest="", own_digest="", document="{}")
+    up = tuple(
+        replace(host, install_id="install", template_digest=template) for host in live.instances
+    )
+    work = (Work("train", "gpu", 1, 0, hosts=("gpu-0",)),)
+    live = replace(live, resources={one.key: begun}, instances=up, work=work)
+    desired = tree(fleet("gpu", nodes=3, **RECREATE))
+    made = planned(desired, live)
+    assert check(made, desired, live, Permissions()) == ()
+    assert bool(made.held) is bool(template)
+    made = planned(desired, live, allow_destroy=True)
+    assert check(made, desired, live, Permissions(allow_destroy=True)) == ()
+    (change,) = made.changes
+    assert change.destructive is bool(template)
+    if template:
         bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
         assert check(bold, desired, live, Permissions()) != ()

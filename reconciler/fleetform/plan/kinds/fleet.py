@@ -46,8 +46,7 @@ def propose_change(
     if not changed and row.digest:
         return None
     step = make_step("fleet.update", declared.key, _arguments(declared))
-    # Nothing was made yet where the row has no digest.
-    ends = bool(row.digest) and recreates(before, declared.document)
+    ends = was_made(row) and recreates(before, declared.document)
     return Proposal(
         Change(
             key=declared.key,
@@ -65,17 +64,29 @@ def propose_change(
     )
 
 
+def was_made(row: LiveResource) -> bool:
+    """
+    Whether there are hosts by the document of a row, as far as it can tell.
+
+    That it has no digest is no proof of the contrary: a later step has failed, or was broken off,
+    and its hosts are there with whatever runs on them. Only what has never been made in whole has
+    no document either; which hosts there are of that the ledger alone knows.
+    """
+    return row.document not in {"", "{}"}
+
+
 def recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether hosts are exchanged without waiting for what runs on them."""
-    return _waits_for_nobody(after) and template_of(before) != template_of(after)
+    return waits_for_nobody(after) and template_of(before) != template_of(after)
 
 
 def hastens(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether an exchange that is under way and waits for what runs would wait no longer."""
-    return _waits_for_nobody(after) and not _waits_for_nobody(before)
+    return waits_for_nobody(after) and not waits_for_nobody(before)
 
 
-def _waits_for_nobody(document: Mapping[str, Any]) -> bool:
+def waits_for_nobody(document: Mapping[str, Any]) -> bool:
+    """Whether hosts that are exchanged end what runs on them."""
     return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
@@ -123,8 +134,8 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
     arguments = {**_arguments(declared), "exchange": sorted(hosts)}
     step = make_step("fleet.update", declared.key, arguments)
     at_stake = ""
-    if _waits_for_nobody(declared.document):
-        all_of_them = bool(row.digest) and recreates(before, declared.document)
+    if waits_for_nobody(declared.document):
+        all_of_them = was_made(row) and recreates(before, declared.document)
         at_stake = (
             hosts_at_stake(Action.UPDATE, nodes_wanted(before))
             if all_of_them
