@@ -282,13 +282,14 @@ def test_rules_last_applied(ledger: Ledger) -> None:
     assert ledger.read_live().rules == Rules(True, 3, 1)
 
 
-def test_new_work_on_a_fleet_that_goes(desk: Desk) -> None:
+@pytest.mark.parametrize("verb", ["fleet.remove", "fleet.forget"])
+def test_new_work_on_a_fleet_that_goes(desk: Desk, verb: str) -> None:
     """Who was told of one run's end has agreed to no other's, however late the other began."""
     fleet = ResourceKey("fleet", "local")
     desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
     assert desk.place("a")
     told = Predicate("at-work", fleet, canonical_json(["a"]))
-    plan = plan_of(desk.ledger, [step("fleet.remove", "local")], told)
+    plan = plan_of(desk.ledger, [step(verb, "local")], told)
     assert desk.place("b", desk.share())
     with pytest.raises(StalePlan, match="fleet/local has run/b at work on it by now"):
         enter(desk.ledger, plan)
@@ -296,7 +297,7 @@ def test_new_work_on_a_fleet_that_goes(desk: Desk) -> None:
     with pytest.raises(StalePlan, match="run/b and 1 more at work"):
         enter(desk.ledger, plan)
     all_told = Predicate("at-work", fleet, canonical_json(["a", "b", "c", "over"]))
-    plan = plan_of(desk.ledger, [step("fleet.remove", "local")], all_told)
+    plan = plan_of(desk.ledger, [step(verb, "local")], all_told)
     assert enter(desk.ledger, plan).state == "new"
 
 

@@ -67,6 +67,19 @@ def test_new_work_on_a_fleet_that_goes() -> None:
         assert found(claimed, tree(run), live, ALLOWED) == {Invariant.WORK_PINNED}
 
 
+@pytest.mark.parametrize("said", ["", '["busy"]'])
+def test_new_work_on_a_fleet_that_is_let_go(said: str) -> None:
+    """It ends nobody, and who is at work there would be nobody's: that is pinned as well."""
+    live = ledger(row(fleet("old")), row(task("busy"), RunState.SUBMITTED))
+    desired = replace(tree(task("busy")), removed=(key("fleet/old"),))
+    plan = planned(desired, live)
+    assert found(plan, desired, live, ALLOWED) == set()
+    others = tuple(one for one in plan.predicates if one.claim != "at-work")
+    claims = (Predicate("at-work", key("fleet/old"), said),) if said else ()
+    claimed = replace(plan, predicates=(*others, *claims))
+    assert found(claimed, desired, live, ALLOWED) == {Invariant.WORK_PINNED}
+
+
 @pytest.mark.parametrize(
     "said", ["", '["a"]', '{"hosts":["old-1"],"runs":["a"]}', '{"hosts":["old-0"],"runs":["b"]}']
 )

@@ -77,6 +77,18 @@ def test_a_fleet_that_got_work_since_is_named():
     assert sentences(plan, now) == [("fleet/old", "has run/two at work on it by now")]
 
 
+def test_a_fleet_that_is_let_go_got_work_since():
+    """Its hosts stay up; whoever began there would be nobody's, and nobody was told of it."""
+    live = ledger(row(fleet("old")), row(task("one"), RunState.SUBMITTED))
+    desired = replace(tree(task("one")), removed=(ResourceKey("fleet", "old"),))
+    plan = planned(desired, live)
+    assert [step.verb for step in plan.steps] == ["fleet.forget"]
+    assert failing(plan, live) == ()
+    now = ledger(row(fleet("old")), row(task("one"), RunState.RUNNING))
+    now = replace(now, work=(Work("one", "old", 1, 0),))
+    assert sentences(plan, now) == [("fleet/old", "has run/one at work on it by now")]
+
+
 def test_another_ledger_is_named_alone():
     """Nothing else can be said of what another ledger knows."""
     live = ledger(row(OLD))
