@@ -204,7 +204,10 @@ def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
         after = step.arguments.get("document", {})
         before = json.loads(row.document) if row is not None and row.document else None
         is_anew = (
-            before is None or divides_anew(before, after) or hastens(reading, fleet, before, after)
+            before is None
+            or divides_anew(before, after)
+            or hastens(reading, fleet, before, after)
+            or (before == {} and _has_others(reading, step))
         )
         if step.verb != "fleet.update" or is_anew or "exchange" not in step.arguments:
             some = None if destroys(reading, step) else some

@@ -156,3 +156,7 @@ def test_hosts_of_a_fleet_that_was_never_made_in_whole_end_as_others_do(template
     if template:
         bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
         assert check(bold, desired, live, Permissions()) != ()
+    # Another host is asked for beside it: all of them end, or just that one.
+    made = make(desired, live, Scope(replaces=("host/gpu-1",)))
+    (pinned,) = [AtWork.of(one.value) for one in made.predicates if one.claim == "at-work"]
+    assert pinned.hosts == (frozenset() if template else {"gpu-1"})
