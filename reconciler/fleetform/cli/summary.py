@@ -59,7 +59,7 @@ def show_summary(
         out.line(message)
     for failure in result.failed_steps:
         error_screen().labelled("error", failure)
-    bad = [each for each in result.runs if each.run.state in _BAD]
+    bad = [each for each in result.runs if each.run.state in _BAD and not _is_gone(each)]
     for each in bad[:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
     _show_next(out, result, bad, finished)
@@ -111,6 +111,11 @@ def _was_done(history: RunHistory, began_ms: int) -> bool:
         and run.finished_at_ms is not None
         and run.finished_at_ms < began_ms
     )
+
+
+def _is_gone(history: RunHistory) -> bool:
+    """Tell of a run that was removed that it is over: however it ended, it was to."""
+    return history.archived and history.run.state in FINAL
 
 
 def _may_go_on(history: RunHistory) -> bool:

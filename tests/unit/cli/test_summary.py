@@ -58,6 +58,17 @@ def test_what_was_removed_is_not_to_be_rerun(summary, lab):
     assert summary(runs=(replace(stopped, archived=True),)).out.endswith("\nApplied.\n")
 
 
+def test_what_was_removed_has_not_ended_badly(summary, lab):
+    """However it came to its end: it was to. Of what nobody knows that is not so."""
+    reader = Workspace.open(str(lab)).reader()
+    (bad,) = (each for each in reader.read_runs() if each.run.state is RunState.FAILED)
+    reader.close()
+    assert "ended badly" in summary(runs=(bad,)).out
+    assert "ended badly" not in summary(runs=(replace(bad, archived=True),)).out
+    unknown = replace(bad, archived=True, run=replace(bad.run, state=RunState.UNKNOWN))
+    assert "ended badly" in summary(runs=(unknown,)).out
+
+
 def test_what_was_done_before_is_not_told_again(summary):
     """A change of priority follows a run that is over, and nothing ran."""
     assert summary(RunState.DONE, began_ms=1 << 50).out == "\nApplied; nothing had to run.\n"
