@@ -424,7 +424,7 @@ def test_the_work_that_a_removed_run_waits_for_goes_with_it(state: RunState) -> 
     (change,) = [one for one in made.changes if one.key == OLD.key]
     assert verbs(change) == ["run.stop", "run.archive"]
     assert "waiting" not in change.steps[0].arguments
-    assert ended_besides(made) == {"e" * 32: OLD.key}
+    assert ended_besides(made) == {change.uid: OLD.key, "e" * 32: OLD.key}
     assert change.at_stake == "the work of the run before it, which is not over"
     assert change.stake is not None
     assert change.stake.runs == ("train",)
