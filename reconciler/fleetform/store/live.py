@@ -171,6 +171,8 @@ def _earlier(connection: Statements) -> dict[str, EarlierRun]:
         " JOIN resources s ON s.kind = 'run' AND s.name = e.name"
         # Of several the last one counts: what has begun, before what has only waited for it.
         " WHERE e.final = 0 AND s.uid <> e.uid"
+        # One that waited and was withdrawn has nothing, and never will.
+        " AND NOT (e.stop_requested <> '' AND e.state IN ('pending', 'submitted'))"
         " ORDER BY CASE WHEN e.state IN ('pending', 'submitted') THEN 0 ELSE 1 END, e.number"
     )
     return {

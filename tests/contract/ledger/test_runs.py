@@ -267,6 +267,8 @@ def test_a_name_is_given_back_to_what_is_at_work(desk: Desk) -> None:
     assert _withdrawing(desk, earlier) == {}
     live = desk.ledger.read_live().resources[run_key("a")]
     assert live.uid == earlier
+    assert live.run is not None
+    assert live.run.earlier is None
     assert "env" not in json.loads(live.document)
     book = desk.ledger.read_book()
     assert book.outcomes["a"].state is RunState.PREPARING

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.03
 """How late a line of the run is shown: shorter than for `logs`, for somebody waits for the first."""
 
+_BEGIN_SECONDS = 2
+"""How long the first line waits for the word that the run works."""
+
 _PATIENCE_SECONDS = 2.0
 """How long a run may wait before it is said for what: most start sooner."""
 
@@ -212,8 +215,8 @@ def _carry_out(
     name = submission.key.name
     # Elements of a sweep speak over each other: there each line says whose it is.
     speaks_alone = submission.elements == 1 and not as_json
-    follower = _Follower(workspace, name)
     end_last = _EndLast(error_screen()) if speaks_alone else None
+    follower = _Follower(workspace, name, end_last)
     shown_on = error_screen() if as_json else screen()
     progress = end_last or PlainProgress(shown_on, show_output=not as_json)
     try:
@@ -280,17 +283,24 @@ def _say_next(name: str, code: int, *, detach: bool) -> None:
 
 
 class _EndLast(PlainProgress):
-    """Says how the run ended after its last line, which comes another way and may come later."""
+    """
+    Says that the run works before its first line, and how it ended after its last.
+
+    Lines come another way, and may come earlier or later.
+    """
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
         self._end: tuple[Run, str] | None = None
+        self.has_begun = threading.Event()
 
     def run_changed(self, run: Run, message: str) -> None:
         if run.state in FINAL:
             self._end = run, message
         else:
             super().run_changed(run, message)
+        if run.state in FINAL or run.state is RunState.RUNNING:
+            self.has_begun.set()
 
     def say_end(self) -> None:
         if self._end is not None:
@@ -300,9 +310,10 @@ class _EndLast(PlainProgress):
 class _Follower:
     """Prints a run's output from the log store, whoever drives the run."""
 
-    def __init__(self, workspace: Workspace, name: str) -> None:
+    def __init__(self, workspace: Workspace, name: str, progress: _EndLast | None) -> None:
         self._workspace = workspace
         self._name = name
+        self._progress = progress
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
 
@@ -340,6 +351,9 @@ class _Follower:
             notice=lambda text: error_screen().line(text, "note"),
             sleep=self._sleep,
         ):
+            if self._progress is not None:
+                # Not for ever: who drives the run may be another process, which is silent.
+                self._progress.has_begun.wait(_BEGIN_SECONDS)
             out.write(piece)
             out.flush()
 
