@@ -171,8 +171,9 @@ def _earlier(connection: Statements) -> dict[str, EarlierRun]:
         " JOIN resources s ON s.kind = 'run' AND s.name = e.name"
         # Of several the last one counts: what has begun, before what has only waited for it.
         " WHERE e.final = 0 AND s.uid <> e.uid"
-        # One that waited and was withdrawn has nothing, and never will.
-        " AND NOT (e.stop_requested <> '' AND e.state IN ('pending', 'submitted'))"
+        # One that is to end and has nothing at work, such as one that was withdrawn, never will.
+        " AND (e.stop_requested = '' OR EXISTS (SELECT 1 FROM jobs j WHERE j.run_uid = e.uid"
+        " AND j.state NOT IN ('waiting', 'finished')))"
         " ORDER BY CASE WHEN e.state IN ('pending', 'submitted') THEN 0 ELSE 1 END, e.number"
     )
     return {
