@@ -44,7 +44,7 @@ def _ask_world(room: Room, plan: Plan) -> None:
     waiting = {str(one.change.key) for one in plan.held if one.change.action is Action.DELETE}
     worn = waiting & {one["resource"] for one in plan.annex["drift"]}
     known = {uid for uid, fleet in rows if uid in machine.hosts or f"fleet/{fleet}" not in worn}
-    there = set(machine.hosts) - judge.let_go
+    there = set(machine.hosts) - judge.instances.let_go
     judge.require(
         Rule.WORLD,
         known == there,
@@ -92,12 +92,14 @@ def _ask_tree(room: Room, plan: Plan, tree: Desired) -> None:
             _ask_hosts(room, key.name, declared.document["nodes"]["target"])
     _ask_exchanged(room)
     for name, state in room.disk.ask("SELECT name, state FROM resources WHERE kind = 'fleet'"):
-        judge.require(Rule.TREE, state == "present", f"fleet {name} is {state}")
+        # One that is to go and may not is not made whole before.
+        may_be = state == "present" or ResourceKey("fleet", name) in held
+        judge.require(Rule.TREE, may_be, f"fleet {name} is {state}")
 
 
 def _ask_exchanged(room: Room) -> None:
     """Whom somebody has asked for others of, has gone."""
-    left = (room.judge.to_go & room.machine.hosts.keys()) - room.judge.let_go
+    left = (room.judge.instances.to_go & room.machine.hosts.keys()) - room.judge.instances.let_go
     room.judge.require(Rule.TREE, not left, f"hosts {_short(left)} were to be replaced")
 
 
@@ -126,7 +128,7 @@ def _ask_history(room: Room) -> None:
     )
     room.judge.require(Rule.HISTORY, not lost, f"operations {lost} are open")
     known = {uid for (uid,) in room.disk.ask("SELECT uid FROM applies")}
-    for uid in room.judge.entered_uids():
+    for uid in room.judge.entries.of:
         room.judge.require(Rule.HISTORY, uid in known, f"apply {uid[:8]} is not in the history")
     marks = room.disk.ask("SELECT kind, name FROM resources WHERE operation <> ''")
     room.judge.require(Rule.HISTORY, not marks, f"{marks} are marked as under way")

@@ -76,6 +76,8 @@ class Machine:
     hosts: dict[str, SimulatedHost] = field(default_factory=dict)
     volumes: dict[str, _Mark] = field(default_factory=dict)
     snapshots: dict[str, str] = field(default_factory=dict)
+    paces: tuple[float, ...] = (0.1, 1.0, 5.0, 30.0)
+    """How long a job may take, seconds."""
     _made: int = 0
 
     # -- instances ------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class Machine:
             return
         row = self.disk.ask("SELECT state FROM instances WHERE uid = ?", (request.uid,))
         names = dict(self.disk.ask("SELECT uid, name FROM instances"))
-        self.judge.made_instance(
+        self.judge.instances.made(
             request.uid,
             request.name,
             written=bool(row) and row[0][0] != "terminated",
@@ -143,10 +145,10 @@ class Machine:
         row = self.disk.ask("SELECT state FROM instances WHERE uid = ?", (uid,))
         leaving = bool(row) and row[0][0] in {"terminating", "terminated"}
         self.advance(host)
+        ends = {key.run_uid: work.run_name for key, work in host.work.items()}
         for key, work in host.work.items():
             self.judge.ended(work.run_name, key.run_uid, key.attempt, how="lost")
-        ends = [work.run_name for work in host.work.values()]
-        self.judge.released(uid, host.name, fleet=host.fleet, leaving=leaving, ends=ends)
+        self.judge.instances.released(uid, host.name, fleet=host.fleet, leaving=leaving, ends=ends)
 
     def inventory(self, environment_uid: str) -> tuple[InstanceSeen, ...]:
         return tuple(
@@ -195,15 +197,15 @@ class Machine:
                 raise PermanentError(f"{path} is gone, and with it the data of volume {name}")
             self._made += 1
             self.volumes[path] = _Mark(volume_uid, name, f"inode {self._made}")
-            self.judge.made_volume(path, volume_uid, operation_uid)
+            self.judge.volumes.made(path, volume_uid, operation_uid)
         elif mark.volume_uid != volume_uid:
             if take == "new" or (take != "found" and mark.volume_uid):
                 raise PermanentError(f"{path} belongs to volume {mark.name}")
             self.volumes[path] = replace(mark, volume_uid=volume_uid, name=name)
             if take == "found":
-                self.judge.adopted_volume(path, volume_uid, operation_uid)
+                self.judge.volumes.adopted(path, volume_uid, operation_uid)
             else:
-                self.judge.marked_volume(path, volume_uid, operation_uid)
+                self.judge.volumes.marked(path, volume_uid, operation_uid)
 
     def remove_volume(self, operation_uid: str, volume_uid: str, path: str) -> None:
         mark = self.volumes.get(path)
@@ -212,7 +214,7 @@ class Machine:
         if mark.volume_uid != volume_uid:
             raise PermanentError(f"{path} belongs to volume {mark.name}")
         del self.volumes[path]
-        self.judge.removed_volume(path, volume_uid, operation_uid)
+        self.judge.volumes.removed(path, volume_uid, operation_uid)
 
     def snapshot_volume(self, operation_uid: str, volume_uid: str, path: str, into: str) -> None:
         mark = self.volumes.get(path)
@@ -226,7 +228,7 @@ class Machine:
             raise PermanentError(f"{path} belongs to volume {mark.name}")
         del self.volumes[path]
         self.snapshots[into] = volume_uid
-        self.judge.put_volume_aside(path, volume_uid, operation_uid)
+        self.judge.volumes.put_aside(path, volume_uid, operation_uid)
 
     def volume_at(self, path: str) -> VolumeSeen | None:
         mark = self.volumes.get(path)
@@ -267,11 +269,11 @@ class Machine:
 
     def lose_directory(self, path: str) -> None:
         del self.volumes[path]
-        self.judge.lost_volume(path)
+        self.judge.volumes.lost(path)
 
     def lose_mark(self, path: str) -> None:
         self.volumes[path] = replace(self.volumes[path], volume_uid="")
-        self.judge.lost_mark(path)
+        self.judge.volumes.lost_mark(path)
 
     def mark_again(self, path: str, volume_uid: str) -> None:
         """A person puts the mark back where no plan will: what it was on is to go."""
@@ -286,9 +288,7 @@ class Machine:
         source = self.source
         code = 0 if source.random() < 0.75 else 1
         host.records[record.key] = record
-        host.work[record.key] = Work(
-            record.run_name, self.time() + source.choice((0.1, 1.0, 5.0, 30.0)), code
-        )
+        host.work[record.key] = Work(record.run_name, self.time() + source.choice(self.paces), code)
         self.judge.began(record.run_name, record.key.run_uid, record.key.attempt, host.fleet)
 
     def stop(self, host: SimulatedHost, record: JobRecord) -> None:

@@ -132,7 +132,7 @@ class Person:
         now_ms = self._clock.now_ms()
         made = make_plan(tree, live, permissions=permissions, scope=scope, now_ms=now_ms)
         violations = check(made, tree, live, permissions, scope)
-        self._room.judge.planned(made, [one.sentence for one in violations])
+        self._room.judge.entries.planned(made, [one.sentence for one in violations])
         self._on_plan()
         self.last_plan = made
         return made
@@ -142,7 +142,7 @@ class Person:
         made = self.plan(tree, permissions, scope)
         kept = Kept(self._ids.uid(), self._clock.now_ms(), self.name, permissions)
         made = sealed(replace(made, kept=kept))
-        self._room.judge.planned(made, ())
+        self._room.judge.entries.planned(made, ())
         return PlanFile(made, dump(made))
 
     async def live(self, what: Callable[[Process], Awaitable[object]]) -> str:

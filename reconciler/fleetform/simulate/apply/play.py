@@ -46,6 +46,9 @@ COMMITS_MAX = 3
 END_SECONDS = 3600.0
 """Virtual ones; a seed takes some fifty."""
 
+SUCCESSORS = 0.25
+"""Share of the seeds in which runs give way to others of their name, while they are at work."""
+
 TRIES_MAX = 3
 """How often somebody tries one commit again before they make the next."""
 
@@ -117,7 +120,12 @@ def play_apply(
     loop = VirtualLoop()
     judge = Judge()
     loop.on_advance = lambda now: setattr(judge, "now", now)
-    play = _Play(source, judge, loop, make_disk, outgrown_by, rebuild, look, claimed, taken_over)
+    # Drawn by itself, so that all other seeds play what they would play without it.
+    moods = random.Random(f"moods of {seed}")  # noqa: S311 -- as above
+    play = _Play(
+        source, judge, loop, make_disk, outgrown_by, rebuild, look, claimed, taken_over,
+        has_successors=moods.random() < SUCCESSORS,
+    )  # fmt: skip
     play.faults.also = dies_at
     try:
         run(_bounded(play), loop)
@@ -162,6 +170,8 @@ class _Play:
         look: Look,
         claimed: Claimed,
         taken_over: TakenOver,
+        *,
+        has_successors: bool,
     ) -> None:
         self.plans = 0
         self._random = source
@@ -186,7 +196,10 @@ class _Play:
             taken_over=taken_over,
             alive={},
         )
-        self._tree = Tree.draw(source)
+        self._tree = Tree.draw(source, has_successors=has_successors)
+        if has_successors:
+            # Long ones, that are at work still when the next commits come.
+            machine.paces = (5.0, 30.0, 60.0)
         self._files: list[PlanFile] = []
         clock = VirtualClock()
         self._first = Person("ada", self._room, clock, ids, self._on_plan)
@@ -217,6 +230,8 @@ class _Play:
                 )
             )
         least = COMMITS_MAX - 1 if self._tree.is_restless else 1
+        if self._tree.has_successors:
+            least = COMMITS_MAX
         for number in range(self._random.randint(least, COMMITS_MAX)):
             if number:
                 self._tree.edit()
@@ -283,7 +298,7 @@ class _Play:
 
     def _draw_scope(self, tree: Desired) -> Scope:
         """Mostly everything; sometimes a part, by name or by kind, or a host in a host's place."""
-        if self._random.random() < 0.06:
+        if self._random.random() < (0.15 if self._tree.has_successors else 0.06):
             names = sorted(host.name for host in self._room.machine.hosts.values())
             return Scope(replaces=(f"host/{self._random.choice(names or ['pool-0'])}",))
         if not tree.resources or self._random.random() < 0.8:

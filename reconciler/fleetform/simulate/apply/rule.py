@@ -19,6 +19,7 @@ class Rule(enum.StrEnum):
     PROTECTED = "nothing protected is removed or replaced"
     KEPT = "data that is to be kept is never lost, and never another volume's"
     GIVES_WAY = "a host that gives way ends what is at work there only where that was planned"
+    IN_USE = "what is at work keeps what it uses, whichever run its name stands for by now"
     SEEN = "what leaves the tree leaves nothing at work behind that nobody has asked to end"
     PERMITTED = "nothing is destroyed without permission"
     BUDGET = "no more is destroyed than the rules last applied allow"

@@ -73,6 +73,7 @@ class Tree:
         moved: Pairs that the last commit brought; likewise `removed` and `imports`.
         left: Volumes that went, as they were declared, by the path where there may be data.
         is_restless: What is there goes and comes back more than it changes.
+        has_successors: Runs give way to others of their name that use other things.
         without_hosts: Names of fleets that were let go, and whose hosts may be up.
     """
 
@@ -91,15 +92,19 @@ class Tree:
     imports: list[ResourceKey] = field(default_factory=list)
     left: dict[str, Left] = field(default_factory=dict)
     is_restless: bool = False
+    has_successors: bool = False
     without_hosts: set[str] = field(default_factory=set)
     commits: int = 0
     _paths: int = 0
     _before: _Copy | None = None
 
     @classmethod
-    def draw(cls, source: random.Random) -> Tree:
+    def draw(cls, source: random.Random, *, has_successors: bool = False) -> Tree:
         tree = cls(source)
         tree.fleets["pool"] = (source.randint(1, 2), {})
+        if has_successors:
+            tree._begin_successions()
+            return tree
         if source.random() < 0.5:
             tree.rules = _draw_rules(source)
         tree.is_restless = source.random() < 0.28
@@ -110,6 +115,18 @@ class Tree:
         for _ in range(source.randint(2, 6)):
             source.choice((tree._add_run, tree._add_run, tree._add_volume, tree._add_sweep))()
         return tree
+
+    def _begin_successions(self) -> None:
+        """Two fleets, two or three volumes, and runs that use some of them and may be replaced."""
+        self.has_successors = True
+        self.rules = Rules(allow_destroy=True, delete_percent=100)
+        self.fleets["spare"] = (1, {})
+        for _ in range(self.source.randint(2, 3)):
+            self._add_volume()
+        for _ in range(self.source.randint(1, 3)):
+            self._add_run()
+        for name in list(self.runs):
+            self._succeed(name)
 
     # -- what it declares -----------------------------------------------------------------
 
@@ -206,6 +223,18 @@ class Tree:
         self.moved, self.removed, self.imports = [], [], []
 
     def _edits(self) -> list[tuple[_Edit, int]]:
+        if self.has_successors:
+            return [
+                (self._replace_run, 8),
+                (self._drop_unused, 6),
+                (self._change_volume, 2),
+                (self._change_fleet, 3),
+                (self._add_volume, 2),
+                (self._add_fleet, 1),
+                (self._add_run, 1),
+                (self._remove_run, 1),
+                (self._rename, 2),
+            ]
         if self.is_restless and self.source.random() < 0.7:
             return [
                 (self._remove_volume, 4),
@@ -317,6 +346,52 @@ class Tree:
 
     def _describe(self, own: dict[str, Any]) -> None:
         own["description"] = f"words {self.source.randint(0, 2)}"
+
+    def _replace_run(self) -> None:
+        """Have a run use other things, and what it used go with the same commit, or stay for now."""
+        if not self.runs:
+            return
+        name = self.source.choice(list(self.runs))
+        self._succeed(name)
+        if self.source.random() < 0.5:
+            self._drop_unused()
+
+    def _succeed(self, name: str) -> None:
+        own = {**self.runs[name], "on_change": "after-finish"}
+        self._command(own)
+        for field_name in ("fleets", "volumes"):
+            own.pop(field_name, None)
+        fleets = list(self.fleets)
+        if self.volumes and self.source.random() < 0.8:
+            volume = self.source.choice(list(self.volumes))
+            own["volumes"] = [{"name": volume, "path": "/in"}]
+            # Elsewhere it would wait for ever.
+            fleets = [self.volumes[volume][0]]
+        if self.source.random() < 0.6:
+            own["fleets"] = [self.source.choice(fleets)]
+        self.runs[name] = own
+
+    def _drop_unused(self) -> None:
+        """Remove or let go what no document mentions any more; who is at work may have it still."""
+        mounted = {one["name"] for own in self.runs.values() for one in own.get("volumes", ())}
+        named = {one for own in self.runs.values() for one in own.get("fleets", ())}
+        named |= {fleet for fleet, _, _ in self.volumes.values()}
+        unused = [("volume", name) for name in self.volumes if name not in mounted]
+        if len(self.fleets) > 1:
+            unused += [("fleet", name) for name in self.fleets if name not in named]
+        if not unused:
+            return
+        kind, name = self.source.choice(unused)
+        is_let_go = self.source.random() < 0.4
+        if kind == "volume":
+            self._leave(name)
+            del self.volumes[name]
+        else:
+            if is_let_go:
+                self.without_hosts.add(name)
+            del self.fleets[name]
+        if is_let_go:
+            self.removed.append(ResourceKey(kind, name))
 
     def _change_volume(self) -> None:
         if not self.volumes:

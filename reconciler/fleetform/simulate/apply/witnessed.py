@@ -35,7 +35,7 @@ class Witnessed:
     ) -> Accepted:
         accepted = self.real.accept(plan, body, who=who, now_ms=now_ms)
         rows = self._disk.ask("SELECT uid FROM runs WHERE final = 0")
-        self._judge.entered(
+        self._judge.entries.entered(
             plan, accepted, permissions, [uid for (uid,) in rows], asked=self._asked
         )
         return accepted
@@ -64,8 +64,9 @@ class Witnessed:
         known = self._done(apply_uid)
         refused = self.real.finish_steps(apply_uid, steps, outcomes, fence=fence, now_ms=now_ms)
         self._judge_fence(fence)
+        self._note_asked()
         errors = {one.key: one.error for one in outcomes if one.error}
-        self._judge.finished(
+        self._judge.outcomes.finished(
             apply_uid, steps, {**errors, **refused}, known, self._runs(steps), self._hosts(steps)
         )
         self._judge.left(self._unasked(steps, {**errors, **refused}))
@@ -88,7 +89,7 @@ class Witnessed:
     ) -> None:
         self.real.finish_apply(apply_uid, state=state, summary=summary, fence=fence, now_ms=now_ms)
         self._judge_fence(fence)
-        self._judge.finished_apply(apply_uid)
+        self._judge.entries.finished(apply_uid)
         self._judge.note(self._judge.now, f"{state} {apply_uid[:8]}")
 
     def put_overrides(
@@ -104,6 +105,7 @@ class Witnessed:
         put = self.real.put_overrides(
             kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms
         )
+        self._note_asked()
         at_work = self._disk.ask(
             "SELECT r.uid, r.attempt FROM runs r JOIN attempts a ON a.run_uid = r.uid"
             " AND a.number = r.attempt WHERE a.state <> 'waiting'"
@@ -123,6 +125,10 @@ class Witnessed:
         for number in list(above) if numbers is None else numbers:
             above.pop(number, None)
         return lifted
+
+    def _note_asked(self) -> None:
+        rows = self._disk.ask("SELECT uid FROM runs WHERE stop_requested <> ''")
+        self._judge.uses.asked = frozenset(uid for (uid,) in rows)
 
     def _judge_fence(self, fence: int | None) -> None:
         if fence is not None:
