@@ -20,7 +20,7 @@ from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.destruction import hold_destruction
 from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.protection import hold_protected
-from fleetform.plan.holds.use import hold_what_is_in_use
+from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.kinds import run as runs
 from fleetform.plan.returns import take_back
@@ -231,7 +231,7 @@ def test_what_is_gone_and_nobody_cares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_run_uses_is_taken_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that looks at no run that goes on ends a volume that one of them has mounted."""
-    without_pass(monkeypatch, hold_what_is_in_use)
+    without_pass(monkeypatch, hold_volumes_in_use)
     assert finds(Rule.IN_USE)
 
 

@@ -56,8 +56,6 @@ class Instances:
         )
         names = sorted(ends.values())
         seen.require(Rule.GIVES_WAY, planned or not ends, f"{place} was released under {names}")
-        if uid not in self._may_end:
-            seen.require_unused(seen.uses.naming(fleet, ends), f"{place} was released")
         seen.effect("released", uid, f"{place} was released")
         seen.require(Rule.INTENDED, leaving, f"{place} was released")
         self._places.pop(uid, None)

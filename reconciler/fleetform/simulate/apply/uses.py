@@ -76,16 +76,5 @@ class Uses:
         """Uids of what is at work on this fleet."""
         return self._unasked(uid for uid, use in self._at_work.items() if use.fleet == fleet)
 
-    def naming(self, fleet: str, run_uids: Iterable[str]) -> list[str]:
-        """
-        Those whose document names this fleet.
-
-        Who names none may be at work on any: that it ends with its host is told and permitted, and
-        it may find another place.
-        """
-        return self._unasked(
-            uid for uid in run_uids if fleet in self._documents.get(uid, {}).get("fleets", ())
-        )
-
     def _unasked(self, run_uids: Iterable[str]) -> list[str]:
         return [uid for uid in run_uids if uid not in self.asked]
