@@ -46,7 +46,7 @@ COMMITS_MAX = 3
 END_SECONDS = 3600.0
 """Virtual ones; a seed takes some fifty."""
 
-SUCCESSORS = 0.25
+SUCCESSORS = 0.1
 """Share of the seeds in which runs give way to others of their name, while they are at work."""
 
 TRIES_MAX = 3
