@@ -16,6 +16,7 @@ from fleetform.model.ports import Accepted, Begun
 from fleetform.model.rollout import Exchange, Template
 from fleetform.plan import planner
 from fleetform.plan.corrections import correct_drift
+from fleetform.plan.holds import dependency
 from fleetform.plan.holds.budget import hold_beyond_budget
 from fleetform.plan.holds.destruction import hold_destruction
 from fleetform.plan.holds.override import hold_overridden
@@ -27,6 +28,7 @@ from fleetform.plan.returns import take_back
 from fleetform.simulate.apply.faults import Faults
 from fleetform.simulate.apply.machine import Machine
 from fleetform.simulate.apply.process import Process
+from fleetform.simulate.apply.reach import Reach
 from fleetform.simulate.apply.rule import Rule
 from fleetform.spec.desired import Rules
 from fleetform.store import fleets, overrides, placements, plans, steps, submissions
@@ -230,8 +232,15 @@ def test_what_is_gone_and_nobody_cares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_run_uses_is_taken_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planner that looks at no run that goes on ends a volume that one of them has mounted."""
+    """Where nobody looks at runs that go on, a volume goes that one of them has mounted."""
+
+    async def at_once(*_: Any) -> None:
+        pass
+
     without_pass(monkeypatch, hold_volumes_in_use)
+    monkeypatch.setattr(dependency, "hold_volumes_in_use", lambda _: None)
+    monkeypatch.setattr(plans, "_attached", lambda *_: {})
+    monkeypatch.setattr(Reach, "unmounted", at_once)
     assert finds(Rule.IN_USE)
 
 
