@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import KINDS, Reading
 from fleetform.model.plan import Action
+from fleetform.model.rows import quiet_digests
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["check_begins_on_declared", "check_begins_on_something"]
@@ -18,11 +19,13 @@ _MAKES = frozenset({"fleet.make", "fleet.adopt", "volume.make", "volume.adopt"})
 def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
     """What something needs to begin is there, or this plan makes it."""
     made = {step.resource for _, step in reading.steps if step.verb in _MAKES}
+    quiet = {**quiet_digests(reading.live.resources), **quiet_digests(reading.rows)}
     for _, step in reading.steps:
         declared = reading.declared(step.resource) if step.verb in _BEGINS else None
         for needed in () if declared is None else declared.references:
             row = reading.row(needed)
-            is_there = row is not None and not row.archived
+            # Of what is as declared, no more than a digest is known.
+            is_there = needed in quiet or (row is not None and not row.archived)
             if needed.kind in KINDS and not is_there and needed not in made:
                 yield Violation(
                     Invariant.BEGINS_ON_SOMETHING,

@@ -137,7 +137,7 @@ class Session:
     async def forget(self, keys: Sequence[JobKey]) -> Reply:
         return await self._ask(Forget(self._next_id(), tuple(keys)))
 
-    async def acknowledge(self, cursor: Cursor) -> None:
+    async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
         self._send(Acknowledge(cursor))
 
     async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
