@@ -9,6 +9,7 @@ from typing import Any
 from fleetform.checker.invariant import Invariant, Violation
 from fleetform.checker.reading import Reading, at_work, documents
 from fleetform.model.live import LiveResource
+from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey
 
 _DROPS = frozenset(
@@ -60,7 +61,7 @@ def check_used_kept(reading: Reading) -> Iterator[Violation]:
         for _, step in reading.steps
         if step.verb == "run.stop" and not step.arguments.get("waiting")
     }
-    for key, row in reading.rows.items():
+    for key, row in restless_rows(reading.rows).items():
         if key.kind != "run" or key in ended:
             continue
         for text in documents(row, begun=True):

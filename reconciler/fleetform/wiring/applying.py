@@ -19,7 +19,6 @@ from fleetform.model.ports import (
     Accepted,
     FenceLost,
     LedgerOutgrown,
-    LedgerUnavailable,
     RunHistory,
 )
 from fleetform.plan.awaited import ended_besides, ending, waited_for
@@ -28,7 +27,7 @@ from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.blobs import FileBlobStore
-from fleetform.store.errors import UnreachableLedgerError
+from fleetform.store.errors import LedgerError, UnreachableLedgerError
 from fleetform.store.gate import WriterGate
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
@@ -111,8 +110,8 @@ async def apply_plan(
         )
         try:
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
-        except LedgerUnavailable as problem:
-            raise LedgerProblem(str(problem), "free some space and apply again") from problem
+        except LedgerError as problem:
+            raise LedgerProblem(str(problem), problem.advice) from problem
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
             detach=detach, leave=detach, asked=alone,

@@ -17,7 +17,7 @@ from fleetform.plan.planner import plan
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.table import Table, digests_of
 from unit.plan.test_promises import situations
-from unit.plan.trees import NOW_MS, declare, ledger, row, task, tree
+from unit.plan.trees import NOW_MS, declare, fleet, ledger, row, task, tree
 
 
 def is_quiet(one: LiveResource) -> bool:
@@ -85,8 +85,10 @@ def test_what_is_not_read_makes_no_difference(
     ],
 )
 def test_what_is_as_declared_is_never_read(changed: dict[str, str], scope: Scope) -> None:
-    """A plan of one change among many asks for no row and no document but those of the change."""
-    before = [_volume(number) for number in range(5)] + [task(f"r{number}") for number in range(5)]
+    """A plan of one change among many asks for no row, and for no document but its own and its fleet's."""
+    before = [fleet("here")]
+    before += [_volume(number) for number in range(5)]
+    before += [task(f"r{number}") for number in range(5)]
     after = [_volume(3, **changed) if one.key.name == "v3" else one for one in before]
     live = ledger(*(row(one, RunState.DONE if one.key.kind == "run" else None) for one in before))
     desired, made = counting(tree(*after))
@@ -95,7 +97,7 @@ def test_what_is_as_declared_is_never_read(changed: dict[str, str], scope: Scope
     assert check(planned, desired, less, ALL, scope) == ()
     assert plan(tree(*after), live, permissions=ALL, scope=scope, now_ms=NOW_MS) == planned
     assert asked == []
-    assert {key.name for key in made} <= ({"v3"} if changed else set()) | {"r1"}
+    assert {key.name for key in made} <= ({"v3"} if changed else set()) | {"r1", "here"}
 
 
 ALL = Permissions(allow_destroy=True)
