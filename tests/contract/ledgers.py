@@ -141,7 +141,7 @@ def hello(
     install: str = "install-1",
     cpus: int = 8,
     gpus: int = 4,
-    records: tuple[JobRecord, ...] | None = (),
+    records: tuple[JobRecord, ...] | None = None,
 ) -> HostSeen:
     return HostSeen(
         instance_uid=instance_uid,

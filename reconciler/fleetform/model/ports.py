@@ -385,17 +385,18 @@ class Ledger(Reader, Protocol):
         """
         Take in what a host says; returns the keys of jobs that moved.
 
-        Transitions are monotone. A finished job frees its allocation. With `snapshot`, jobs
-        that the ledger believes on this host under this boot and that the snapshot lacks stay
-        as they are: they are sent again. `cursor` and rows change in one transaction.
+        Transitions are monotone. A finished job frees its allocation. What a `snapshot` lacks
+        stays as it is here: `commit_host` tells what that proves, and what was only sent is sent
+        again. `cursor` and rows change in one transaction.
         """
 
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         """
         Take in a hello: boot, install, capacity, state ready. Returns jobs that this proves lost.
 
-        Another boot or install id proves that jobs started under the old one are dead: they end
-        as `lost`; those only reserved or prepared as `never_started`.
+        Another boot or install id proves that jobs started under the old one are dead, and so do
+        records that lack a job that was at work: they end as `lost`; those only reserved or
+        prepared as `never_started`. Whatever its records tell of under the same boot goes on.
 
         Raises:
             LedgerOutgrown: The host proves this ledger older than another; it is recovering now.

@@ -243,11 +243,15 @@ class _Play:
         live = self._ledger.read_live()
         last = self._scenario.desired[-1]
         again = plan(last, live, permissions=Permissions(), now_ms=VirtualClock().now_ms())
-        self._judge.require(
-            now,
-            again.is_empty and not again.held,
-            f"a second plan wants {[(str(one.key), one.action.value) for one in again.changes]}",
-        )
+        (applied, *_) = self._ledger.read_applies(limit=1)
+        # An apply may end without one of its steps, and says so: what waited when its end was agreed
+        # to has begun meanwhile.
+        left = [
+            (str(one.key), one.action.value)
+            for one in again.changes
+            if applied.state != "failed" or f"{one.key}: " not in applied.summary
+        ]
+        self._judge.require(now, not left and not again.held, f"a second plan wants {left}")
         histories = self._ledger.read_runs()
         self.runs_count = len(histories)
         for history in histories:

@@ -102,21 +102,46 @@ def _prove_losses(
     now_ms: int,
 ) -> tuple[JobKey, ...]:
     another_install = bool(install_id) and install_id != seen.install_id
-    if not another_install and (not boot_id or boot_id == seen.boot_id):
-        return ()
-    if not another_install and seen.records is None:
+    rebooted = bool(boot_id) and boot_id != seen.boot_id
+    if seen.records is None and not another_install:
         # Its events since the cursor tell how each of its jobs ended, and a start that never
         # reached it is refused under the old boot.
         return ()
-    told = {record.key for record in seen.records or () if record.state is JobState.FINISHED}
-    why = f"host {name} was installed anew" if another_install else f"host {name} was rebooted"
+    if not another_install and not rebooted:
+        return _prove_forgotten(transaction, seen, name, now_ms)
+    # Under the same boot the host's word counts for whatever it knows: its folder was exchanged
+    # for an older one, say, and it has ended what that one tells nothing of.
+    told = {
+        record.key
+        for record in seen.records or ()
+        if not rebooted or record.state is JobState.FINISHED
+    }
     return lose_jobs(
         transaction,
         seen.instance_uid,
-        why,
+        f"host {name} was installed anew" if another_install else f"host {name} was rebooted",
         now_ms=now_ms,
-        still_alive_boot=seen.boot_id,
+        still_alive_boot="" if another_install else seen.boot_id,
         spared=told,
+    )
+
+
+def _prove_forgotten(
+    transaction: Transaction, seen: HostSeen, name: str, now_ms: int
+) -> tuple[JobKey, ...]:
+    """
+    End jobs that were at work there, and that the host knows nothing of.
+
+    It ends what it finds at work without a record before it says hello, so they are over. What was
+    no more than sent may not have come, and is sent again.
+    """
+    return lose_jobs(
+        transaction,
+        seen.instance_uid,
+        f"host {name} knows nothing of it: its folder was removed, or an older copy was put back",
+        now_ms=now_ms,
+        begun=True,
+        spared={record.key for record in seen.records or ()},
     )
 
 

@@ -23,14 +23,15 @@ def lose_jobs(
     *,
     now_ms: int,
     still_alive_boot: str = "",
+    begun: bool = False,
     spared: Container[JobKey] = (),
 ) -> tuple[JobKey, ...]:
     """
     End what an instance can no longer be running, and give back its units.
 
     `why` is a sentence for people, kept with each job. Jobs reserved under `still_alive_boot` are
-    not touched (empty: all are lost), nor are those in `spared`, of which the host itself tells how
-    they ended.
+    not touched (empty: all are lost), nor with `begun` those that the host never said to be at work,
+    nor those in `spared`, of which the host itself tells how they ended.
 
     Returns:
         Keys of the jobs that ended: as `lost` where a process of theirs may have existed, else
@@ -39,8 +40,9 @@ def lose_jobs(
     rows = transaction.execute(
         "SELECT run_uid, attempt, rank, uid, state, started_at_ms FROM jobs INDEXED BY jobs_placed"
         " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished'"
-        " AND (? = '' OR boot_id <> ?) ORDER BY run_uid, attempt, rank",
-        (instance_uid, still_alive_boot, still_alive_boot),
+        " AND (? = '' OR boot_id <> ?) AND (? = 0 OR state IN ('running', 'cleaning'))"
+        " ORDER BY run_uid, attempt, rank",
+        (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
     ).fetchall()
     dead = [row for row in rows if JobKey(*row[:3]) not in spared]
     if not dead:

@@ -35,7 +35,7 @@ def test_reboot_proves_losses(two_hosts: Desk) -> None:
     desk.say(desk.record("a", JobState.RUNNING))
     desk.place("b", desk.share(on=1))
     prepared_gang(desk)
-    lost = desk.greet(desk.instances[0], boot="boot-2")
+    lost = desk.greet(desk.instances[0], boot="boot-2", records=())
     assert {key.run_uid for key in lost} == {desk.run("a").uid, desk.run("g").uid}
     causes = {
         name: [job.cause for job in desk.ledger.read_runs([name])[0].attempts[0].jobs]
@@ -66,10 +66,31 @@ def test_result_outlives_the_reboot(desk: Desk) -> None:
 
 def test_new_install_remembers_nothing(desk: Desk) -> None:
     """Under a new install id the old jobs are lost, also when the boot is the same."""
-    desk.submit(submit_step("a"))
-    desk.place("a")
-    lost = desk.greet(desk.instances[0], boot="boot-2", install="install-2", records=None)
-    assert [key.run_uid for key in lost] == [desk.run("a").uid]
+    for name, boot, install in (("a", "boot-2", "install-2"), ("b", "boot-2", "install-3")):
+        desk.submit(submit_step(name))
+        desk.place(name)
+        desk.say(desk.record(name, JobState.RUNNING))
+        lost = desk.greet(desk.instances[0], boot=boot, install=install, records=())
+        assert [key.run_uid for key in lost] == [desk.run(name).uid]
+
+
+def test_folder_that_was_exchanged(desk: Desk) -> None:
+    """What is at work there and known of goes on, what is not is lost; what was sent may come yet."""
+    desk.submit(*map(submit_step, "abc"))
+    for name in "abc":
+        desk.place(name)
+    known = desk.record("a", JobState.RUNNING)
+    desk.say(known, desk.record("b", JobState.RUNNING))
+    lost = desk.greet(desk.instances[0], records=(known,))
+    assert [key.run_uid for key in lost] == [desk.run("b").uid]
+    (job,) = desk.ledger.read_runs(["b"])[0].attempts[0].jobs
+    assert (job.cause, job.message) == (
+        Cause.LOST,
+        "host local-0 knows nothing of it: its folder was removed, or an older copy was put back",
+    )
+    again = desk.greet(desk.instances[0], install="install-2", records=(known,))
+    assert [key.run_uid for key in again] == [desk.run("c").uid]
+    assert desk.run("a").state is RunState.RUNNING
 
 
 def test_silence_moves_nothing(desk: Desk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -401,5 +402,80 @@ def test_one_manager(agent: Agent) -> None:
             assert caught.value.answer.code == "old_fence"
             record = await newer.run(job("a", "true"))
             assert record.exit_code == 0
+
+    asyncio.run(go())
+
+
+def test_folder_that_is_removed(agent: Agent) -> None:
+    """The next agent is another install, and ends what the one before left at work."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            first = manager.session.welcome.install_id
+            await manager.session.prepare(job("a", "sleep 600 & env -i sleep 600"))
+            at_work = agent.processes(uid("a"), 3)
+            supervisor = agent.supervisor(uid("a"))
+            before = agent.pid
+            shutil.rmtree(agent.root)
+        agent.start()
+        assert not any(map(is_alive, (before, supervisor, *at_work)))
+        async with managing(agent) as manager:
+            assert manager.session.welcome.records == ()
+            assert manager.session.welcome.install_id != first
+
+    asyncio.run(go())
+
+
+def test_folder_that_is_exchanged_for_an_older_copy(agent: Agent, tmp_path: Path) -> None:
+    """It knows what the copy knows; that what came later was ended shows, for it is another install."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            first = manager.session.welcome.install_id
+            await manager.session.prepare(job("a", "exit 4"))
+            await manager.record(uid("a"))
+        agent.kill()
+        copy = tmp_path / "copy"
+        _copy(agent.root, copy)
+        agent.start()
+        async with managing(agent) as manager:
+            await manager.session.prepare(job("b", "sleep 600"))
+            at_work = agent.processes(uid("b"), 1)
+            supervisor = agent.supervisor(uid("b"))
+        agent.kill()
+        shutil.rmtree(agent.root)
+        _copy(copy, agent.root)
+        agent.start()
+        assert not any(map(is_alive, (supervisor, *at_work)))
+        async with managing(agent) as manager:
+            assert [one.exit_code for one in manager.session.welcome.records or ()] == [4]
+            assert manager.session.welcome.install_id != first
+
+    asyncio.run(go())
+
+
+def _copy(folder: Path, place: Path) -> None:
+    """As a backup does, pipes and sockets with it."""
+    subprocess.run(["cp", "-a", folder, place], check=True)
+
+
+def test_folder_that_is_moved_away(agent: Agent, tmp_path: Path) -> None:
+    """No agent begins at its old place while a job of it is at work; put back, it goes on."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            await manager.session.prepare(job("a", "while ! test -e go; do sleep 0.02; done"))
+            supervisor = agent.supervisor(uid("a"))
+        agent.kill()
+        aside = tmp_path / "aside"
+        agent.root.rename(aside)
+        with pytest.raises(AssertionError, match=f"work in {aside}, where .*pid {supervisor}"):
+            agent.start()
+        shutil.rmtree(agent.root)
+        aside.rename(agent.root)
+        agent.start()
+        (agent.job(uid("a")) / "work" / "go").touch()
+        async with managing(agent) as manager:
+            assert (await manager.record(uid("a"))).exit_code == 0
 
     asyncio.run(go())

@@ -102,7 +102,7 @@ def _commit_records(desk: Desk) -> Call:
 
 
 def _commit_host(desk: Desk) -> Call:
-    seen = hello(desk.instances[0], boot="boot-2")
+    seen = hello(desk.instances[0], boot="boot-2", records=())
     return lambda: desk.ledger.commit_host(seen, fence=desk.fence, now_ms=desk.now_ms)
 
 

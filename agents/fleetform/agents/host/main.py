@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.agents.host import VERSION, background, layout, relay, spawner
+from fleetform.agents.host import VERSION, background, layout, relay, spawner, strays
 
 if TYPE_CHECKING:
     # Imported after the spawner, whose objects then lie together: fewer pages for a supervisor.
@@ -136,6 +136,10 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
     except BlockingIOError:
         say(_TAKEN)
         return
+    found, why = _clear_up(root)
+    if why:
+        say(why)
+        return
     _write_pid()
     background.redirect(log)
     channel, hello = _fork_spawner(lock)
@@ -149,7 +153,28 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     settings = Settings(root, idle_exit, hello[1], tuple(hello[2:]))
-    startup.run(settings, channel, lambda: say(""))
+    startup.run(settings, channel, lambda: say(""), anew=found)
+
+
+def _clear_up(root: str) -> tuple[bool, str]:
+    """
+    End what is at work in a folder that was this root, and is gone.
+
+    Returns:
+        Whether there was any; why no agent can begin here, or nothing.
+    """
+    moved = strays.find(root).moved
+    if moved:
+        pids = ", ".join(str(pid) for pid, _ in moved)
+        return False, (
+            f"jobs of this folder are at work in {os.path.dirname(os.path.dirname(moved[0][1]))},"
+            f" where it was moved to: put it back to {root}, or end their supervisors (pid {pids})"
+        )
+    found, left = strays.end_removed(root)
+    if left:
+        pids = ", ".join(map(str, left))
+        return found, f"processes of a folder that was removed cannot be ended (pid {pids})"
+    return found, ""
 
 
 def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:

@@ -80,6 +80,16 @@ def all_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
+def command_line(pid: int) -> list[bytes]:
+    """Return its arguments, the program's name first; none of what is dead or the kernel's own."""
+    return _read(f"/proc/{pid}/cmdline").split(b"\0")
+
+
+def environment(pid: int) -> list[bytes]:
+    """Return the variables it was started with, each as `NAME=value`."""
+    return _read(f"/proc/{pid}/environ").split(b"\0")
+
+
 def parse_parent(stat: bytes) -> int:
     """Read the parent's pid from /proc/PID/stat; a name in it may hold spaces and brackets."""
     return int(stat[stat.rindex(b")") + 1 :].split()[1])

@@ -24,19 +24,27 @@ from fleetform.agents.host.storage import FileStore
 _log = logging.getLogger("fleetform.agent")
 
 
-def run(settings: Settings, channel: socket.socket, listening: Callable[[], None]) -> None:
-    """Be the agent of this root until it ends. The root is the current directory."""
-    asyncio.run(_run(settings, channel, listening))
+def run(
+    settings: Settings, channel: socket.socket, listening: Callable[[], None], *, anew: bool
+) -> None:
+    """
+    Be the agent of this root until it ends. The root is the current directory.
+
+    With `anew` jobs of this root were ended of which nothing is known here: it is another install.
+    """
+    asyncio.run(_run(settings, channel, listening, anew=anew))
 
 
-async def _run(settings: Settings, channel: socket.socket, listening: Callable[[], None]) -> None:
+async def _run(
+    settings: Settings, channel: socket.socket, listening: Callable[[], None], *, anew: bool
+) -> None:
     for name in (layout.JOBS, layout.SPARE, layout.TRASH):
         os.makedirs(name, mode=0o700, exist_ok=True)
     store = FileStore(layout.JOURNAL)
     if store.torn:
         _log.warning("journal.torn bytes=%d", store.torn)
     boot_id = identity.boot_id(os.environ)
-    known = _remember(store)
+    known = _remember(store, anew=anew)
     journal = Journal(known, boot_id=boot_id, log_id=identity.mint(), version=VERSION)
     found = {name: directory.inspect(f"{layout.JOBS}/{name}") for name in os.listdir(layout.JOBS)}
     daemon = Daemon(settings, journal, store, channel)
@@ -47,11 +55,15 @@ async def _run(settings: Settings, channel: socket.socket, listening: Callable[[
         store.close()
 
 
-def _remember(store: FileStore) -> Memory:
+def _remember(store: FileStore, *, anew: bool) -> Memory:
     """Read what an earlier life left, or begin anew where there is nothing of this machine's."""
     known = memory.restore(store.load())
     machine = identity.machine_id()
     if known.install_id and known.machine_id in {machine, ""}:
+        if anew:
+            _log.warning("root.replaced: what worked in the folder before was ended")
+            known.install_id = identity.mint()
+            store.rewrite(memory.snapshot(known))
         return known
     if known.install_id:
         # This disk is a copy; the jobs that it tells of are another machine's.

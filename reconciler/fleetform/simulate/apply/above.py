@@ -32,6 +32,7 @@ class Override:
     What was asked for, and when it ends by itself.
 
     `at_work` are run uids and attempts that had a place when it was put: what has one may begin.
+    `renamed` are names that it came to be about by a rename: nobody has said it of who is at work.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Override:
     until_ms: int | None
     at_work: frozenset[tuple[str, int]]
     since: float = 0.0
+    renamed: frozenset[str] = frozenset()
 
     def is_about(self, name: str, fleet: str) -> bool:
         """Tell whether it keeps this run from beginning on a host of this fleet."""
@@ -67,10 +69,14 @@ class Above:
         )
 
     def rename(self, before: str, after: str) -> None:
-        """What it is about has another name: it goes with that."""
+        """What it is about has another name: it goes with that. Who comes under it goes on."""
+        old, new = before.removeprefix("run/"), after.removeprefix("run/")
         for number, one in self.overrides.items():
+            spared = one.renamed - {old}
             if one.target == before:
-                self.overrides[number] = replace(one, target=after)
+                self.overrides[number] = replace(one, target=after, renamed=spared)
+            elif old in one.renamed or (one.is_about(new, "") and not one.is_about(old, "")):
+                self.overrides[number] = replace(one, renamed=spared | {new})
 
     def check_beginning(
         self, name: str, fleet: str, execution: tuple[str, int], now: float
@@ -90,7 +96,7 @@ class Above:
         """Whoever manages has had time for it: what is stopped does not run."""
         names = list(alive)
         for one in self.in_force("stop", now):
-            running = [name for name in names if one.is_about(name, "")]
+            running = [name for name in names if one.is_about(name, "") and name not in one.renamed]
             self.require(Rule.STOPPED, not running, f"{running} run on")
 
     def check_entry(
