@@ -172,7 +172,11 @@ class _Play:
                 self._now(), not violations, f"the checker refuses a plan: {violations}"
             )
             if made.is_empty:
-                return
+                if self._ledger.unfinished_apply() is None:
+                    return
+                # Nothing differs yet: what is entered is seen through first, as a command does.
+                await asyncio.sleep(self._random.uniform(1, 3))
+                continue
             # Between planning and accepting the world may move; then it is planned again.
             await asyncio.sleep(self._random.uniform(0, 0.5))
             try:

@@ -128,7 +128,7 @@ def test_a_volume_that_waited_for_an_end_goes_after_it(destroy: bool) -> None:
     user = task("user", volumes=[{"name": "data", "path": "/d"}])
     data = row(volume("data", deletion_policy="delete"))
     ending = row(user, RunState.FINISHING, archived=True)
-    kept = [] if destroy else [row(LOCAL)]
+    kept = [row(LOCAL)]
     desired = tree() if destroy else tree(LOCAL)
 
     def made(*rows: LiveResource) -> Plan:
@@ -137,6 +137,9 @@ def test_a_volume_that_waited_for_an_end_goes_after_it(destroy: bool) -> None:
     approved = made(data, ending)
     over = replace(ending, run=LiveRun(RunState.TERMINATED, 1))
     after = made(data, over)
-    assert [str(one.key) for one in after.changes] == ["volume/data"]
+    assert [str(one.key) for one in after.changes] == [
+        *(["fleet/local"] if destroy else []),
+        "volume/data",
+    ]
     assert is_within(after, approved)
     assert not is_within(made(replace(data, uid="0" * 32), over), approved)

@@ -345,6 +345,13 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
             "its host is silent, so nobody can say whether it still runs",
             "plan again once the host answers, or declare the host lost",
         )
+    if has_earlier(case.row):
+        # As a rebuilt ledger may find it: another run could wait for one of them only.
+        return _held(
+            proposal,
+            "it and an earlier run of its name are both at work",
+            "plan again once one of them has ended",
+        )
     if on_change == "after-finish" and not case.permissions.allow_restart:
         return proposal
     if not _may_restart(case):

@@ -75,7 +75,9 @@ class Instances:
         if step.verb != "fleet.update":
             return
         asked = {uid for uid in mine if hosts[uid] in said.get("exchange", ())}
-        self.to_go |= asked
+        # One that is too many goes anyway, and stays where it is wanted again before it has gone.
+        wanted = {one["name"] for one in said["instances"]}
+        self.to_go |= {uid for uid in asked if hosts[uid] in wanted}
         if asked:
             self._evidence.happened("host replaced")
         if _strategy(said["document"]) == "recreate":

@@ -13,7 +13,7 @@ from fleetform.model.live import EarlierRun
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
 from fleetform.plan.awaited import ended_besides, ending
-from unit.plan.trees import ledger, planned, row, task, tree, volume
+from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 WAITING = RunState.SUBMITTED
 RUNNING = RunState.RUNNING
@@ -515,12 +515,28 @@ def test_a_restart_does_not_wait_for_the_run_before() -> None:
     assert change.at_stake == "the work of the run before it, which is not over"
 
 
+@pytest.mark.parametrize("on_change", ["after-finish", "restart"])
+def test_two_at_work_under_one_name(on_change: str) -> None:
+    """As a rebuilt ledger may find them: a third could wait for one of them only, and waits itself."""
+    earlier = EarlierRun("e" * 32, json.dumps(OLD.document))
+    live = ledger(row(OLD, RunState.RUNNING, earlier=earlier))
+    desired = tree(task("train", commands=["new"], on_change=on_change))
+    made = planned(desired, live, allow_restart=True)
+    assert check(made, desired, live, Permissions(allow_restart=True)) == ()
+    (held,) = made.held
+    assert (held.by, held.cure) == (
+        HeldBy.RUNNING_WORK,
+        "plan again once one of them has ended",
+    )
+
+
 def test_what_the_run_before_it_has_mounted_stays() -> None:
     """The document that waits has let the volume go; the one at work uses it still."""
     data = volume("data", deletion_policy="delete")
     mounting = task("train", volumes=[{"name": "data", "path": "/in"}])
     before = {"earlier": EarlierRun("e" * 32, json.dumps(mounting.document))}
-    desired, live = tree(OLD), ledger(row(OLD, WAITING, **before), row(data))
+    local = fleet("local")
+    desired, live = tree(local, OLD), ledger(row(local), row(OLD, WAITING, **before), row(data))
     allowed = {"allow_destroy": True}
     made = planned(desired, live, **allowed)
     assert check(made, desired, live, Permissions(**allowed)) == ()
@@ -528,7 +544,8 @@ def test_what_the_run_before_it_has_mounted_stays() -> None:
     assert [one.change.key for one in made.held] == [data.key]
     assert "train has it mounted" in made.held[0].detail
     # Where both go, the volume waits for the end of what uses it.
-    made = planned(tree(task("other")), live, **allowed)
-    assert check(made, tree(task("other")), live, Permissions(**allowed)) == ()
+    desired = tree(local, task("other"))
+    made = planned(desired, live, **allowed)
+    assert check(made, desired, live, Permissions(**allowed)) == ()
     steps = {step.key: step for change in made.changes for step in change.steps}
     assert "run.stop:run/train" in steps["volume.remove:volume/data"].needs
