@@ -47,6 +47,7 @@ class Invariant(enum.StrEnum):
     REFERRED_TO_STAYS = "referred-to-stays"
     BEGINS_ON_SOMETHING = "begins-on-something"
     BEGINS_ON_DECLARED = "begins-on-declared"
+    PLACE_IS_FREE = "place-is-free"
     USED_STAYS = "used-stays"
     STEPS_NAMED_ONCE = "steps-named-once"
     STEPS_NEEDS_EXIST = "steps-needs-exist"
@@ -104,6 +105,7 @@ _SENTENCES = {
     Invariant.REFERRED_TO_STAYS: "what something that stays refers to stays",
     Invariant.BEGINS_ON_SOMETHING: "what begins finds what it needs, or the plan makes that first",
     Invariant.BEGINS_ON_DECLARED: "what begins finds what it needs as it is declared",
+    Invariant.PLACE_IS_FREE: "no volume comes into, around or within the directory of another",
     Invariant.USED_STAYS: "what somebody at work uses stays until a plan has ended them",
     Invariant.STEPS_NAMED_ONCE: "each step has a key of its own",
     Invariant.STEPS_NEEDS_EXIST: "each step waits for steps of this plan",

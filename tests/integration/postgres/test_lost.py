@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+import asyncpg
 import pytest
 
 from contract.ledgers import CountingIds, StillClock
-from fleetform.store.errors import DamagedLedgerError, UnreachableLedgerError
+from fleetform.store.errors import DamagedLedgerError, LedgerBusyError, UnreachableLedgerError
 from fleetform.store.ledger import StoredLedger
+from fleetform.store.postgres import connection as connections
 from fleetform.store.postgres import database as databases
+from fleetform.store.postgres import stalled
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import open_postgres
@@ -67,6 +71,75 @@ def test_a_transaction_that_is_cut_off_writes_nothing(
         write()
     assert ledger.read_live().epoch == 1
     assert ledger.raise_epoch() == 2
+
+
+@pytest.fixture
+def stands_still(address: Address, uid: str, ledger: StoredLedger) -> Iterator[Connection]:
+    """A session of another process, paused behind the first part of a batch that holds a lock."""
+    connection = Connection(address, schema=schema_of(uid))
+    goes_on = threading.Event()
+
+    def rows() -> Iterator[tuple[str]]:
+        # More than the driver sends at once, and then nothing.
+        yield from (("x" * 10_000,) for _ in range(40))
+        goes_on.wait(60)
+
+    def write() -> None:
+        connection.script("BEGIN")
+        statement = "UPDATE meta SET epoch = 99 WHERE CAST($1 AS text) <> ''"
+        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            connection._run(connection._driver.executemany(statement, rows()))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    until = time.monotonic() + 30
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'ClientRead'"
+    )
+    while ledger._database.alone(waits).fetchone() != (1,) and time.monotonic() < until:
+        time.sleep(0.05)
+    yield connection
+    goes_on.set()
+    thread.join()
+    connection.drop()
+
+
+def test_who_stands_still_in_a_batch_keeps_nobody(
+    ledger: StoredLedger,
+    address: Address,
+    uid: str,
+    stands_still: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No limit of the server's ends such a session: who has waited for its lock in vain does."""
+    monkeypatch.setattr(connections, "LOCK_SECONDS", 1.0)
+    monkeypatch.setattr(stalled, "_STALLED", stalled._STALLED.replace("7.0 seconds", "1 seconds"))
+    monkeypatch.setattr(stalled, "_LOOKS", 5)
+    other = open_postgres(address, uid, CountingIds(), StillClock())
+    try:
+        assert other.raise_epoch() == 2
+    finally:
+        other.close()
+    assert ledger.read_live().epoch == 2
+
+
+def test_who_goes_on_in_a_batch_is_waited_for(
+    ledger: StoredLedger,
+    address: Address,
+    uid: str,
+    stands_still: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before its time it may be slow, and not gone: whoever waits is told, and it is left alone."""
+    monkeypatch.setattr(connections, "LOCK_SECONDS", 0.5)
+    monkeypatch.setattr(stalled, "_STALLED", stalled._STALLED.replace("7.0 seconds", "1 hours"))
+    other = open_postgres(address, uid, CountingIds(), StillClock())
+    try:
+        with pytest.raises(LedgerBusyError, match="is being written by somebody else"):
+            other.raise_epoch()
+    finally:
+        other.close()
+    assert not stands_still.is_lost
 
 
 Script = Callable[[Connection, str], str]

@@ -30,11 +30,11 @@ def hold_taken_places(sheet: Sheet) -> None:
     taking = _taking(sheet)
     if not taking:
         return
-    before = len(sheet.held)
     # What is there as it is declared is in nobody's way: no two that are declared have one place.
-    for row in list(restless_rows(sheet.present).values()):
-        if row.key.kind != "volume":
-            continue
+    rows = {key: row for key, row in restless_rows(sheet.present).items() if key.kind == "volume"}
+    there, before = list(rows.values()), len(sheet.held)
+    # Whoever is held here has its own place still: it is looked at once more.
+    for row in there:
         verbs = _verbs(sheet.changes.get(row.key))
         for key, how in _near(taking, _place(json.loads(row.document))):
             if key not in sheet.changes or _gives_way(
@@ -42,6 +42,8 @@ def hold_taken_places(sheet: Sheet) -> None:
             ):
                 continue
             sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, key, verbs, how))
+            if key in rows:
+                there.append(rows[key])
     if len(sheet.held) > before:
         # What needs it waits with it.
         hold_dependants(sheet)

@@ -27,7 +27,7 @@ def ask_last(room: Room, plan: Plan, tree: Desired) -> None:
 def _ask_plan(room: Room, plan: Plan) -> None:
     wanted = [f"{one.action} of {one.key}" for one in plan.changes]
     room.judge.require(Rule.CONVERGED, not wanted, f"the last plan wants {wanted}")
-    unknown = room.disk.ask("SELECT name FROM runs WHERE state = 'unknown'")
+    unknown = room.disk.ask("SELECT name FROM runs WHERE state = 'unknown'") or _on_hosts_gone(room)
     stuck = [
         f"{one.change.key} by {one.by}: {one.detail}"
         for one in plan.held
@@ -35,6 +35,14 @@ def _ask_plan(room: Room, plan: Plan) -> None:
         and not (unknown and one.by in {HeldBy.RUNNING_WORK, HeldBy.ENDING})
     ]
     room.judge.require(Rule.CONVERGED, not stuck, f"held are {stuck}")
+
+
+def _on_hosts_gone(room: Room) -> list[str]:
+    """Instances with jobs that are no more: of what was at work there nobody can say that it ended."""
+    rows = room.disk.ask(
+        "SELECT DISTINCT instance_uid FROM jobs WHERE instance_uid <> '' AND state <> 'finished'"
+    )
+    return [uid for (uid,) in rows if uid not in room.machine.hosts]
 
 
 def _ask_world(room: Room, plan: Plan) -> None:

@@ -44,6 +44,10 @@ class Executions:
             if name == before:
                 self._alive[key] = after
 
+    def forget_how_often(self) -> None:
+        """No ledger and no host is left that knows of it."""
+        self._times.clear()
+
     def is_alive(self, run_uid: str) -> bool:
         return any(uid == run_uid for uid, _ in self._alive)
 

@@ -50,8 +50,13 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Judge(Evidence):
-    """What all its parts go by, and the parts."""
+    """
+    What all its parts go by, and the parts.
 
+    `has_no_witness`: an older ledger was put back, and no host is left that could tell.
+    """
+
+    has_no_witness: bool = False
     above: Above = field(init=False)
     entries: Entries = field(init=False)
     instances: Instances = field(init=False)
@@ -126,6 +131,8 @@ class Judge(Evidence):
             self.record.version = {key: number + 1 for key, number in version.items()}
         else:
             self.entries.carried_out = marks.carried_out.copy()
+            self.executions.forget_how_often()
+            self.has_no_witness = True
         # Nothing is removed for being unknown: data of which no ledger tells stays where it is.
         self.record.left_paths |= made - _paths(disk)
         self.outgrown = is_known and any(

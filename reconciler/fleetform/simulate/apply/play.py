@@ -362,7 +362,8 @@ class _Play:
             if not await self._come_to_rest(look=number == 0):
                 await self._first.rebuild(tree)
                 continue
-            worn = self._decay.has_begun
+            # Whoever puts a copy back that no host can tell from the newest looks at the world.
+            worn = self._decay.has_begun or self._judge.has_no_witness
             ending = await self._first.apply(tree, ALL, scope, refresh=worn)
             assert self._first.last_plan is not None
             # Whose data is gone, a person says it, begins anew.

@@ -28,6 +28,7 @@ from fleetform.store.leases import LEASE, RAISE
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.errors import is_lost, translated
+from fleetform.store.postgres.stalled import end_stalled
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Rows
@@ -90,13 +91,8 @@ class PostgresDatabase:
                 knows.
         """
         with self.lock, translated(self.address):
-            connection = self._begin("BEGIN ISOLATION LEVEL READ COMMITTED")
+            connection, number = self._enter(fence, takes_fence=takes_fence)
             try:
-                if takes_fence:
-                    connection.execute("SELECT 1 FROM leases WHERE name = ? FOR UPDATE", (LEASE,))
-                if fence is not None:
-                    _hold_lease(connection, fence)
-                number = _raise_serial(connection)
                 before = connection.total_changes
                 transaction = Transaction(connection)
                 yield transaction
@@ -108,6 +104,27 @@ class PostgresDatabase:
                 self._undo(connection)
                 raise
             self._commit(connection, number)
+
+    def _enter(self, fence: int | None, *, takes_fence: bool) -> tuple[Connection, str]:
+        """Become the only writer; returns the transaction's own number as well."""
+        try:
+            return self._try_to_enter(fence, takes_fence=takes_fence)
+        except asyncpg.LockNotAvailableError:
+            if not end_stalled(self._usable()):
+                raise
+        return self._try_to_enter(fence, takes_fence=takes_fence)
+
+    def _try_to_enter(self, fence: int | None, *, takes_fence: bool) -> tuple[Connection, str]:
+        connection = self._begin("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try:
+            if takes_fence:
+                connection.execute("SELECT 1 FROM leases WHERE name = ? FOR UPDATE", (LEASE,))
+            if fence is not None:
+                _hold_lease(connection, fence)
+            return connection, _raise_serial(connection)
+        except BaseException:
+            self._undo(connection)
+            raise
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

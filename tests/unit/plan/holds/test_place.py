@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.plan import HeldBy
+from fleetform.checker import check
+from fleetform.model.plan import HeldBy, Permissions
 from fleetform.spec.desired import Declared, ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
@@ -42,6 +43,26 @@ def test_the_place_of_one_that_is_held_is_taken() -> None:
         held = {one.change.key: one for one in planned(desired, live).held}
         assert held[KEY].by is HeldBy.DEPENDENCY
         assert "volume/old has this directory still" in held[KEY].detail
+
+
+def test_who_waits_for_a_place_has_its_own_still() -> None:
+    """In whatever order they are looked at: data comes to scratch's place, cache to that of data."""
+    data = volume("data", "f", "/1", deletion_policy="delete")
+    live = ledger(
+        row(fleet("f")), row(data), replace(row(volume("scratch", "f", "/2")), protected=True)
+    )
+    coming = [volume("data", "f", "/2", deletion_policy="delete"), volume("cache", "f", "/1")]
+    for imports in ((), (ResourceKey("volume", "cache"),)):
+        desired = replace(tree(fleet("f"), *coming), imports=imports)
+        plan = planned(desired, live, allow_destroy=True)
+        assert plan.is_empty
+        assert check(plan, desired, live, Permissions(allow_destroy=True)) == ()
+        assert {
+            one.change.key.name: one.detail for one in plan.held if one.change.key.name != "scratch"
+        } == {
+            "cache": "volume/data has this directory still",
+            "data": "volume/scratch has this directory still",
+        }
 
 
 def test_what_needs_a_volume_without_a_place_waits_with_it() -> None:
