@@ -186,7 +186,7 @@ def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]
                     "hosts",
                     f"host {row.name} has no memory of job {job.key.rank} of run {name}, which is"
                     f" {job.state} here: its folder was removed, or is an older copy",
-                    f"end what is left of it there, then `fleetform stop {name}`",
+                    "`fleetform apply` writes down that it is lost",
                 )
 
 

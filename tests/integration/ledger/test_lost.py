@@ -8,10 +8,13 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+from integration.agent.rig import is_alive
+from integration.ledger.lab import FLEET, Lab, task
 
 PAIR = FLEET.replace("nodes: 1", "nodes: 2")
 VOLUME = "type: volume\nname: data\nfleet: local\npath: data\n"
@@ -258,30 +261,44 @@ def test_a_healthy_ledger_has_nothing_to_find(lab: Lab) -> None:
     assert lab.json("plan")["resource_changes"] == []
 
 
-def test_a_host_that_has_lost_its_memory_is_found(lab: Lab) -> None:
-    """Its agent is made anew and knows nothing of what is at work: the ledger's word is not enough."""
-    gate = lab.folder / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
-    lab.declare(FLEET, task("long", lab.says("begun"), wait))
-    assert lab.run("apply", "-y", "--detach").returncode == 0
-    lab.wait_until_said("begun")
+def _kill_agents(lab: Lab) -> None:
+    """Without warning, and wait until they have gone; their jobs go on."""
+    agents = lab.agents()
+    for pid in agents:
+        os.kill(pid, signal.SIGKILL)
+    while any(map(is_alive, agents)):
+        time.sleep(0.01)
+
+
+def test_a_host_that_has_lost_its_memory_says_so(lab: Lab) -> None:
+    """What it ran is ended and lost, and not at work for ever; a look alone finds it, too."""
+    number = lab.folder / "number"
+    lab.declare(FLEET)
+    assert lab.run("apply", "-y").returncode == 0
+    root, older = lab.state / "hosts" / lab.uid / "local-0", lab.folder / "older"
+    _kill_agents(lab)
+    subprocess.run(["cp", "-a", root, older], check=True)
+    lab.declare(FLEET, task("long", f"echo $$ > {number}", lab.says("begun"), "sleep 600"))
     serve = lab.start("serve")
+    lab.wait_until_said("begun")
     lab.wait_until_state("long", "running")
     assert lab.run("state", "verify", "--hosts").returncode == 0
     serve.send_signal(signal.SIGTERM)
     lab.finish(serve)
-    for pid in lab.agents():
-        os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(lab.state / "hosts" / lab.uid / "local-0")
+    _kill_agents(lab)
+    shutil.rmtree(root)
+    subprocess.run(["cp", "-a", older, root], check=True)
+    (agent,) = (lab.state / "agent").glob("*.pyz")
+    subprocess.run([sys.executable, "-I", "-S", agent, "daemon", "--root", root], check=True)
+    assert not is_alive(int(number.read_text()))
+    looked = lab.run("state", "verify", "--hosts")
+    assert looked.returncode == 1, looked.stdout + looked.stderr
+    assert "has no memory of job 0 of run long" in looked.stdout
     lab.start("serve")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    # Until there is an agent again, it is missed in other words.
-    while "has no memory" not in (done := lab.run("state", "verify", "--hosts")).stdout:
-        assert time.monotonic() < deadline, done.stdout + done.stderr
-        time.sleep(0.1)
-    gate.touch()
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "has no memory of job 0 of run long" in done.stdout
+    lab.wait_until_state("long", "failed")
+    assert "run long was lost: host local-0 was installed anew" in lab.run("events").stdout
+    assert lab.run("state", "verify", "--hosts").returncode == 0
+    assert lab.said() == ["begun"]
 
 
 def test_a_ledger_lost_with_its_hosts_is_a_new_environment(lab: Lab) -> None:

@@ -163,18 +163,18 @@ def _clear_up(root: str) -> tuple[bool, str]:
     Returns:
         Whether there was any; why no agent can begin here, or nothing.
     """
-    moved = strays.find(root).moved
-    if moved:
-        pids = ", ".join(str(pid) for pid, _ in moved)
+    found = strays.find(root)
+    if found.moved:
+        pids = ", ".join(str(pid) for pid, _ in found.moved)
         return False, (
-            f"jobs of this folder are at work in {os.path.dirname(os.path.dirname(moved[0][1]))},"
+            f"jobs of this folder are at work in {os.path.dirname(os.path.dirname(found.moved[0][1]))},"
             f" where it was moved to: put it back to {root}, or end their supervisors (pid {pids})"
         )
-    found, left = strays.end_removed(root)
+    left = strays.end_removed(root, found.removed)
     if left:
         pids = ", ".join(map(str, left))
-        return found, f"processes of a folder that was removed cannot be ended (pid {pids})"
-    return found, ""
+        return False, f"processes of a folder that was removed cannot be ended (pid {pids})"
+    return bool(found.removed), ""
 
 
 def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:

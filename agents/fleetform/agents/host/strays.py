@@ -68,15 +68,14 @@ def find(root: str) -> Strays:
     return Strays(tuple(removed), tuple(moved))
 
 
-def end_removed(root: str) -> tuple[bool, tuple[int, ...]]:
-    """Kill what works for a folder that was removed; tells whether there was any, and who is left."""
-    found = False
+def end_removed(root: str, removed: tuple[int, ...]) -> tuple[int, ...]:
+    """Kill what works for a folder that was removed, and what is found of it then; who is left?"""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while (left := find(root).removed) and time.monotonic() < deadline:
-        found = True
-        processes.send(left, signal.SIGKILL)
+    while removed and time.monotonic() < deadline:
+        processes.send(removed, signal.SIGKILL)
         time.sleep(_SWEEP_SECONDS)
-    return found, left
+        removed = find(root).removed
+    return removed
 
 
 def is_agent_of(arguments: list[bytes], root: str) -> bool:
