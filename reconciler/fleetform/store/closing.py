@@ -61,7 +61,7 @@ def _entered(connection: Statements | Transaction) -> list[_Exchange]:
     """Exchanges that a plan is about to begin, and one that it has begun and not ended."""
     rows = connection.execute(
         "SELECT closes FROM operations INDEXED BY operations_open"
-        " WHERE state IN ('planned', 'intended') AND closes <> ''"
+        " WHERE state IN ('planned', 'intended') AND resource_kind = 'fleet' AND closes <> ''"
     )
     said = [json.loads(closes) for (closes,) in rows]
     return [

@@ -28,7 +28,7 @@ def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
-        " WHERE state IN ('planned', 'intended')"
+        " WHERE state IN ('planned', 'intended') AND resource_kind = 'volume'"
         " AND verb IN ('volume.remove', 'volume.snapshot', 'volume.forget')"
     )
     return frozenset(name for (name,) in rows)
