@@ -19,6 +19,7 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.uploads import Uploads
 from fleetform.lifecycle import Due, due, job_request
 from fleetform.model.instance import Instance
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
@@ -45,14 +46,13 @@ class Sender:
         self._ledger = ledger
         self._gate = gate
         self._hosts = hosts
-        self._blobs = blobs
+        self._uploads = Uploads(blobs)
         self._mirror = mirror
         self._progress = progress
         self._nursery = nursery
         self._unavailable = unavailable
         # By job, then by (gen, message): in which session it was sent. Gone with the job.
         self._sent: dict[JobKey, dict[tuple[int, Due], int]] = {}
-        self._blobs_there: dict[str, set[str]] = {}
         self._volume_paths: asyncio.Future[Mapping[str, str]] | None = None
         self._forgotten: list[JobKey] = []
         self._answers: list[tuple[str, JobRecord]] = []
@@ -174,7 +174,7 @@ class Sender:
         try:
             bundle = [request.bundle] if request.bundle else []
             digests = [*bundle, *(entry.sha256 for entry in request.files)]
-            await self._send_blobs(session, host, digests)
+            await self._uploads.ensure(host, digests)
         except (PermanentError, RefusedForNow) as problem:
             self._take_refusal(session, job, str(problem))
             return
@@ -204,15 +204,6 @@ class Sender:
         self._forgotten.extend(job.key for job in jobs)
         self._hosts.touched.update(dict.fromkeys(job.key.run_uid for job in jobs))
         self._hosts.wake()
-
-    async def _send_blobs(self, session: Session, host: Host, digests: Sequence[str]) -> None:
-        there = self._blobs_there.setdefault(session.instance.uid, set())
-        wanted = [digest for digest in dict.fromkeys(digests) if digest not in there]
-        if not wanted:
-            return
-        for digest in await host.missing_blobs(wanted):
-            await host.put_blob(digest, self._blobs.path(digest))
-        there.update(wanted)
 
     # -- what messages need -------------------------------------------------------------------------
 

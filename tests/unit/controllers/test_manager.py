@@ -146,10 +146,10 @@ def test_a_host_without_space_for_a_file_refuses_the_job() -> None:
         assert rig.lives.manager is not None
         assert rig.lives.manager.runs is not None
         sender: Any = rig.lives.manager.runs._sender
-        real, sender._send_blobs = sender._send_blobs, no_space
+        real, sender._uploads.ensure = sender._uploads.ensure, no_space
         await rig.apply(make_desired(pool(1), {"one": task()}))
         await rig.until(lambda: Cause.PREPARE_FAILED in rig.causes("one"))
-        sender._send_blobs = real
+        sender._uploads.ensure = real
         await rig.until(lambda: rig.state("one") is RunState.DONE)
         assert asyncio.get_running_loop().time() < 120
 

@@ -1,20 +1,30 @@
 """
 Contents of files, named by their SHA-256: sent once to a host, used by many jobs.
 
-A content is real once it bears its name; until then it is being written beside, and what does
-not hash to its name never gets it.
+A content is real once it bears its name. Until then it is `incoming-DIGEST` while its pieces
+arrive and `checking-DIGEST-NUMBER` while it is hashed: a new upload of the same content, over a
+new connection, then has a file of its own. What fails or is given up leaves no file.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import errno
 import hashlib
+import itertools
 import os
 import re
 import shutil
+from collections.abc import Callable
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+_INCOMING = "incoming-"
+_CHECKING = "checking-"
 
 
 class BlobError(Exception):
@@ -28,30 +38,55 @@ class BlobError(Exception):
 class BlobStore:
     def __init__(self, path: str) -> None:
         self._path = path
+        self._numbers = itertools.count()
 
     def missing(self, digests: tuple[str, ...]) -> list[str]:
         """Return those that are not here, each once, in the order asked."""
         return [d for d in dict.fromkeys(digests) if not os.path.exists(self._place(d))]
 
-    def put(self, digest: str, offset: int, data: str, *, last: bool) -> None:
+    def put(self, digest: str, offset: int, data: str) -> None:
         """
-        Take in one piece, base64. Pieces come in order; offset 0 begins anew.
+        Take in one piece, base64. Pieces come in order; offset 0 begins again.
 
         Raises:
-            BlobError: The piece makes no sense, or the whole is not what its name says.
+            BlobError: The piece makes no sense, or the disk is full.
             OSError: It cannot be written.
         """
-        place = self._place(digest)
-        if os.path.exists(place):
-            return  # Somebody else sent it meanwhile.
-        incoming = f"{self._path}/incoming-{digest}"
+        if os.path.exists(self._place(digest)):
+            return  # An earlier upload has completed it.
         try:
             piece = base64.b64decode(data, validate=True)
         except binascii.Error as error:
             raise BlobError("invalid", f"a piece of {digest} is not base64") from error
-        self._append(incoming, offset, piece)
-        if last:
-            self._finish(incoming, digest, place)
+        try:
+            self._append(digest, offset, piece)
+        except OSError as error:
+            # What is incomplete is of no use, and takes space that the host needs.
+            self._remove(self._incoming(digest))
+            if error.errno in NO_SPACE:
+                raise BlobError("no_space", self._explain_no_space(digest, error)) from error
+            raise
+
+    def finish(self, digest: str) -> Callable[[], None]:
+        """
+        Take what has arrived as the whole; returns what remains to be done, in any thread.
+
+        That raises BlobError if the content is not what its name says.
+        """
+        place = self._place(digest)
+        if os.path.exists(place):
+            return lambda: None
+        checking = f"{self._path}/{_CHECKING}{digest}-{next(self._numbers)}"
+        os.rename(self._incoming(digest), checking)
+        return lambda: self._check(checking, digest, place)
+
+    def discard_unfinished(self) -> None:
+        """Remove contents whose sender is gone: its successor sends them from the beginning."""
+        self._discard(_INCOMING)
+
+    def discard_earlier(self) -> None:
+        """Remove what an agent that was killed has left; to be called before anything is put."""
+        self._discard(_INCOMING, _CHECKING)
 
     def path(self, digest: str) -> str:
         """Return where a content lies; raises FileNotFoundError when it is not here."""
@@ -63,22 +98,58 @@ class BlobStore:
         """Copy a content to a new file; raises FileNotFoundError when it is not here."""
         shutil.copyfile(self._place(digest), target)
 
-    def _append(self, incoming: str, offset: int, piece: bytes) -> None:
-        os.makedirs(self._path, mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if offset == 0 else 0)
-        with os.fdopen(os.open(incoming, flags, 0o600), "wb") as file:
+    def _append(self, digest: str, offset: int, piece: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CLOEXEC
+        if offset == 0:
+            os.makedirs(self._path, mode=0o700, exist_ok=True)
+            flags |= os.O_CREAT | os.O_TRUNC
+        try:
+            descriptor = os.open(self._incoming(digest), flags, 0o600)
+        except FileNotFoundError:
+            # Its first pieces have been removed, most often because one could not be written.
+            raise BlobError("invalid", f"a piece at {offset} has no beginning") from None
+        with os.fdopen(descriptor, "wb") as file:
             if os.fstat(file.fileno()).st_size != offset:
                 raise BlobError("invalid", f"a piece at {offset} is not the next one")
             file.seek(offset)
             file.write(piece)
 
-    def _finish(self, incoming: str, digest: str, place: str) -> None:
-        found = _digest_of(incoming)
-        if found != digest:
-            os.unlink(incoming)
-            raise BlobError("invalid", f"what was sent as {digest} is {found}")
-        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-        os.replace(incoming, place)
+    def _check(self, checking: str, digest: str, place: str) -> None:
+        try:
+            found = _digest_of(checking)
+            if found != digest:
+                raise BlobError("invalid", f"what was sent as {digest} is {found}")
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            os.replace(checking, place)
+        finally:
+            self._remove(checking)
+
+    def _explain_no_space(self, digest: str, error: OSError) -> str:
+        root = os.path.dirname(os.path.abspath(self._path))
+        why = f"the disk quota for {root} is used up"
+        if error.errno != errno.EDQUOT:
+            free_bytes = shutil.disk_usage(self._path).free
+            why = f"the disk of {root} is full ({free_bytes >> 20} MB free)"
+        return (
+            f"a file of the job (SHA-256 {digest[:12]}) cannot be stored: {why}; free space there"
+        )
+
+    def _discard(self, *prefixes: str) -> None:
+        try:
+            names = os.listdir(self._path)
+        except FileNotFoundError:
+            return
+        for name in names:
+            if name.startswith(prefixes):
+                self._remove(f"{self._path}/{name}")
+
+    def _incoming(self, digest: str) -> str:
+        return f"{self._path}/{_INCOMING}{digest}"
+
+    @staticmethod
+    def _remove(path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
     def _place(self, digest: str) -> str:
         if not _DIGEST.match(digest):

@@ -245,6 +245,7 @@ class Daemon:
         waiting = connection.outbox.close()
         if connection is self._manager:
             self._manager = None
+            self._requests.sender_gone()
         for then in waiting:
             then()
 
@@ -283,6 +284,7 @@ class Daemon:
             connection.outbox.say(event)
         former, self._manager = self._manager, connection
         if former is not None and former is not connection:
+            self._requests.sender_gone()
             self._dismiss(former, hello)
 
     def _dismiss(self, former: Connection, hello: Hello) -> None:

@@ -62,7 +62,7 @@ class Jobs:
         if self._stage.outbox is not None:
             # Whoever asks for a job gets its output without asking for that too.
             self._stage.outbox.follow(effect.job.job_uid, 0)
-        if effect.job.files:
+        if effect.job.files or effect.job.bundle:
             # Copying takes as long as the files are large, and others wait for this loop.
             self._stage.begin(self._prepare_aside(effect))
         else:

@@ -8,13 +8,12 @@ content bears its digest, a volume its owner. What may take long runs in a threa
 from __future__ import annotations
 
 import asyncio
-import errno
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from fleetform.agents.host import layout, snapshots, volumes
-from fleetform.agents.host.blobs import BlobError, BlobStore
+from fleetform.agents.host.blobs import NO_SPACE, BlobError, BlobStore
 from fleetform.agents.host.probes import gpu, host
 from fleetform.agents.host.volumes import VolumeError
 from fleetform.agents.protocol.frames import Message
@@ -37,14 +36,13 @@ _KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe
 _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
 
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-
 
 class Requests:
     def __init__(self, root: str, limits: Sequence[str]) -> None:
         self._root = root
         self._limits = limits
         self._blobs = BlobStore(f"{root}/{layout.BLOBS}")
+        self._blobs.discard_earlier()
         self._gpus: tuple[GpuReport, ...] = ()
         self._gpus_until = 0.0
 
@@ -59,7 +57,7 @@ class Requests:
         except (BlobError, VolumeError) as error:
             return Reply(message.id, False, error.code, str(error))
         except OSError as error:
-            code = "no_space" if error.errno in _NO_SPACE else "io"
+            code = "no_space" if error.errno in NO_SPACE else "io"
             return Reply(message.id, False, code, str(error))
 
     async def _carry_out(self, message: Message, owner: str, owner_name: str) -> dict[str, Any]:
@@ -79,14 +77,18 @@ class Requests:
         return {}
 
     async def _put(self, message: PutBlob) -> None:
-        def put() -> None:
-            self._blobs.put(message.sha256, message.offset, message.data, last=message.last)
+        self._blobs.put(message.sha256, message.offset, message.data)
+        if message.last:
+            check = self._blobs.finish(message.sha256)
+            if message.offset > 0:
+                # The whole of a large content is hashed now.
+                await _aside(check)
+            else:
+                check()
 
-        if message.last and message.offset > 0:
-            # The whole of a large content is hashed now.
-            await _aside(put)
-        else:
-            put()
+    def sender_gone(self) -> None:
+        """The controller's connection has ended: what it had not sent whole is of no use."""
+        self._blobs.discard_unfinished()
 
     async def _detect_gpus(self) -> tuple[GpuReport, ...]:
         if gpu.present() and time.monotonic() >= self._gpus_until:
