@@ -12,7 +12,10 @@ from typing import Protocol, Self
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["Holder", "Tenure"]
+__all__ = ["BACKGROUND", "Holder", "Tenure"]
+
+BACKGROUND = "background controller"
+"""The `command` of the process that a detached or interrupted apply leaves behind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,16 @@ class StatePaths:
         return self.environment / "manager.lock"
 
     @property
+    def background_log(self) -> Path:
+        """What the background controller prints."""
+        return self.environment / "background.log"
+
+    @property
+    def background_start(self) -> Path:
+        """How the background controller of this machine was started (`wiring.controllers`)."""
+        return self.environment / "background.json"
+
+    @property
     def hosts(self) -> Path:
         return self.home / "hosts" / self.environment_uid
 
