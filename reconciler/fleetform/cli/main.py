@@ -51,6 +51,7 @@ ROWS = (
     Row("emergency", "emergency", "Stop, drain, pause or freeze at once, for a while.", "Change"),
     Row("set", "set", "Change fields of a document.", "Change"),
     Row("import", "import_", "Take in volumes and hosts as they are found.", "Change"),
+    Row("status", "status", "Show the state of the environment on one screen.", "See"),
     Row("ps", "ps", "List the runs and where they stand.", "See"),
     Row("logs", "logs", "Show what a run printed.", "See"),
     Row("why", "why", "Say why a run waits, or how it ended.", "See"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fleetform.model.instance import Allocation, Instance
     from fleetform.model.live import Live
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
+    from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
@@ -217,6 +218,10 @@ class Reader(Protocol):
         self, key: ResourceKey, *, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]:
         """Read the latest events of one resource, oldest first; a sweep's with its elements'."""
+
+    def read_overview(self) -> Overview:
+        """Count runs, hosts and open work, and name the first that need attention."""
+        ...
 
     def read_plan(self, digest: str) -> bytes | None: ...
     def find_digests(self, prefix: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from fleetform.model.run_state import FINAL, RunState
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
 
-__all__ = ["exit_code", "exit_code_after"]
+__all__ = ["exit_code", "exit_code_after", "exit_code_of_status"]
 
 CONVERGED = 0
 FAILED = 1
@@ -69,3 +69,20 @@ def exit_code_after(
     )
     settled = {item.key.name for item in plan.settled} - {run.run.name for run in runs}
     return RUN_FAILED if (ended_badly and not detached) or settled else CONVERGED
+
+
+def exit_code_of_status(*, is_trusted: bool, has_failed: bool, needs_attention: bool) -> int:
+    """
+    Map the state of an environment to the code of `fleetform status --exit-code`.
+
+    Args:
+        is_trusted: The ledger can be read and is not recovering; else nothing else is known.
+        has_failed: A run failed, can never be placed, or its outcome is unknown.
+        needs_attention: Anything else: a blocked change, drift, a silent host, an apply that failed,
+            work without a controller.
+    """
+    if not is_trusted:
+        return FAILED
+    if has_failed:
+        return RUN_FAILED
+    return HELD if needs_attention else CONVERGED

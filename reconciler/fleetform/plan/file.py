@@ -39,7 +39,7 @@ from fleetform.model.plan import (
 from fleetform.plan.writing import Writer
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["dump", "is_plan", "load", "sealed"]
+__all__ = ["dump", "held_of", "is_plan", "load", "sealed"]
 
 T = TypeVar("T")
 
@@ -93,6 +93,11 @@ def load(data: bytes) -> Plan:
     if _digest({key: whole[key] for key in whole if key not in _UNSEALED}) != plan.digest:
         raise ValueError("the plan is not what was written: its digest does not match; plan again")
     return plan
+
+
+def held_of(bodies: Sequence[Any]) -> tuple[Held, ...]:
+    """Read the part of a plan that says what it holds back."""
+    return _many(_held, bodies)
 
 
 def _damage(error: Exception) -> str:

@@ -51,10 +51,16 @@ def keep_plan(
     summary: str,
     now_ms: int,
 ) -> None:
-    """Write a plan down that somebody made; one that is known already stays as it is."""
+    """
+    Record a plan that was made; one that is recorded already keeps its body and gets the newer time.
+
+    The newest plan on record says what is blocked now, also where it was made before.
+    """
     added = transaction.execute(
         "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET"
+        " created_at_ms = excluded.created_at_ms, who = excluded.who"
+        " WHERE plans.created_at_ms < excluded.created_at_ms",
         (digest, now_ms, who, commit, summary, pack(body)),
     )
     if added.rowcount > 0:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
+    from fleetform.model.overview import Overview
     from fleetform.model.ports import ApplyRecord, Book, RunHistory
     from fleetform.model.run import RunUid
     from fleetform.model.snapshot import Snapshot
@@ -110,6 +111,13 @@ class Reads:
 
         with self._database.read() as connection:
             return read_resource_events(connection, key, limit=limit)
+
+    def read_overview(self) -> Overview:
+        """Count runs, hosts and open work, and name the first that need attention."""
+        from fleetform.store.overview import read_overview
+
+        with self._database.read() as connection:
+            return read_overview(connection)
 
     def read_plan(self, digest: str) -> bytes | None:
         with self._database.read() as connection:

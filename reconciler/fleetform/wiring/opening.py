@@ -98,6 +98,15 @@ def recovering(proof: str) -> RecoveringProblem:
     )
 
 
+def proof_of_loss(workspace: Workspace, live: Live) -> str:
+    """Return the sentence that proves that hosts remember a ledger where there is none, or nothing."""
+    # Here: most that open a ledger run a loop of their own.
+    import asyncio
+
+    hosts = host_provider(workspace)
+    return outgrown_by(asyncio.run(hosts.inventory(live.environment_uid)), live)
+
+
 def prove_outgrown(
     instances: Sequence[InstanceSeen], live: Live, read_live: Callable[[], Live]
 ) -> str:

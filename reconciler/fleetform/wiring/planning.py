@@ -171,25 +171,22 @@ def _there(addresses: Sequence[str]) -> str:
 
 def _without_ledger(workspace: Workspace, desired: Desired) -> Live:
     """Tell an environment that was never applied from one whose ledger was lost."""
-    live = nothing_yet(desired)
+    live = nothing_yet(desired.environment.uid)
     if not workspace.paths.hosts.is_dir():
         return live
     # Only here: a plan of an environment that has a ledger meets no host.
-    import asyncio
+    from fleetform.wiring.opening import proof_of_loss
 
-    from fleetform.wiring.opening import host_provider, outgrown_by
-
-    hosts = host_provider(workspace)
-    proof = outgrown_by(asyncio.run(hosts.inventory(live.environment_uid)), live)
+    proof = proof_of_loss(workspace, live)
     if not proof:
         return live
     return dataclasses.replace(live, status=LedgerStatus.RECOVERING, notes=(proof,))
 
 
-def nothing_yet(desired: Desired) -> Live:
+def nothing_yet(environment_uid: str) -> Live:
     """What is live before the first apply."""
     return Live(
-        environment_uid=desired.environment.uid,
+        environment_uid=environment_uid,
         ledger_id="",
         epoch=0,
         status=LedgerStatus.EMPTY,

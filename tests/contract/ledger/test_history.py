@@ -14,12 +14,12 @@ def keep(ledger: Ledger, digest: str, now_ms: int = 5, body: bytes = b"{}") -> N
 
 
 def test_a_plan_is_kept_once(ledger: Ledger) -> None:
-    """The same plan made again is the one that was made first."""
+    """The same plan made again is one entry, at the time when it was made last."""
     keep(ledger, "a" * 64, now_ms=5)
     keep(ledger, "a" * 64, now_ms=9)
     (entry,) = ledger.read_history()
     assert (entry.kind, entry.at_ms, entry.who, entry.summary) == (
-        "plan", 5, "ada", "Plan: 1 to create.",
+        "plan", 9, "ada", "Plan: 1 to create.",
     )  # fmt: skip
     assert ledger.read_plan("a" * 64) == b"{}"
 

@@ -33,7 +33,7 @@ def mark(tmp_path: Path, **said: object) -> None:
 def claims(workspace: Workspace) -> dict[ResourceKey, str]:
     desired = workspace.load().desired
     assert desired is not None
-    live = with_claims(workspace, desired, nothing_yet(desired))
+    live = with_claims(workspace, desired, nothing_yet(desired.environment.uid))
     return {key: claim.sentence for key, claim in live.claims.items()}
 
 
@@ -145,7 +145,7 @@ def test_what_goes_with_this_plan_is_no_claim(workspace: Workspace, tmp_path: Pa
     volume_at(tmp_path / "shared" / "inner", name="inner", uid=applied.UID)
     desired = workspace.load().desired
     assert desired is not None
-    live = nothing_yet(desired)
+    live = nothing_yet(desired.environment.uid)
     assert DATA in with_claims(workspace, desired, live).claims
     reader = workspace.reader()
     assert reader is not None
@@ -163,7 +163,7 @@ def test_what_was_left_and_is_gone_does_not_come_back(workspace: Workspace, tmp_
     desired = workspace.load().desired
     assert desired is not None
     left = LeftData("data", "w-1", f"{tmp_path}/shared")
-    live = replace(nothing_yet(desired), left=(left,))
+    live = replace(nothing_yet(desired.environment.uid), left=(left,))
     assert with_claims(workspace, desired, live).left == ()
     mark(tmp_path, environment_uid=applied.UID, name="data", volume_uid="w-1")
     assert with_claims(workspace, desired, live).left == (left,)

@@ -1,0 +1,53 @@
+"""`fleetform status`: the state of an environment on one screen, for people and for monitoring."""
+
+from __future__ import annotations
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option, tree_argument
+from fleetform.cli.exit import Exit
+from fleetform.cli.screen import screen
+from fleetform.cli.tree import open_workspace
+
+_EXAMPLES = (
+    ("fleetform status", "Show commit, ledger, controller, hosts, runs and what is blocked"),
+    ("fleetform status --exit-code > /dev/null", "Let a monitoring system branch on the exit code"),
+    ("fleetform status --json | jq .attention", "List what needs attention, for scripts"),
+)
+
+
+@make_command("status", examples=_EXAMPLES)
+@tree_argument
+@click.option(
+    "--exit-code",
+    "with_code",
+    is_flag=True,
+    help="Exit with 1, 4 or 3 where something needs attention.",
+)
+@json_option
+def command(path: str | None, with_code: bool, as_json: bool) -> int:
+    """
+    Show the state of the environment at PATH on one screen.
+
+    No plan is made and no host is contacted: hosts and runs are as the ledger knows them, and what
+    is blocked is what the newest plan on record of the whole environment says.
+
+    The exit code is 0, and 1 where the ledger cannot be read. With --exit-code it is 1 where the ledger
+    cannot be read or is recovering; else 4 where a run failed, is unschedulable or unknown; else 3
+    where changes are blocked, the last apply failed, a host does not answer, or work is left and no
+    controller is running; else 0.
+    """
+    from fleetform.views.status import status_lines
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.status import read_status
+
+    found = read_status(open_workspace(path), now_ms=SystemClock().now_ms())
+    out = screen()
+    if as_json:
+        out.json(found)
+    else:
+        out.lines(status_lines(found))
+    if with_code or not found.ledger.is_readable:
+        return found.exit_code
+    return Exit.OK

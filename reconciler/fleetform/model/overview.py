@@ -1,0 +1,75 @@
+"""
+The state of an environment in a few numbers, as `fleetform status` and monitoring ask for it.
+
+Counts and the first names of what needs attention, and no row of each run: the answer is as quick for
+ten thousand runs as for ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.override import Override
+from fleetform.model.ports import ApplyRecord
+from fleetform.model.run_state import RunState
+from fleetform.spec.dataclass import dataclass
+
+__all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun"]
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledRun:
+    """A run that failed, can never be placed, or whose outcome is unknown."""
+
+    name: str
+    state: RunState
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledHost:
+    """A host that does not take runs although its fleet declares it; `state` is an instance's."""
+
+    name: str
+    state: str
+    message: str
+    seen_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApply:
+    """An apply that was entered and is not over, and how many of its steps are not done."""
+
+    record: ApplyRecord
+    open_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """
+    One reading of the ledger.
+
+    Attributes:
+        runs: How many runs of the configuration are in each state that any is in.
+        troubled_count: Of these: failed, unschedulable or unknown, and not declared `state: stopped`.
+        troubled: The first of them by name.
+        work_count: Runs that a controller would bring to their end, also removed and replaced ones.
+        hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
+        troubled_hosts: The first by name that are silent or suspect.
+        leaving_count: Hosts that are to go.
+        heard_at_ms: When the host that has been silent longest said something last; None without hosts.
+    """
+
+    status: LedgerStatus
+    note: str
+    runs: Mapping[RunState, int]
+    troubled_count: int
+    troubled: tuple[TroubledRun, ...]
+    work_count: int
+    hosts: Mapping[str, int]
+    troubled_hosts: tuple[TroubledHost, ...]
+    leaving_count: int
+    heard_at_ms: int | None
+    applies: tuple[OpenApply, ...]
+    overrides: tuple[Override, ...]

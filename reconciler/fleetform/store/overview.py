@@ -1,0 +1,117 @@
+"""
+Counts the runs, hosts and open work of a ledger, and names the first that need attention.
+
+SQL counts, so that the answer takes as long for ten thousand runs as for ten. Only documents that
+mention `stopped` are parsed: whether a run is to stand still is declared in its document alone.
+"""
+
+# ruff: noqa: S608 -- statements are put together from constants of this module; values are bound.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
+from fleetform.model.ports import ApplyRecord
+from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.run_state import RunState
+from fleetform.store.live import RUN_STATES
+from fleetform.store.overrides import read_overrides
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
+
+__all__ = ["read_overview"]
+
+NAMES_MAX = 5
+"""Names of one kind that fit on a screen with the rest; `fleetform ps --state` lists all."""
+
+_TROUBLE = (RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN)
+"""In the order in which they are named."""
+
+# A run without evidence needs a person's decision, whatever else its row says.
+_STATE = f"CASE WHEN cause = '{NO_EVIDENCE}' THEN 'unknown' ELSE state END"
+_STATES = f"SELECT {_STATE}, count(*) FROM runs WHERE listed = 1 GROUP BY 1"
+_OPEN = f"SELECT count(*) FROM runs WHERE final = 0 AND cause <> '{NO_EVIDENCE}'"
+_TROUBLED = (
+    f"SELECT name, message FROM runs WHERE listed = 1 AND {_STATE} = ? ORDER BY name LIMIT ?"
+)
+# What is declared now is in the resource: the run's own document is what was executed. Stored JSON has
+# no blanks; a variable named `state` may match too, so that the document decides.
+_MAYBE_STILL = (
+    "SELECT r.name, r.state, r.cause, s.document FROM resources s JOIN runs r ON r.uid = s.uid"
+    " WHERE s.kind = 'run' AND s.document LIKE ? AND r.listed = 1"
+    " AND (r.final = 0 OR r.state IN ('failed', 'aborted'))"
+)
+_HOSTS = (
+    "SELECT CASE WHEN state = 'ready' AND drained <> '' THEN 'drained' ELSE state END, count(*),"
+    " min(seen_at_ms) FROM instances WHERE state <> 'terminated' GROUP BY 1"
+)
+_TROUBLED_HOSTS = (
+    "SELECT name, state, message, seen_at_ms FROM instances"
+    " WHERE state IN ('unreachable', 'suspect') ORDER BY name LIMIT ?"
+)
+_APPLIES = (
+    "SELECT a.uid, a.plan_digest, a.state, a.who, a.tree_commit, a.started_at_ms,"
+    " a.finished_at_ms, a.summary, (SELECT count(*) FROM operations o WHERE o.apply_uid = a.uid"
+    " AND o.state IN ('planned', 'intended')) FROM applies a WHERE a.state = 'running'"
+    " ORDER BY a.number"
+)
+_WAITING = frozenset({RunState.PENDING, RunState.SUBMITTED})
+
+
+def read_overview(connection: Statements) -> Overview:
+    """Read it in one state of the ledger: `connection` is in a transaction."""
+    status, note = connection.execute("SELECT status, note FROM meta").fetchone()
+    states = {RUN_STATES[state]: count for state, count in connection.execute(_STATES)}
+    still = dict(_standing_still(connection))
+    (open_count,) = connection.execute(_OPEN).fetchone()
+    idle = sum(state in _WAITING for state in still.values())
+    hosts, heard_at_ms = _hosts(connection)
+    return Overview(
+        status=LedgerStatus(status),
+        note=note,
+        runs={state: states[state] for state in RunState if state in states},
+        troubled_count=sum(states.get(state, 0) for state in _TROUBLE)
+        - sum(state in _TROUBLE for state in still.values()),
+        troubled=tuple(_troubled(connection, still)),
+        work_count=open_count - idle,
+        hosts=hosts,
+        troubled_hosts=tuple(
+            TroubledHost(*row) for row in connection.execute(_TROUBLED_HOSTS, (NAMES_MAX,))
+        ),
+        leaving_count=hosts.get("terminating", 0),
+        heard_at_ms=heard_at_ms,
+        applies=tuple(
+            OpenApply(ApplyRecord(*row[:-1]), row[-1]) for row in connection.execute(_APPLIES)
+        ),
+        overrides=read_overrides(connection),
+    )
+
+
+def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:
+    """Name the runs whose document says `state: stopped`, of those that are open or ended badly."""
+    for name, state, cause, document in connection.execute(_MAYBE_STILL, ('%"state":"stopped"%',)):
+        if json.loads(document).get("state") == "stopped":
+            yield name, RunState.UNKNOWN if cause == NO_EVIDENCE else RUN_STATES[state]
+
+
+def _troubled(connection: Statements, still: dict[str, RunState]) -> Iterator[TroubledRun]:
+    left = NAMES_MAX
+    for state in _TROUBLE:
+        # As many more as may have to be passed over.
+        more = sum(one is state for one in still.values())
+        for name, message in connection.execute(_TROUBLED, (state.value, left + more)).fetchall():
+            if left and name not in still:
+                left -= 1
+                yield TroubledRun(name, state, message)
+
+
+def _hosts(connection: Statements) -> tuple[dict[str, int], int | None]:
+    """Count the hosts by state, and say when the one that was silent longest was heard last."""
+    rows = sorted(connection.execute(_HOSTS).fetchall())
+    heard = [seen for _state, _count, seen in rows if seen is not None]
+    return {state: count for state, count, _seen in rows}, min(heard, default=None)

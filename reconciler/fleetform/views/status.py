@@ -1,0 +1,400 @@
+"""
+The state of an environment on one screen: what `fleetform status` prints, as text and as JSON.
+
+Each line stands for one question that a person asks first: which commit is applied, can the ledger be
+trusted, does a controller run, do hosts answer, did runs fail, what is blocked, and by whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from fleetform.model.figures import counted
+from fleetform.model.overview import Overview, TroubledHost, TroubledRun
+from fleetform.model.run_state import RunState
+from fleetform.spec.dataclass import dataclass
+from fleetform.views.controllers import ControllerRow, controller_lines
+from fleetform.views.lines import BLANK, Line, Span, line, printable
+from fleetform.views.moments import age, moment
+
+__all__ = ["AppliedRow", "BlockedChange", "BlockedRow", "HostsRow", "InProgressRow", "LedgerRow",
+           "RunsRow", "Status", "attention", "hosts_row", "in_progress_rows", "runs_row",
+           "status_lines"]  # fmt: skip
+
+READY = "ready"
+
+_DIGITS = 12
+"""Of a commit or a digest: tells it from all others of one environment."""
+
+_NAMES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """
+    Whether the ledger can be trusted.
+
+    condition: `ready`, `empty` (nothing was applied yet), `recovering`, or why it cannot be read:
+    `damaged`, `older`, `newer`, `foreign`, `unreachable`, `unreadable`. `detail` and `advice` are
+    empty where all is well.
+    """
+
+    condition: str
+    detail: str = ""
+    advice: str = ""
+
+    @property
+    def is_readable(self) -> bool:
+        return self.condition in {READY, "empty", "recovering"}
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRow:
+    """The apply that was entered last. state: `running`, `done`, `failed`, `interrupted`."""
+
+    commit: str
+    state: str
+    who: str
+    at_ms: int
+    plan: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostsRow:
+    """
+    The hosts of all fleets: how many are in each state, and the first that do not answer or fail.
+
+    A ready host that gets no new jobs counts as `drained`. `heard_at_ms`: when the host that was
+    silent longest was heard last.
+    """
+
+    total: int
+    states: dict[str, int]
+    troubled: tuple[TroubledHost, ...]
+    heard_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunsRow:
+    """
+    The runs of the configuration: how many are in each state.
+
+    `troubled` are the first of the `troubled_count` runs that failed, can never be placed or whose
+    outcome is unknown. `open` counts all that a controller would bring to their end.
+    """
+
+    total: int
+    states: dict[str, int]
+    troubled_count: int
+    troubled: tuple[TroubledRun, ...]
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedChange:
+    """One change that is not applied, what blocks it, and what would release it."""
+
+    resource: str
+    blocked_by: str
+    detail: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedRow:
+    """What the whole environment's newest plan on record could not change, and when it was made."""
+
+    plan: str
+    at_ms: int
+    who: str
+    changes: tuple[BlockedChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InProgressRow:
+    """An apply that was entered and is not over."""
+
+    apply: str
+    plan: str
+    who: str
+    commit: str
+    since_ms: int
+    open_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """
+    An environment at one moment.
+
+    Attributes:
+        uid: The beginning of it.
+        applied: None where nothing was applied yet.
+        working_copy: The commit that is checked out, `+dirty` where files of the configuration differ
+            from it; empty outside of git.
+        controller: None where no process drives the runs.
+        hosts, runs: None where the ledger cannot be read.
+        overrides: What is in force above the configuration, a sentence each.
+        attention: What is not as it should be, a clause each; empty where nothing is wrong.
+        exit_code: What `fleetform status --exit-code` exits with.
+    """
+
+    environment: str
+    uid: str
+    ledger: LedgerRow
+    applied: AppliedRow | None
+    working_copy: str
+    controller: ControllerRow | None
+    hosts: HostsRow | None
+    runs: RunsRow | None
+    blocked: BlockedRow | None
+    in_progress: tuple[InProgressRow, ...]
+    overrides: tuple[str, ...]
+    attention: tuple[str, ...]
+    exit_code: int
+    at_ms: int
+
+
+# -- rows ----------------------------------------------------------------------------------
+
+
+def hosts_row(found: Overview) -> HostsRow:
+    return HostsRow(
+        sum(found.hosts.values()), dict(found.hosts), found.troubled_hosts, found.heard_at_ms
+    )
+
+
+def runs_row(found: Overview) -> RunsRow:
+    return RunsRow(
+        total=sum(found.runs.values()),
+        states={state.value: count for state, count in found.runs.items()},
+        troubled_count=found.troubled_count,
+        troubled=found.troubled,
+        open=found.work_count,
+    )
+
+
+def in_progress_rows(found: Overview) -> tuple[InProgressRow, ...]:
+    return tuple(
+        InProgressRow(
+            apply=one.record.uid,
+            plan=one.record.plan_digest,
+            who=one.record.who,
+            commit=one.record.commit,
+            since_ms=one.record.started_at_ms,
+            open_steps=one.open_steps,
+        )
+        for one in found.applies
+    )
+
+
+def attention(
+    ledger: LedgerRow,
+    applied: AppliedRow | None,
+    controller: ControllerRow | None,
+    found: Overview | None,
+    blocked: BlockedRow | None,
+) -> tuple[str, ...]:
+    """Say what is not as it should be, the gravest first."""
+    return tuple(_attention(ledger, applied, controller, found, blocked))
+
+
+def _attention(
+    ledger: LedgerRow,
+    applied: AppliedRow | None,
+    controller: ControllerRow | None,
+    found: Overview | None,
+    blocked: BlockedRow | None,
+) -> Iterator[str]:
+    if ledger.condition not in {READY, "empty"}:
+        yield f"the ledger is {ledger.condition}"
+    if found is not None and found.troubled_count:
+        yield f"{counted(found.troubled_count, 'run')} failed or unknown"
+    if applied is not None and applied.state in {"failed", "interrupted"}:
+        yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
+    if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
+        yield f"{counted(silent, 'host')} silent or suspect"
+    if blocked is not None and blocked.changes:
+        yield f"{counted(len(blocked.changes), 'change')} blocked"
+    if controller is None and found is not None and (left := work_left(found)):
+        yield f"{left} and no controller is running"
+    if controller is not None and controller.warning:
+        yield controller.warning
+
+
+_TROUBLED_HOSTS = ("unreachable", "suspect")
+
+
+def work_left(found: Overview) -> str:
+    """Say what only a controller brings to its end; empty where there is nothing."""
+    parts = [
+        counted(count, noun)
+        for count, noun in (
+            (found.work_count, "open run"),
+            (len(found.applies), "unfinished apply"),
+            (found.leaving_count, "leaving host"),
+        )
+        if count
+    ]
+    return ", ".join(parts).replace("applys", "applies")
+
+
+# -- text ----------------------------------------------------------------------------------
+
+
+def status_lines(status: Status) -> tuple[Line, ...]:
+    """Write the status, a block of lines each question; one that has no answer is left out."""
+    blocks = (
+        ("environment", _environment(status)),
+        ("commit", _commit(status)),
+        ("ledger", _ledger(status.ledger)),
+        ("controller", _controller(status)),
+        ("hosts", _hosts(status)),
+        ("runs", _runs(status)),
+        ("blocked", _blocked(status)),
+        ("overrides", _overrides(status)),
+        ("in progress", _in_progress(status)),
+    )
+    return (*_labelled(blocks), BLANK, _last(status))
+
+
+_WIDTH = len("environment")
+
+
+def _labelled(blocks: Iterable[tuple[str, Iterable[Line]]]) -> Iterator[Line]:
+    for label, lines in blocks:
+        for number, one in enumerate(lines):
+            title = "" if number else label
+            yield Line((Span(f"{title:<{_WIDTH}}  ", "dim"), *one.spans))
+
+
+def _environment(status: Status) -> Iterator[Line]:
+    yield line((printable(status.environment), "bold"), (f" ({status.uid})", "dim"))
+
+
+def _commit(status: Status) -> Iterator[Line]:
+    here = status.working_copy
+    applied = "" if status.applied is None else status.applied.commit
+    if status.applied is None:
+        yield line(("nothing applied yet", "warn"))
+    else:
+        when = f"{moment(status.applied.at_ms)} by {printable(status.applied.who)}"
+        state = status.applied.state
+        what = _short(applied) or "a configuration outside of git"
+        yield line(
+            f"applied: {what} at {when}, ",
+            (state, "bad" if state in {"failed", "interrupted"} else "plain"),
+        )
+    if here:
+        # Two states of changed files look alike: only `plan` compares them.
+        is_same = here == applied and not here.endswith("+dirty")
+        compare = "" if is_same else "; `fleetform plan` compares"
+        yield line(f"working copy: {_short(here)}", (compare, "dim"))
+
+
+def _ledger(ledger: LedgerRow) -> Iterator[Line]:
+    tone = "good" if ledger.condition == READY else "dim" if ledger.condition == "empty" else "bad"
+    detail = f": {printable(ledger.detail)}" if ledger.detail else ""
+    yield line((ledger.condition, tone), detail)
+    if ledger.advice:
+        yield line(("help: ", "help"), printable(ledger.advice))
+
+
+def _controller(status: Status) -> Iterator[Line]:
+    row = status.controller
+    idle = status.runs is not None and not status.runs.open and not status.in_progress
+    for text in controller_lines(row, now_ms=status.at_ms):
+        yield line((printable(text), "plain" if row is not None or idle else "warn"))
+    if row is not None and row.warning:
+        yield line(("warning: ", "warning"), printable(row.warning))
+
+
+def _hosts(status: Status) -> Iterator[Line]:
+    if (hosts := status.hosts) is None:
+        return
+    if not hosts.total:
+        yield line(("no hosts", "dim"))
+        return
+    heard = ""
+    # A controller that is there hears from its hosts all the time.
+    if status.controller is None and hosts.heard_at_ms is not None:
+        heard = f"; last heard {age(hosts.heard_at_ms, status.at_ms)} ago"
+    yield line(f"{hosts.total}: {_states(hosts.states)}", (heard, "dim"))
+    for one in hosts.troubled:
+        seen = f", heard {age(one.seen_at_ms, status.at_ms)} ago" if one.seen_at_ms else ""
+        yield line(
+            ("! ", "bad"),
+            f"{printable(one.name)} is {one.state}{seen}{_detail(one.message)}",
+        )
+
+
+def _runs(status: Status) -> Iterator[Line]:
+    if (runs := status.runs) is None:
+        return
+    if not runs.total:
+        yield line(("no runs", "dim"))
+        return
+    yield line(f"{runs.total}: {_states(runs.states)}")
+    for one in runs.troubled:
+        yield line(
+            ("! ", "bad"), f"{printable(one.name)} is {one.state.value}{_detail(one.message)}"
+        )
+    if (more := runs.troubled_count - len(runs.troubled)) > 0:
+        states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
+        yield line((f"  and {more} more: `fleetform ps {states}`", "dim"))
+
+
+_BAD = (RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN)
+
+
+def _blocked(status: Status) -> Iterator[Line]:
+    if status.blocked is None or not status.blocked.changes:
+        return
+    blocked = status.blocked
+    count = counted(len(blocked.changes), "change")
+    yield line(
+        (count, "warn"),
+        f" in the plan of {moment(blocked.at_ms)}; `fleetform plan` says whether they still are",
+    )
+    for one in blocked.changes[:_NAMES_MAX]:
+        detail = f"{one.blocked_by}: {printable(one.detail)}"
+        yield line(("! ", "warn"), f"{printable(one.resource)}: {detail}")
+    if (more := len(blocked.changes) - _NAMES_MAX) > 0:
+        yield line((f"  and {more} more", "dim"))
+
+
+def _overrides(status: Status) -> Iterator[Line]:
+    for sentence in status.overrides:
+        yield line((printable(sentence), "warn"))
+
+
+def _in_progress(status: Status) -> Iterator[Line]:
+    for one in status.in_progress:
+        since = age(one.since_ms, status.at_ms)
+        yield line(
+            f"apply {one.apply[:_DIGITS]} of {printable(one.who)} since {since}:"
+            f" {counted(one.open_steps, 'step')} left"
+        )
+
+
+def _last(status: Status) -> Line:
+    if status.attention:
+        return line(("Needs attention: ", "bad"), f"{'; '.join(status.attention)}.")
+    return line(("Nothing needs attention.", "good"))
+
+
+def _states(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {_WORDS.get(state, state)}" for state, count in states.items())
+
+
+_WORDS = {"unreachable": "silent", "terminating": "leaving"}
+
+
+def _detail(message: str) -> str:
+    return f": {printable(message)}" if message else ""
+
+
+def _short(commit: str) -> str:
+    digits, plus, dirty = commit.partition("+")
+    return f"{digits[:_DIGITS]}{plus}{dirty}"

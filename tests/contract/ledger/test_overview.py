@@ -1,0 +1,97 @@
+"""The overview: counts of runs and hosts, open work, and the first that need attention."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from contract.ledgers import Desk, carry_out, enter, plan_of, step, submit_step
+from fleetform.model.live import LedgerStatus
+from fleetform.model.override import OverrideKind
+from fleetform.model.run import RunState
+
+
+def test_a_new_ledger_has_nothing(ledger) -> None:
+    """Nothing is counted, and nothing needs attention."""
+    found = ledger.read_overview()
+    assert (found.status, found.runs, found.hosts, found.work_count) == (
+        LedgerStatus.EMPTY, {}, {}, 0,
+    )  # fmt: skip
+    assert (found.troubled, found.troubled_hosts, found.applies) == ((), (), ())
+
+
+def test_runs_are_counted_by_state_and_the_failed_are_named(desk: Desk, look) -> None:
+    """A reader in another process sees the same counts; names come in order, with their messages."""
+    desk.submit(*(submit_step(name) for name in ("a", "b", "c", "d", "e")))
+    desk.run_to_end("a")
+    desk.run_to_end("c", exit_code=3)
+    desk.run_to_end("b", exit_code=1)
+    desk.finish("d", RunState.ABORTED)
+    with closing(look()) as reader:
+        found = reader.read_overview()
+    assert found.runs == {
+        RunState.SUBMITTED: 1, RunState.DONE: 1, RunState.FAILED: 2, RunState.ABORTED: 1,
+    }  # fmt: skip
+    assert [(one.name, one.state.value) for one in found.troubled] == [
+        ("b", "failed"), ("c", "failed"), ("d", "aborted"),
+    ]  # fmt: skip
+    assert (found.troubled_count, found.work_count) == (3, 1)
+
+
+def test_a_silent_host_is_named_and_its_run_is_unknown(desk: Desk) -> None:
+    """Silence shows in hosts and in runs."""
+    desk.submit(submit_step("a"))
+    assert desk.place("a")
+    desk.ledger.mark_instance(
+        desk.instances[0], state="unreachable", message="no answer", now_ms=desk.now_ms
+    )
+    found = desk.ledger.read_overview()
+    assert found.hosts == {"unreachable": 1}
+    assert [(one.name, one.message) for one in found.troubled_hosts] == [("local-0", "no answer")]
+    assert [(one.name, one.state) for one in found.troubled] == [("a", RunState.UNKNOWN)]
+    assert found.work_count == 1
+
+
+def test_a_run_that_is_to_stand_still_is_neither_work_nor_a_failure(desk: Desk) -> None:
+    """`state: stopped` is what its document asks for; a variable of that name asks for nothing."""
+    desk.submit(
+        submit_step("failed"), submit_step("waits", state="stopped"),
+        submit_step("variable", env={"state": "stopped"}),
+    )  # fmt: skip
+    desk.run_to_end("failed", exit_code=1)
+    assert (desk.ledger.read_overview().troubled_count, desk.ledger.read_overview().work_count) == (
+        1, 1,
+    )  # fmt: skip
+    arguments = submit_step("failed", state="stopped").arguments
+    desk.submit(step("run.update", "failed", **arguments))
+    found = desk.ledger.read_overview()
+    assert (found.troubled_count, found.troubled, found.work_count) == (0, (), 1)
+
+
+def test_a_removed_run_that_is_at_work_is_open_work(desk: Desk) -> None:
+    """It is in no count of the configuration's runs, and a controller has to bring it to its end."""
+    desk.submit(submit_step("a"))
+    assert desk.place("a")
+    carry_out(
+        desk.ledger,
+        [step("run.stop", "a", cause="removed"), step("run.archive", "a")],
+        now_ms=desk.now_ms,
+    )
+    found = desk.ledger.read_overview()
+    assert (found.runs, found.work_count) == ({}, 1)
+
+
+def test_an_apply_that_is_not_over_is_open_work(desk: Desk) -> None:
+    """With the number of steps that are left, until it is over."""
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [submit_step("a"), submit_step("b")]))
+    (found,) = desk.ledger.read_overview().applies
+    assert (found.record.uid, found.open_steps) == (accepted.apply_uid, 2)
+    desk.ledger.finish_apply(accepted.apply_uid, state="failed", summary="no", now_ms=2)
+    assert desk.ledger.read_overview().applies == ()
+
+
+def test_overrides_in_force_are_in_it(desk: Desk) -> None:
+    """They are read in the same transaction as the counts that they explain."""
+    desk.ledger.put_overrides(
+        OverrideKind.PAUSE, (), reason="swap", who="ada", now_ms=1, until_ms=None
+    )
+    assert [one.reason for one in desk.ledger.read_overview().overrides] == ["swap"]

@@ -1,0 +1,133 @@
+"""The state of an environment on one screen, and the code that monitoring reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import applied
+from fleetform.wiring.opening import open_for_writing
+from fleetform.wiring.workspace import Workspace
+
+GOOD = "type: task\nname: train\ncommands: [echo hi]\n"
+
+
+@pytest.fixture
+def fine(root, monkeypatch):
+    """An environment whose only run is done."""
+    (root / "tree.yaml").write_text(f"{applied.FLEET}---\n{GOOD}", encoding="utf-8")
+    applied.enter(root)
+    applied.run_all(root, exit_codes={})
+    monkeypatch.chdir(root)
+    return root
+
+
+def status_of(typed):
+    code, out, err = typed("status", "--json", "--exit-code")
+    found = json.loads(out)
+    assert found["exit_code"] == code, err
+    return code, found
+
+
+def test_an_environment_that_is_as_declared_needs_nothing(typed, fine):
+    """Its counts, its last apply, and the code 0."""
+    code, found = status_of(typed)
+    assert (code, found["attention"], found["ledger"]["condition"]) == (0, [], "ready")
+    assert (found["runs"]["states"], found["hosts"]["states"]) == ({"done": 1}, {"ready": 1})
+    assert (found["applied"]["who"], found["applied"]["state"]) == ("ada@node1", "done")
+    assert typed("status")[1].splitlines()[-1] == "Nothing needs attention."
+
+
+def test_an_environment_that_was_never_applied_says_so(typed, root):
+    """Nothing is there, and that is right."""
+    code, out, _err = typed("status", "--exit-code", str(root))
+    assert code == 0
+    assert "nothing applied yet" in out
+
+
+def test_a_failed_run_is_4_and_named(typed, lab):
+    """With how it failed; without --exit-code the command has done its work: 0."""
+    code, found = status_of(typed)
+    assert code == 4
+    assert {"name": "bad", "state": "failed", "message": "exited with code 3"} in found["runs"][
+        "troubled"
+    ]
+    code, out, _err = typed("status")
+    assert code == 0
+    assert "! bad is failed: exited with code 3" in out
+    assert out.splitlines()[-1].startswith("Needs attention: ")
+
+
+def test_work_that_no_controller_does_is_3(typed, root, monkeypatch):
+    """An open run goes on only under a controller, which is not there."""
+    (root / "tree.yaml").write_text(f"{applied.FLEET}---\n{GOOD}", encoding="utf-8")
+    applied.enter(root)
+    monkeypatch.chdir(root)
+    code, found = status_of(typed)
+    assert (code, found["attention"]) == (3, ["1 open run and no controller is running"])
+
+
+def test_what_the_newest_plan_could_not_change_is_3_until_a_plan_can(typed, fine):
+    """A plan of a part of the configuration is no answer for the whole."""
+    (fine / "tree.yaml").write_text("", encoding="utf-8")
+    typed("plan")
+    code, found = status_of(typed)
+    assert (code, found["attention"]) == (3, ["1 change blocked"])
+    assert found["blocked"]["changes"][0]["resource"] == "fleet/local"
+    typed("plan", "--target", "run/train")
+    assert status_of(typed)[0] == 3
+    (fine / "tree.yaml").write_text(f"{applied.FLEET}---\n{GOOD}", encoding="utf-8")
+    typed("plan")
+    assert status_of(typed)[0] == 0
+
+
+def test_a_plan_that_is_made_again_is_the_newest(typed, fine):
+    """The same plan has the same digest, whatever was planned in between."""
+    for text, code in (("", 3), (f"{applied.FLEET}---\n{GOOD}", 0), ("", 3)):
+        (fine / "tree.yaml").write_text(text, encoding="utf-8")
+        # Moments are kept in milliseconds.
+        time.sleep(0.002)
+        typed("plan")
+        assert status_of(typed)[0] == code
+
+
+def test_a_ledger_that_is_recovering_is_1_before_all_else(typed, lab):
+    """What else it says may be wrong; the help names the command that puts it right."""
+    ledger = open_for_writing(Workspace.open(str(lab)))
+    ledger.begin_recovery("host local-0 remembers more")
+    ledger.close()
+    code, found = status_of(typed)
+    assert (code, found["ledger"]["condition"]) == (1, "recovering")
+    assert "remembers more" in found["ledger"]["detail"]
+    assert "state rebuild" in found["ledger"]["advice"]
+
+
+def test_a_damaged_ledger_is_shown_and_is_1_without_being_asked(typed, lab):
+    """It is part of the answer: no traceback, no empty counts, and what to do."""
+    Workspace.open(str(lab)).paths.ledger.write_bytes(b"no ledger at all" * 512)
+    code, found = status_of(typed)
+    assert (code, found["ledger"]["condition"], found["runs"]) == (1, "damaged", None)
+    code, out, _err = typed("status")
+    assert code == 1
+    assert "ledger       damaged" in out
+    assert "state restore" in out
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_working_copy_is_looked_at_and_nothing_of_it_runs(typed, fine):
+    """Neither its file system monitor nor its filters; its commit is shown."""
+    witness = fine.parent / "ran"
+    git = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org"]
+    subprocess.run(["git", "init", "-q", str(fine)], check=True)
+    subprocess.run([*git, "add", "."], cwd=fine, check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], cwd=fine, check=True)
+    (fine / ".gitattributes").write_text("* filter=evil\n", encoding="utf-8")
+    for key in ("core.fsmonitor", "filter.evil.clean", "filter.evil.process"):
+        subprocess.run(["git", "config", key, f"touch {witness}"], cwd=fine, check=True)
+    found = status_of(typed)[1]
+    assert found["working_copy"].endswith("+dirty")
+    assert not witness.exists()
