@@ -15,6 +15,7 @@ from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift
 from fleetform.model.instance import Instance
 from fleetform.model.left_data import LeftData
+from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
 from fleetform.model.run_state import RunState
 from fleetform.spec.dataclass import dataclass
@@ -150,8 +151,8 @@ class Live:
     """What of this machine somebody else owns, by the resource that is declared to be it."""
     work: tuple[Work, ...] = ()
     """By run, then by fleet: what is at work, and where."""
-    redone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By name of a run that is done: the runs it was made from that were done anew since."""
+    outdated: Mapping[str, tuple[InputChange, ...]] = field(default_factory=dict)
+    """By name of a run: how the results that it started from differ from those of now."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
     newer_commit: str = ""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.override import Override
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
@@ -203,16 +204,16 @@ class Settled:
 @dataclass(frozen=True, slots=True)
 class StaleResult:
     """
-    A result that is kept although it would come out otherwise by now.
+    A result whose inputs have changed: it is kept, and `rerun` asks for another execution.
 
     Attributes:
-        inherited: What the document inherits changed since; `rerun` asks for another execution.
-        upstream: Names of the runs it was made from that were redone since, sorted.
+        inherited: What the document inherits has changed.
+        inputs: Results of other runs that differ from those that it started from, by name.
     """
 
     key: ResourceKey
     inherited: bool = False
-    upstream: tuple[str, ...] = ()
+    inputs: tuple[InputChange, ...] = ()
 
 
 ARCHIVED = "archived"
@@ -326,8 +327,6 @@ class Plan:
     scope: Scope = WHOLE
     overrides: tuple[Override, ...] = ()
     """What people have put above the tree for a while, and which is shown in every plan."""
-    stale: tuple[StaleResult, ...] = ()
-    """By key: results that are kept and would come out otherwise by now."""
     kept: Kept | None = None
     """Of a plan in a file; None for one that is carried out at once."""
     salt: str = ""
@@ -336,6 +335,18 @@ class Plan:
     """The ledger may be wrong about everything, also about what does not differ."""
     destroys: bool = False
     """Everything is to go, whatever the tree declares: `Permissions.destroy`."""
+
+    @property
+    def stale(self) -> tuple[StaleResult, ...]:
+        """By key: results whose inputs have changed. A note, and so a part of the annex."""
+        return tuple(
+            StaleResult(
+                ResourceKey("run", one["name"]),
+                one["inherited"],
+                tuple(InputChange(name, InputEvent(event)) for name, event in one["inputs"]),
+            )
+            for one in self.annex.get("stale", ())
+        )
 
     @property
     def steps(self) -> tuple[Step, ...]:

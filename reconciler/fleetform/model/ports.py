@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
+    from fleetform.model.lineage import InputChange
     from fleetform.model.live import Live
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.overview import Overview
@@ -129,8 +130,8 @@ class RunHistory:
     One run with all its attempts, for people.
 
     `host_names` has the name of every instance that ever was, by uid: also of those that are gone.
-    `stale`: what its document inherits changed since; `redone`: the runs it was made from that were
-    done anew since, by name.
+    `stale`: what its document inherits changed since; `outdated`: how the results that it started
+    from differ from those of now.
     """
 
     run: Run
@@ -140,7 +141,7 @@ class RunHistory:
     execution_digest: str = ""
     host_names: Mapping[str, str] = field(default_factory=dict)
     stale: bool = False
-    redone: tuple[str, ...] = ()
+    outdated: tuple[InputChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from fleetform.model.windows import next_spell, spell_at
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import work_at_stake
+from fleetform.plan.stale import stale_results
 
 
 def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
@@ -49,6 +50,10 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
         "at_stake": _at_stake(sheet, now_ms),
         "notes": list(sheet.live.notes),
         "windows": _windows(sheet, now_ms),
+        "stale": [
+            {"name": one.key.name, "inherited": one.inherited, "inputs": list(one.inputs)}
+            for one in stale_results(sheet)
+        ],
     }
 
 

@@ -33,7 +33,6 @@ from fleetform.model.plan import (
     Scope,
     Settled,
     Stake,
-    StaleResult,
     Step,
 )
 from fleetform.plan.writing import Writer
@@ -128,7 +127,6 @@ def _body(plan: Plan) -> dict[str, Any]:
         "deferred": plan.deferred,
         "scope": plan.scope,
         "overrides": plan.overrides,
-        "stale": plan.stale,
         "kept": plan.kept,
         "recovering": plan.recovering,
         "salt": plan.salt,
@@ -176,7 +174,6 @@ _READERS = {
         Scope,
         Settled,
         Stake,
-        StaleResult,
         Step,
     )
 }
@@ -237,7 +234,6 @@ def _plan(whole: Mapping[str, Any]) -> Plan:
         ),
         scope=_scope(whole.get("scope", _NO_SCOPE)),
         overrides=_many(_override, whole.get("overrides", [])),
-        stale=_many(_stale, whole.get("stale", [])),
         kept=None if whole.get("kept") is None else _kept(whole["kept"]),
         recovering=bool(whole.get("recovering", False)),
         salt=_text(whole.get("salt", "")),
@@ -282,10 +278,6 @@ _NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces":
 
 def _stake(body: Mapping[str, Any]) -> Stake:
     return Stake(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
-
-
-def _stale(body: Mapping[str, Any]) -> StaleResult:
-    return StaleResult(_key(body["key"]), bool(body["inherited"]), _many(_text, body["upstream"]))
 
 
 def _kept(body: Mapping[str, Any]) -> Kept:

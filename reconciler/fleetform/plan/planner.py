@@ -34,7 +34,6 @@ from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_sco
 from fleetform.plan.sealing import seal_changes
 from fleetform.plan.settle import in_progress, settled_failures
 from fleetform.plan.stake import add_stakes
-from fleetform.plan.stale import stale_results
 from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]
@@ -121,7 +120,6 @@ def plan(
             deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
             scope=scope,
             overrides=sheet.overrides,
-            stale=stale_results(sheet),
             recovering=live.status is LedgerStatus.RECOVERING,
             destroys=permissions.destroy,
         )

@@ -1,8 +1,8 @@
 """
-Results that are kept although they would come out otherwise by now.
+Outdated results: those of finished runs whose inputs have changed.
 
-What a finished run inherits may have changed, and what it was made from may have been redone.
-Neither runs anything again: the plan says so, each time, until somebody asks for it.
+What a run inherits may have changed, and the set of results that it started from may differ from
+that of now. Neither runs anything again: each plan says so until a re-run is asked for.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def stale_results(sheet: Sheet) -> tuple[StaleResult, ...]:
     for change in sheet.changes.values():
         if any(step.arguments.get("stale") for step in change.steps):
             inherited.add(change.key)
-    redone = {ResourceKey("run", name) for name in sheet.live.redone}
+    outdated = {ResourceKey("run", name) for name in sheet.live.outdated}
     return tuple(
-        StaleResult(key, key in inherited, sheet.live.redone.get(key.name, ()))
-        for key in sorted((inherited | redone) - ending)
+        StaleResult(key, key in inherited, sheet.live.outdated.get(key.name, ()))
+        for key in sorted((inherited | outdated) - ending)
         if key in sheet.present
     )

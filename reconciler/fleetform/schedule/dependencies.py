@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from fleetform.model.decision import Waiting
+from fleetform.model.lineage import has_result
 from fleetform.model.ports import Outcome
-from fleetform.model.run import FINAL, Dependency, RunState, Template, When
+from fleetform.model.run import FINAL, Dependency, Template, When
 from fleetform.spec.dataclass import dataclass
 
 _PHRASES = {
@@ -137,16 +138,6 @@ def _all(dependency: Dependency, elements: list[tuple[str, Outcome]]) -> tuple[S
 
 
 def _stands(when: When, outcome: Outcome) -> Standing:
-    is_final = outcome.state in FINAL
-    if when is When.STARTED:
-        holds = outcome.started
-    elif when is When.FINISHED:
-        holds = is_final
-    elif when is When.SUCCEEDED:
-        holds = outcome.state is RunState.DONE
-    else:
-        # Whatever kept it from success: a stop or an abort is no success either.
-        holds = is_final and outcome.state is not RunState.DONE
-    if holds:
+    if has_result(when, outcome.state, started=outcome.started):
         return Standing.MET
-    return Standing.NEVER if is_final else Standing.OPEN
+    return Standing.NEVER if outcome.state in FINAL else Standing.OPEN

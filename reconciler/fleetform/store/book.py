@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import Attempt, Job, Run, RunUid
-from fleetform.store.lineage import read_redone
+from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
@@ -154,7 +154,7 @@ def read_histories(
     runs = [run_of(row[: len(RUN)]) for row in rows]
     attempts = _attempts(connection, runs)
     hosts = dict(connection.execute("SELECT uid, name FROM instances").fetchall())
-    redone = read_redone(connection)
+    outdated = read_outdated(connection)
     return tuple(
         RunHistory(
             run,
@@ -164,8 +164,8 @@ def read_histories(
             digest,
             hosts,
             bool(stale),
-            # What was made anew stands beside the run of the tree, not beside an earlier one.
-            redone.get(run.name, ()) if archived == 0 else (),
+            # Results of now matter to the run of the configuration, not to an earlier one.
+            outdated.get(run.name, ()) if archived == 0 else (),
         )
         for run, (archived, commit, digest, stale) in zip(
             runs, (row[len(RUN) :] for row in rows), strict=True

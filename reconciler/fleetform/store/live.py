@@ -23,7 +23,7 @@ from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
-from fleetform.store.lineage import read_redone
+from fleetform.store.lineage import read_outdated
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
 
@@ -115,7 +115,7 @@ def read_live(
         left=read_left(connection),
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
-        redone=read_redone(connection),
+        outdated=read_outdated(connection),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from fleetform.model.lineage import InputEvent
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Action, HeldBy, Reason
 
@@ -165,12 +166,20 @@ class SettledBody(TypedDict):
     detail: str
 
 
+class InputBody(TypedDict):
+    """An input whose result is not the one that a run started from."""
+
+    name: Annotated[str, "Of a run, of an element, or of a large sweep as a whole."]
+    event: Annotated[str, InputEvent]
+
+
 class StaleBody(TypedDict):
-    """A result that is kept and would come out otherwise by now."""
+    """An outdated result: its inputs have changed since its run started."""
 
     address: str
-    inherited: Annotated[bool, "What its document inherits changed since."]
-    upstream: Annotated[list[str], "Runs it was made from that were redone since."]
+    inherited: Annotated[bool, "What its document inherits has changed."]
+    upstream: Annotated[list[str], "Names of the inputs that have changed."]
+    inputs: Annotated[list[InputBody], "The same, with how each has changed."]
 
 
 class OverrideBody(TypedDict):

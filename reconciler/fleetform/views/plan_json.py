@@ -72,7 +72,8 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
             {
                 "address": str(one.key),
                 "inherited": one.inherited,
-                "upstream": list(one.upstream),
+                "upstream": [name for name, _ in one.inputs],
+                "inputs": [{"name": name, "event": event.value} for name, event in one.inputs],
             }
             for one in plan.stale
         ],

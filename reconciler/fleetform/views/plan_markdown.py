@@ -24,7 +24,7 @@ from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import stale_results, stale_text
+from fleetform.views.stale import OUTDATED, changes_text, stale_results
 
 __all__ = ["SIZE_MAX", "render"]
 
@@ -103,9 +103,9 @@ def _stale(plan: Plan) -> Iterator[str]:
     stale = stale_results(plan)
     if not stale:
         return
-    yield "#### Kept, and would come out otherwise by now\n\n| run | why |\n|---|---|\n"
+    yield f"#### {OUTDATED}\n\n| run | why |\n|---|---|\n"
     for one in stale[:LIST_MAX]:
-        why = stale_text(one.upstream, inherited=one.inherited)
+        why = changes_text(one.inputs, inherited=one.inherited)
         yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
     if len(stale) > LIST_MAX:
         yield f"| and {len(stale) - LIST_MAX} more | |\n"

@@ -28,7 +28,7 @@ from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_h
 from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import stale_results, stale_text
+from fleetform.views.stale import OUTDATED, changes_text, stale_results
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
 
@@ -283,12 +283,10 @@ def _stale(plan: Plan) -> Iterator[Line]:
     stale = stale_results(plan)
     if not stale:
         return
-    yield line(
-        ("Kept, and would come out otherwise by now; `fleetform rerun` makes it anew:", "bold")
-    )
+    yield line((f"{OUTDATED}; `fleetform rerun NAME` makes new ones:", "bold"))
     for one in stale[:LIST_MAX]:
-        why = stale_text(one.upstream, inherited=one.inherited)
-        yield line(("  ~ ", "warn"), f"{printable(one.key.name)} {printable(why)}")
+        why = changes_text(one.inputs, inherited=one.inherited)
+        yield line(("  ~ ", "warn"), f"{printable(one.key.name)}: {printable(why)}")
     yield from _more(len(stale))
     yield BLANK
 

@@ -109,8 +109,9 @@ class RunRow:
     between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
     While it waits for its next attempt it stands at the end of the last one. Null before it started. `exit_code` is of the job that decided, null unless one exited.
     `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
-    its end and why, empty where nobody did. `stale`: what its document inherits changed since it
-    ran. `stale_inputs` are the runs it was made from that were done anew since.
+    its end and why, empty where nobody did. `stale`: its result is outdated, for its inputs have
+    changed since it started; `stale_because` says how, and `stale_inputs` names those that are
+    results of other runs.
     """
 
     name: str
@@ -136,6 +137,7 @@ class RunRow:
     archived: bool
     commit: str
     stale: bool
+    stale_because: str
     stale_inputs: tuple[str, ...]
 
 
@@ -258,7 +260,7 @@ def row_message(row: RunRow) -> str:
     if row.stop_requested and row.state not in FINAL:
         return f"is asked to end: {row.stop_requested}"
     if not row.waiting:
-        return "archived" if row.archived else stale_text(row.stale_inputs, inherited=row.stale)
+        return "archived" if row.archived else row.stale_because
     more = len(row.waiting) - 1
     return row.waiting[0].detail + (
         f" (and {figures.counted(more, 'more reason')})" if more else ""
@@ -298,6 +300,7 @@ def _row(
     run = history.run
     template = run.template
     attempt = history.attempts[-1] if history.attempts else None
+    stale = stale_text(history.outdated, inherited=history.stale)
     return RunRow(
         name=run.name,
         uid=run.uid,
@@ -321,8 +324,9 @@ def _row(
         stop_requested=run.stop_requested,
         archived=history.archived,
         commit=history.commit,
-        stale=history.stale,
-        stale_inputs=history.redone,
+        stale=bool(stale),
+        stale_because=stale,
+        stale_inputs=tuple(name for name, _ in history.outdated),
     )
 
 

@@ -1,12 +1,27 @@
-"""Why a result is kept and would come out otherwise by now: the same words in plan, `ps` and `why`."""
+"""Why a result is outdated: the same words in plan, `ps`, `why` and API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fleetform.model.figures import counted
+from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Plan, StaleResult
 
-__all__ = ["stale_results", "stale_text"]
+__all__ = ["OUTDATED", "changes_text", "stale_results", "stale_text"]
+
+OUTDATED = "Outdated results: their inputs have changed"
+
+NAMED_MAX = 2
+"""Inputs that are named; `ps` has one line for all of it, and `--json` has every one."""
+
+_PHRASES = {
+    InputEvent.RERUN: "{} was re-run",
+    InputEvent.ADDED: "{} was added",
+    InputEvent.REMOVED: "{} was removed",
+    InputEvent.CHANGED: "the results of {} have changed",
+    InputEvent.OUTDATED: "its input {} is itself outdated: re-run that first",
+}
 
 
 def stale_results(plan: Plan) -> tuple[StaleResult, ...]:
@@ -15,13 +30,17 @@ def stale_results(plan: Plan) -> tuple[StaleResult, ...]:
     return tuple(one for one in plan.stale if one.key not in changed)
 
 
-def stale_text(inputs: Sequence[str], *, inherited: bool) -> str:
-    """Say why a result would come out otherwise by now; empty for one that would not."""
-    parts = []
-    if inputs:
-        more = f" and {len(inputs) - 2} more" if len(inputs) > 2 else ""
-        verb = "was" if len(inputs) == 1 else "were"
-        parts.append(f"stale input: {', '.join(inputs[:2])}{more} {verb} redone since")
+def stale_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
+    """Say in one line that a result is outdated, and why; empty for one that is not."""
+    why = changes_text(inputs, inherited=inherited)
+    return f"outdated result: {why}" if why else ""
+
+
+def changes_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
+    """Say which inputs of a result have changed, and how."""
+    parts = [_PHRASES[event].format(name) for name, event in inputs[:NAMED_MAX]]
+    if len(inputs) > NAMED_MAX:
+        parts.append(f"{counted(len(inputs) - NAMED_MAX, 'more input')} changed")
     if inherited:
-        parts.append("stale: what it inherits changed since")
-    return "; ".join(parts)
+        parts.append("what it inherits has changed")
+    return ", ".join(parts)

@@ -11,7 +11,6 @@ from fleetform.model.run import FINAL, RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow
-from fleetform.views.stale import stale_text
 
 _ADVICE = {
     "dependency": "`fleetform why` on the run it waits for says what that one needs",
@@ -98,8 +97,8 @@ def _advice_after(detail: RunDetail) -> tuple[str, ...]:
     row = detail.row
     # A shell takes the brackets of an element's name for a pattern.
     name = f"'{row.name}'" if row.element else row.name
-    if row.state == RunState.DONE and not row.archived and (row.stale or row.stale_inputs):
-        return (f"`fleetform rerun {name}` makes it anew of what there is now",)
+    if row.state == RunState.DONE and not row.archived and row.stale:
+        return (f"`fleetform rerun {name}` makes a new one from its inputs of now",)
     if row.state == RunState.DONE or row.archived:
         return ()
     again = f"change its document and apply, or run it as it is: `fleetform rerun {name}`"
@@ -128,7 +127,7 @@ def _summary(row: RunRow, now_ms: int) -> str:
 
 def _ended(detail: RunDetail) -> str:
     ended = _how_it_ended(detail)
-    stale = stale_text(detail.row.stale_inputs, inherited=detail.row.stale)
+    stale = detail.row.stale_because
     return f"{ended} {stale[0].upper()}{stale[1:]}." if stale else ended
 
 

@@ -1,10 +1,11 @@
-"""What an attempt was made from is written when it is placed, and that it was redone is known."""
+"""Which results an attempt started from is written when it is placed, and compared with those of now."""
 
 from __future__ import annotations
 
 import pytest
 
-from contract.ledgers import Desk, submit_step
+from contract.ledgers import Desk, step, submit_step
+from fleetform.model.lineage import InputEvent
 from fleetform.model.ports import Ledger
 from fleetform.model.run import RunState
 
@@ -20,15 +21,30 @@ def desk(ledger: Ledger) -> Desk:
     return made
 
 
-def redone(desk: Desk) -> dict[str, tuple[str, ...]]:
-    return dict(desk.ledger.read_live().redone)
+RERUN, ADDED, REMOVED = InputEvent.RERUN, InputEvent.ADDED, InputEvent.REMOVED
+CHANGED, OUTDATED = InputEvent.CHANGED, InputEvent.OUTDATED
+
+
+def outdated(desk: Desk) -> dict[str, tuple[tuple[str, InputEvent], ...]]:
+    return {name: tuple(map(tuple, one)) for name, one in desk.ledger.read_live().outdated.items()}
+
+
+def sweep(desk: Desk, *elements: int, **document: object) -> None:
+    """Elements of one sweep, run to their end."""
+    for number in elements:
+        desk.submit(submit_step(f"sw[{number}]", parent="sw", element=str(number), **document))
+        desk.run_to_end(f"sw[{number}]")
+
+
+def after(name: str, **more: object) -> dict[str, object]:
+    return {"depends_on": {"runs": [{"run": name, **more}]}}
 
 
 def test_what_was_made_of_the_latest_is_fresh(desk: Desk) -> None:
     """Nothing is redone while nothing runs again."""
     desk.submit(submit_step("train", **AFTER_DATA))
     desk.run_to_end("train")
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
 
 
 def test_an_input_that_is_done_anew_is_named(desk: Desk) -> None:
@@ -36,11 +52,11 @@ def test_an_input_that_is_done_anew_is_named(desk: Desk) -> None:
     desk.submit(submit_step("train", **AFTER_DATA))
     desk.run_to_end("train")
     desk.submit(submit_step("data", commands=["other"]))
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
     desk.run_to_end("data")
-    assert redone(desk) == {"train": ("data",)}
+    assert outdated(desk) == {"train": (("data", RERUN),)}
     (history,) = desk.ledger.read_runs(["train"])
-    assert history.redone == ("data",)
+    assert history.outdated == (("data", RERUN),)
 
 
 def test_running_it_again_makes_it_fresh(desk: Desk) -> None:
@@ -51,7 +67,7 @@ def test_running_it_again_makes_it_fresh(desk: Desk) -> None:
     desk.run_to_end("data")
     desk.submit(submit_step("train", **AFTER_DATA))
     desk.run_to_end("train")
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
 
 
 def test_an_input_that_failed_anew_or_left_is_none(desk: Desk) -> None:
@@ -61,7 +77,7 @@ def test_an_input_that_failed_anew_or_left_is_none(desk: Desk) -> None:
     desk.submit(submit_step("data", commands=["other"]))
     desk.run_to_end("data", exit_code=1)
     assert desk.run("data").state is RunState.FAILED
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
 
 
 def test_an_element_is_made_of_its_own_element(desk: Desk) -> None:
@@ -74,7 +90,7 @@ def test_an_element_is_made_of_its_own_element(desk: Desk) -> None:
         desk.run_to_end(f"eval[{index}]")
     desk.submit(submit_step("array[2]", parent="array", element="2", commands=["other"]))
     desk.run_to_end("array[2]")
-    assert redone(desk) == {"eval[2]": ("array[2]",)}
+    assert outdated(desk) == {"eval[2]": (("array[2]", RERUN),)}
 
 
 @pytest.mark.parametrize("count", [3, 40])
@@ -87,11 +103,113 @@ def test_a_sweep_as_a_whole_is_an_input(desk: Desk, count: int) -> None:
     whole = {"depends_on": {"runs": [{"run": "sweep"}]}}
     desk.submit(submit_step("best", **whole))
     desk.run_to_end("best")
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
     desk.submit(submit_step(names[0], parent="sweep", element="0", commands=["other"]))
-    assert redone(desk) == {}
+    assert outdated(desk) == {}
     desk.run_to_end(names[0])
-    assert redone(desk) == {"best": ("sweep[0]",) if count == 3 else ("sweep",)}
+    assert outdated(desk) == {"best": (("sweep[0]", RERUN) if count == 3 else ("sweep", CHANGED),)}
+
+
+def test_a_replaced_element_is_another_set(desk: Desk) -> None:
+    """The one that left counts at once, the one that came once it has a result."""
+    sweep(desk, 1, 2)
+    desk.submit(submit_step("co", **after("sw")))
+    desk.run_to_end("co")
+    assert outdated(desk) == {}
+    desk.submit(step("run.archive", "sw[2]"))
+    assert outdated(desk) == {"co": (("sw[2]", REMOVED),)}
+    sweep(desk, 3)
+    assert outdated(desk) == {"co": (("sw[2]", REMOVED), ("sw[3]", ADDED))}
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_an_added_element_is_another_set(desk: Desk, count: int) -> None:
+    """Also of a sweep of which only a fingerprint is kept."""
+    sweep(desk, *range(count))
+    desk.submit(submit_step("co", **after("sw")))
+    desk.run_to_end("co")
+    desk.submit(submit_step("sw[99]", parent="sw", element="99"))
+    assert outdated(desk) == {}
+    desk.run_to_end("sw[99]")
+    assert outdated(desk) == {"co": (("sw[99]", ADDED) if count == 3 else ("sw", CHANGED),)}
+
+
+def test_a_removed_element_of_a_large_sweep_is_another_set(desk: Desk) -> None:
+    """Also where only a fingerprint of it is kept."""
+    sweep(desk, *range(40))
+    desk.submit(submit_step("co", **after("sw")))
+    desk.run_to_end("co")
+    desk.submit(step("run.archive", "sw[7]"))
+    assert outdated(desk) == {"co": (("sw", CHANGED),)}
+
+
+def test_a_sweep_that_grew_large_is_compared_as_one(desk: Desk) -> None:
+    """An attempt that started from few elements of it has other inputs."""
+    sweep(desk, 1, 2)
+    desk.submit(submit_step("co", **after("sw")))
+    desk.run_to_end("co")
+    sweep(desk, *range(10, 50))
+    assert outdated(desk) == {"co": (("sw", CHANGED),)}
+
+
+def test_of_alternatives_only_those_that_had_a_result_are_inputs(desk: Desk) -> None:
+    """With `when: any`, a run that ends later was none that the attempt started from."""
+    desk.submit(submit_step("late"))
+    runs = [{"run": "data"}, {"run": "late"}]
+    desk.submit(submit_step("co", depends_on={"runs": runs, "all": False}))
+    desk.run_to_end("co")
+    desk.run_to_end("late")
+    assert outdated(desk) == {}
+    desk.submit(submit_step("data", commands=["other"]))
+    desk.run_to_end("data")
+    assert outdated(desk) == {"co": (("data", RERUN),)}
+
+
+def test_an_input_that_is_submitted_again_at_the_same_moment_has_no_result_yet(desk: Desk) -> None:
+    """The attempt read the result before it, and is outdated once there is another."""
+    desk.submit(submit_step("co", **after("data")))
+    desk.submit(submit_step("data", commands=["other"]))
+    desk.run_to_end("co")
+    assert outdated(desk) == {}
+    desk.run_to_end("data")
+    assert outdated(desk) == {"co": (("data", RERUN),)}
+
+
+def test_a_failed_input_that_failed_again_is_another_result(desk: Desk) -> None:
+    """A run that waits for a failure started from that failure."""
+    desk.submit(submit_step("broken"))
+    desk.run_to_end("broken", exit_code=1)
+    desk.submit(submit_step("co", **after("broken", when="failed")))
+    desk.run_to_end("co")
+    desk.submit(submit_step("broken", commands=["other"]))
+    desk.run_to_end("broken", exit_code=1)
+    assert outdated(desk) == {"co": (("broken", RERUN),)}
+
+
+def test_an_outdated_input_is_named_along_a_chain(desk: Desk) -> None:
+    """Its result is the one that was used, and yet not what it would be now."""
+    sweep(desk, 1, 2, **after("data"))
+    desk.submit(submit_step("b", **after("sw")))
+    desk.run_to_end("b")
+    desk.submit(submit_step("c", **after("b")))
+    desk.run_to_end("c")
+    desk.submit(submit_step("data", commands=["other"]))
+    desk.run_to_end("data")
+    again = (("data", RERUN),)
+    assert outdated(desk) == {
+        "b": (("sw", OUTDATED),),
+        "c": (("b", OUTDATED),),
+        "sw[1]": again,
+        "sw[2]": again,
+    }
+
+
+def test_an_input_that_left_as_a_whole_makes_nothing_outdated(desk: Desk) -> None:
+    """There is nothing newer to start from."""
+    desk.submit(submit_step("co", **after("data")))
+    desk.run_to_end("co")
+    desk.submit(step("run.archive", "data"))
+    assert outdated(desk) == {}
 
 
 def test_work_is_told_by_run_and_fleet(desk: Desk) -> None:

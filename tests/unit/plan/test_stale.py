@@ -1,13 +1,16 @@
-"""Results that are kept although they would come out otherwise by now."""
+"""Results whose inputs have changed since their runs started."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import StaleResult
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import ledger, planned, row, task, tree
+
+RERUN = (InputChange("train", InputEvent.RERUN),)
 
 
 def key(name: str) -> ResourceKey:
@@ -22,19 +25,20 @@ def test_what_inherits_another_document_is_stale_until_it_runs():
     assert plan.stale == (StaleResult(key("new"), True), StaleResult(key("old"), True))
 
 
-def test_what_was_made_from_what_was_redone_is_stale():
-    """With the names of its inputs; nothing runs for it."""
-    live = replace(ledger(row(task("eval"))), redone={"eval": ("train",)})
+def test_what_started_from_other_results_is_stale():
+    """With the names of its inputs; nothing runs for it, and the digest does not cover it."""
+    live = replace(ledger(row(task("eval"))), outdated={"eval": RERUN})
     plan = planned(tree(task("eval")), live)
     assert plan.is_empty
-    assert plan.stale == (StaleResult(key("eval"), False, ("train",)),)
+    assert plan.digest == planned(tree(task("eval")), ledger(row(task("eval")))).digest
+    assert plan.stale == (StaleResult(key("eval"), False, RERUN),)
 
 
 def test_what_runs_anew_or_is_gone_is_stale_no_more():
     """It will be made of what there is."""
     live = replace(
         ledger(row(task("eval"), stale=True), row(task("gone"), stale=True)),
-        redone={"eval": ("train",), "unknown": ("train",)},
+        outdated={"eval": RERUN, "unknown": RERUN},
     )
     assert planned(tree(task("eval", commands=["new"])), live).stale == ()
 

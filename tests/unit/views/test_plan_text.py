@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import dedent
 
+from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Action, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
@@ -268,12 +269,13 @@ def test_what_is_stale_is_told_where_no_change_tells_it() -> None:
     """A kept result with its reasons; one that this plan marks is told with its change."""
     old = task("marked", own="same")
     live = replace(
-        ledger(row(task("eval"), stale=True), row(old)), redone={"eval": ("a", "b", "c")}
+        ledger(row(task("eval"), stale=True), row(old)),
+        outdated={"eval": tuple(InputChange(name, InputEvent.RERUN) for name in "abc")},
     )
     plan = planned(tree(task("eval"), task("marked", own="same", env={"A": "1"})), live)
     assert [one.key.name for one in plan.stale] == ["eval", "marked"]
     lines = text(plan).splitlines()
     assert (
-        "  ~ eval stale input: a, b and 1 more were redone since; stale: what it inherits changed since"
+        "  ~ eval: a was re-run, b was re-run, 1 more input changed, what it inherits has changed"
     ) in lines
     assert sum("~ " in one for one in lines) == 2
