@@ -1,8 +1,8 @@
 """
 One job as its host is told of it: `StartJob`, with the environment that the job sees.
 
-The same value describes a job on every provider. The host adds only what it alone knows: PATH,
-HOME, LANG, USER, TMPDIR and CUDA_VISIBLE_DEVICES.
+The same value describes a job on every provider. The host adds its own defaults, such as PATH and
+HOME (`agents.host.job_environment`): they are in no message, and so in no digest.
 """
 
 from __future__ import annotations

@@ -17,7 +17,15 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.agents.host import VERSION, background, layout, relay, spawner, strays
+from fleetform.agents.host import (
+    VERSION,
+    background,
+    job_environment,
+    layout,
+    relay,
+    spawner,
+    strays,
+)
 
 if TYPE_CHECKING:
     # Imported after the spawner, whose objects then lie together: fewer pages for a supervisor.
@@ -130,6 +138,7 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
     """Become the agent of this root; says `taken` where there is one, and nothing when ready."""
     os.chdir(root)
     os.umask(0o077)
+    job_environment.clean(os.environ)
     lock = os.open(layout.AGENT_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

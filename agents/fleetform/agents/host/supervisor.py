@@ -53,6 +53,12 @@ _RESET_SIGNALS = tuple(
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 )
 
+_JOB_UMASK = 0o022
+"""
+As after a login: results in a volume can be read by others who may enter its folder, and changed
+by nobody else. The agent's own umask, 077, would make results that only one account can read.
+"""
+
 _EXIT_NOT_FOUND = 127
 _EXIT_NOT_EXECUTABLE = 126
 
@@ -210,6 +216,7 @@ class Supervisor:
 
     def _spawn(self, write_end: int) -> OSError | None:
         """Start the command; returns what the kernel says of an executable that is none."""
+        before = os.umask(_JOB_UMASK)
         try:
             # vfork(2) inside: the page tables of this process are not copied once more. A group
             # of its own keeps `kill 0` in a command from hitting this process.
@@ -229,6 +236,8 @@ class Supervisor:
             if error.errno not in {errno.ENOENT, errno.EACCES, errno.ENOEXEC}:
                 raise
             return error
+        finally:
+            os.umask(before)
         return None
 
     def _fail_as_a_shell_would(self, error: OSError) -> None:

@@ -16,14 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fleetform.agents.host import job_environment
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.local.folder import Folder
 
 _START_SECONDS = 30.0
 """A start takes 0.2 s; a machine that is swapping takes far longer and is not broken."""
-
-# What jobs get of the surroundings of whoever happened to start the agent.
-_KEPT = ("PATH", "HOME", "LANG", "USER")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -80,12 +78,11 @@ def _command(folder: Folder, archive: Path, idle_exit_seconds: int) -> list[str]
 
 def _run(command: list[str]) -> str:
     """Run the command that leaves an agent behind; returns its complaint, or nothing."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
         done = subprocess.run(
             command,
             cwd="/",
-            env={"PATH": os.defpath, **kept},
+            env=job_environment.of_agent({}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.agents.host import launch, layout
+from fleetform.agents.host import job_environment, launch, layout
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.launch import Bind, Launch
@@ -24,9 +24,6 @@ from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
 _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
 """The kernel takes one argument of at most 131 072 bytes (MAX_ARG_STRLEN)."""
-
-_INHERITED = ("PATH", "HOME", "LANG", "USER")
-"""What a job takes over from the environment the agent was started with; nothing else leaks."""
 
 _DECLARED_GPU = "declared-"
 """Prefix of the uuid of a GPU that is declared and not detected; an index follows."""
@@ -49,7 +46,8 @@ class Host:
     skeletons: Skeletons
     mounts_obstacle: str
     memory_limit: str
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=job_environment.of_this_process)
+    """What each job's variables begin with."""
 
 
 def prepare(job: StartJob, digest: str, host: Host) -> None:
@@ -88,6 +86,9 @@ def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
 def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str) -> Launch:
     home = f"{host.root}/{layout.JOBS}/{job.job_uid}"
     env = _environment(job, host, home)
+    shell = _find_shell(job.shell, env["PATH"])
+    # Programs that open a shell, such as tmux, open the one that the document asks for.
+    env.setdefault("SHELL", shell)
     checkpoint = job.checkpoint_signal
     limit = job.max_duration_seconds
     return Launch(
@@ -97,7 +98,7 @@ def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str)
         rank=job.key.rank,
         gen=job.gen,
         digest=digest,
-        executable=_find_shell(job.shell, env.get("PATH", os.defpath)),
+        executable=shell,
         argv=_arguments(job, path, home),
         env=env,
         directory=directory,
@@ -160,9 +161,9 @@ def _signal_number(name: str) -> int:
 
 
 def _environment(job: StartJob, host: Host, home: str) -> dict[str, str]:
-    env = {name: host.environment[name] for name in _INHERITED if name in host.environment}
-    env["TMPDIR"] = f"{home}/{layout.TEMPORARY}"
-    env.update(job.env)
+    temporary = f"{home}/{layout.TEMPORARY}"
+    # A home that can be written to, where the account has none.
+    env = {"HOME": temporary, **host.environment, "TMPDIR": temporary, **job.env}
     # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
