@@ -38,6 +38,7 @@ class Copy:
         self.state = folder / "state"
         shutil.copytree(SHOWN, self.tree)
         _edit(self.tree / "environment.yaml", r"^uid: .*$", f"uid: {uuid.uuid4().hex}")
+        _edit(self.tree / "environment.yaml", r"^  python: .*$", f"  python: {PROGRAMS}/python")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             _edit(self.tree / "train.yaml", r"--port \d+", f"--port {free.getsockname()[1]}")
@@ -49,8 +50,6 @@ class Copy:
             env={
                 **os.environ,
                 "FLEETFORM_STATE_HOME": str(self.state),
-                # The tree's commands say `python`, and mean the one that has scikit-learn.
-                "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}",
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,
