@@ -26,6 +26,8 @@ _PORT = "8433"
 _PATIENCE_SECONDS = 120
 """For one command, which most often takes one second."""
 _LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
+# `submit` writes these into documents: whoever runs the tests in a virtual environment has more.
+_SHELLS_OWN = frozenset({"VIRTUAL_ENV", "CONDA_PREFIX"})
 _FILE = re.compile(r"\A# file: (?P<name>\S+)\n")
 
 
@@ -48,7 +50,7 @@ def run(document: Path, folder: Path, state: Path) -> int:
     __tracebackhide__ = True
     text = document.read_text()
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in _SHELLS_OWN},
         "FLEETFORM_STATE_HOME": str(state),
         "NO_COLOR": "1",
         "COLUMNS": "120",

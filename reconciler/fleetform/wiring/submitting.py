@@ -48,6 +48,12 @@ _KEPT_SECONDS: Final = 14 * 86_400
 
 _IGNORE = "# Experiments of one person: `fleetform keep` moves one into the tree.\n*\n"
 
+FROM_SHELL: Final = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+"""
+What decides which programs a person's commands find. A job has none of it by itself, so a submission
+writes it into the document, where it can be seen and changed.
+"""
+
 Setting = tuple[tuple[str | int, ...], Any]
 """A path in the document and what it is to say, or ABSENT."""
 
@@ -58,7 +64,7 @@ class Submission:
     What is to be written, and what it is about.
 
     `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are what a script
-    of another system could not say here.
+    of another system could not say here. `from_shell` are variables that the document has from the shell.
     """
 
     key: ResourceKey
@@ -68,6 +74,7 @@ class Submission:
     elements: int
     expired: tuple[ResourceKey, ...]
     findings: tuple[Finding, ...]
+    from_shell: tuple[str, ...] = ()
 
 
 def prepare_submission(
@@ -78,6 +85,7 @@ def prepare_submission(
     settings: Sequence[Setting],
     arguments: Sequence[str],
     live: Live | None,
+    shell: Mapping[str, str],
 ) -> Submission:
     """
     Make a document of `file`, and a bundle of the working copy around it.
@@ -89,6 +97,8 @@ def prepare_submission(
         settings: Fields that the document is to have, whatever the file says.
         arguments: For a script.
         live: What is there; None: nothing was ever applied.
+        shell: Variables of the shell, as values of a document. Those of FROM_SHELL that neither the
+            file nor `settings` set go into the document.
 
     Raises:
         EditProblem: Something about the file, its code or the name cannot be; nothing is left.
@@ -100,6 +110,8 @@ def prepare_submission(
     bundle = _bundle(workspace, file)
     try:
         path = f"{SCRATCH}/{chosen}.yaml"
+        taken_over = _taken_over(made.text, settings, shell)
+        settings = [*((("env", name), value) for name, value in taken_over.items()), *settings]
         text = _in_order(_completed(made.text, chosen, file, bundle, settings), path)
         key = ResourceKey("run", chosen)
         expired = _drop_expired(editor, workspace, live)
@@ -110,7 +122,7 @@ def prepare_submission(
         raise
     declared = () if edits.loaded.desired is None else edits.loaded.desired.resources.values()
     elements = sum(chosen in {one.key.name, one.parent} for one in declared)
-    return Submission(key, path, edits, bundle, elements, expired, made.findings)
+    return Submission(key, path, edits, bundle, elements, expired, made.findings, tuple(taken_over))
 
 
 def write_submission(workspace: Workspace, submission: Submission) -> None:
@@ -194,6 +206,21 @@ def _completed(
         return set_value(text, 0, ("code",), code)
     except EditRefused as refusal:
         raise EditProblem(f"{file}: {refusal.message}", refusal.advice) from refusal
+
+
+def _taken_over(text: str, settings: Sequence[Setting], shell: Mapping[str, str]) -> dict[str, str]:
+    """Return what the document gets from the shell: what the document and the command line leave open."""
+    (said,) = documents_of(text)
+    if said.get("image") is not None or said.get("runtime", "process") != "process":
+        return {}  # The folders of this machine are not in a container.
+    env = said.get("env") or ()
+    known = set(env) if isinstance(env, Mapping) else {str(one).partition("=")[0] for one in env}
+    for path, _ in settings:
+        if path == ("env",):
+            return {}
+        if path[0] == "env":
+            known.add(str(path[1]))
+    return {name: shell[name] for name in FROM_SHELL if name in shell and name not in known}
 
 
 def _in_order(text: str, path: str) -> str:

@@ -90,13 +90,19 @@ def command(
     """
     Run FILE, a document or a script, with the working copy that it lies in.
 
-    What git tracks or does not ignore there is frozen and lies where the job starts. The document
+    What git tracks or does not ignore there is frozen and lies where the job starts. PATH, VIRTUAL_ENV
+    and CONDA_PREFIX of this shell go into the document's `env:`, unless it sets them. The document
     goes into the tree's scratch folder, which git ignores, and is applied without a review: one
     run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
     Ctrl-C leaves the run as it is. Exits with 4 when it fails. With --json what the run prints is
     left to `fleetform logs`, and how it ended is printed for scripts.
     """
-    from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
+    from fleetform.wiring.submitting import (
+        FROM_SHELL,
+        prepare_submission,
+        withdraw,
+        write_submission,
+    )
 
     settings = [*map(_variable, variables), *map(parse_setting, fields)]
     workspace = open_workspace(path)
@@ -107,7 +113,13 @@ def command(
             advice="`fleetform apply` makes its fleets; what others share is not submitted",
         )
     submission = prepare_submission(
-        workspace, file, name=name, settings=settings, arguments=arguments, live=live
+        workspace,
+        file,
+        name=name,
+        settings=settings,
+        arguments=arguments,
+        live=live,
+        shell={one: _value_here(one) for one in FROM_SHELL if os.environ.get(one)},
     )
     write_submission(workspace, submission)
     _say_submitted(submission)
@@ -165,6 +177,9 @@ def _say_submitted(submission: Submission) -> None:
         dirty = "+dirty" if bundle.commit.endswith("+dirty") else ""
         commit = f", {bundle.commit[:12]}{dirty}"
     say.line(f"{submission.key.name}: {bundle.files} files of {bundle.root}{commit}", "dim")
+    if submission.from_shell:
+        names = ", ".join(submission.from_shell)
+        say.line(f"from this shell, in `env:` of {submission.file}: {names}", "dim")
     say.flush()
 
 

@@ -13,8 +13,11 @@ from fleetform.wiring.applying import ApplyResult
 
 
 @pytest.fixture
-def script(tmp_path):
-    """A script in a folder of its own, outside of the tree and of git."""
+def script(tmp_path, monkeypatch):
+    """A script in a folder of its own, outside of the tree and of git; and a shell with a venv."""
+    monkeypatch.setenv("PATH", f"/opt/venv/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("VIRTUAL_ENV", "/opt/${{ venv }}")
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "train.py").write_text("print('hi')\n")
@@ -42,7 +45,7 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     )
     assert code == 0, err
     text = (lab / "scratch/try.yaml").read_text()
-    assert 'env:\n  LR: "0.1"\n' in text
+    assert '  LR: "0.1"\n' in text
     assert "python train.py --steps '3 4'" in text
     assert "max_duration: 8h\n" in text
     assert "code:\n  sha256: " in text
@@ -65,6 +68,37 @@ def test_a_variable_without_a_value_is_taken_from_the_shell(typed, lab, script, 
     text = step.arguments["document"]["env"]["HF_TOKEN"]
     assert text == "hf_word ${{ secrets.none }} 'x' \n: #"
     assert step.arguments["document"]["env"]["LR"] == ""
+
+
+def test_what_finds_programs_in_this_shell_is_written_down(typed, lab, script, plans):
+    """In the document, where it can be seen, and the command says so."""
+    code, _out, err = typed("submit", str(script), "-n", "try")
+    assert code == 0, err
+    assert "from this shell, in `env:` of scratch/try.yaml: PATH, VIRTUAL_ENV\n" in err
+    (step,) = plans[0].changes[0].steps
+    env = step.arguments["document"]["env"]
+    assert env == {"PATH": os.environ["PATH"], "VIRTUAL_ENV": "/opt/${{ venv }}"}
+    assert "  PATH: /opt/venv/bin:" in (lab / "scratch/try.yaml").read_text()
+
+
+def test_what_the_document_or_the_command_line_says_wins_over_the_shell(
+    typed, lab, script, plans, monkeypatch
+):
+    """A shell's variable fills a gap, and in a container there is none."""
+    monkeypatch.setenv("CONDA_PREFIX", "/opt/conda")
+    task = script.with_name("task.yml")
+    task.write_text("type: task\ncommands: [python train.py]\nenv: [PATH=/own/bin]\n")
+    code, _out, err = typed("submit", str(task), "-n", "try", "-e", "VIRTUAL_ENV=/other")
+    assert code == 0, err
+    assert "in `env:` of scratch/try.yaml: CONDA_PREFIX\n" in err
+    (step,) = plans[0].changes[0].steps
+    assert step.arguments["document"]["env"] == {
+        "PATH": "/own/bin",
+        "VIRTUAL_ENV": "/other",
+        "CONDA_PREFIX": "/opt/conda",
+    }
+    task.write_text("type: task\nimage: python:3.12\ncommands: [python train.py]\n")
+    assert "from this shell" not in typed("submit", str(task), "-n", "boxed")[2]
 
 
 def test_a_variable_that_is_not_set_is_refused(typed, lab, script, plans, monkeypatch):
@@ -112,7 +146,7 @@ def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
     text = (lab / "scratch/best.yaml").read_text()
     assert "# our best\n" in text
     assert "- python train.py  # slow\n" in text
-    assert "[LR=3, SEED=2]" in text
+    assert "[LR=3, SEED=2, " in text
     assert "priority: 7" in text
     assert "max_duration: 1h" in text
     assert "files" not in text
