@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,15 @@ class Lab:
         self._children: list[subprocess.Popen[str]] = []
         self.tree.mkdir(parents=True)
         self.witness.touch()
-        (self.tree / "environment.yaml").write_text(
-            f"type: environment\nname: lab\nuid: {self.uid}\n", encoding="utf-8"
-        )
+        self.take_uid(self.uid)
 
     # -- the tree -----------------------------------------------------------------------------
+
+    def take_uid(self, uid: str) -> None:
+        self.uid = uid
+        (self.tree / "environment.yaml").write_text(
+            f"type: environment\nname: lab\nuid: {uid}\n", encoding="utf-8"
+        )
 
     def declare(self, *documents: str) -> None:
         (self.tree / "tree.yaml").write_text("---\n".join(documents), encoding="utf-8")
@@ -67,8 +72,15 @@ class Lab:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command in the tree to its end."""
+        return self._run(FLEETFORM, *arguments)
+
+    def run_python(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Run the program with something in it changed."""
+        return self._run(sys.executable, "-c", code)
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            command,
             cwd=self.tree,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
@@ -104,11 +116,14 @@ class Lab:
     def states(self) -> dict[str, str]:
         return {run["name"]: run["state"] for run in self.json("ps", "--all")}
 
-    def wait_until_said(self, word: str) -> None:
+    def wait_until(self, is_so: Callable[[], bool], what: str = "it") -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while word not in self.said():
-            assert time.monotonic() < deadline, f"{word} was never said"
+        while not is_so():
+            assert time.monotonic() < deadline, f"{what} never came"
             time.sleep(0.02)
+
+    def wait_until_said(self, word: str) -> None:
+        self.wait_until(lambda: word in self.said(), word)
 
     def wait_until_state(self, name: str, state: str) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -7,13 +7,19 @@ owner can read, never from the tree or from arguments, and nothing but the drive
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import field
 from urllib.parse import urlsplit
 
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.errors import AddressError
 
-__all__ = ["Address", "schema_of"]
+__all__ = ["SCHEMA_PREFIX", "Address", "schema_of"]
+
+SCHEMA_PREFIX = "fleetform_"
+
+_NAME_BYTES_MAX = 63
+"""Of PostgreSQL's identifiers (NAMEDATALEN - 1)."""
 
 _EXAMPLE = "postgresql://USER:PASSWORD@HOST/DATABASE"
 
@@ -57,6 +63,11 @@ def schema_of(environment_uid: str) -> str:
 
     A schema each, in one database: an environment is then listed, copied, granted and dropped
     as a whole, and no statement can reach into another's rows by a forgotten condition.
+
+    No two uids have the same name: a uid has no `_`, which stands for its dashes, and none begins with
+    one, as the digest of a long uid does. PostgreSQL cuts off what a name has beyond 63 bytes.
     """
-    assert not environment_uid or environment_uid.isalnum(), environment_uid
-    return f"fleetform_{environment_uid}"
+    name = SCHEMA_PREFIX + environment_uid.replace("-", "_")
+    if len(name) <= _NAME_BYTES_MAX:
+        return name
+    return f"{SCHEMA_PREFIX}_{hashlib.sha256(environment_uid.encode()).hexdigest()[:40]}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Transaction
 from fleetform.store.errors import LoginError
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.address import SCHEMA_PREFIX, Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
 from fleetform.store.postgres.errors import translated
@@ -82,7 +82,6 @@ def environments_in(address: Address) -> tuple[str, ...]:
         LoginError: There are ledgers, and this user may read none of them.
         LedgerError: It cannot be reached or used.
     """
-    prefix = schema_of("")
     with translated(address):
         connection = Connection(address, schema="public", read_only=True)
         try:
@@ -92,18 +91,29 @@ def environments_in(address: Address) -> tuple[str, ...]:
                 " FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c"
                 " ON c.relnamespace = n.oid AND c.relname = 'leases' AND c.relkind = 'r'"
                 " WHERE starts_with(n.nspname, CAST(? AS TEXT)) ORDER BY 1",
-                (prefix,),
+                (SCHEMA_PREFIX,),
             ).fetchall()
+            readable = [name for name, may_read in rows if may_read]
+            uids = _owners_of(connection, readable)
         finally:
             connection.close()
-    readable = tuple(name.removeprefix(prefix) for name, may_read in rows if may_read)
     if rows and not readable:
         raise LoginError(
             f"the ledger at {address.shown} is that of {len(rows)} environments, and this user may"
             " read none of them",
             advice="name a user who may in FLEETFORM_LEDGER",
         )
-    return readable
+    return uids
+
+
+def _owners_of(connection: Connection, schemas: Sequence[str]) -> tuple[str, ...]:
+    """Return the uids of the environments whose ledgers are in these schemas, in order."""
+    # A name of a schema has no dashes, and that of a long uid is a digest of it.
+    rows = (
+        connection.execute(f"SELECT environment_uid FROM {schema}.meta").fetchone()  # noqa: S608 -- made by `schema_of`
+        for schema in schemas
+    )
+    return tuple(sorted(str(row[0]) for row in rows if row is not None))
 
 
 @contextmanager

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetform.spec.names import is_uid
 from fleetform.store.errors import AddressError
 from fleetform.store.postgres.address import Address, schema_of
 
@@ -46,5 +51,19 @@ def test_what_is_refused(url: str) -> None:
 
 
 def test_schema() -> None:
-    """An environment's schema is named by its uid."""
+    """An environment's schema is named by its uid, whose dashes a name cannot have."""
     assert schema_of("ab12") == "fleetform_ab12"
+    assert schema_of("0b2f6a0e-54c5") == "fleetform_0b2f6a0e_54c5"
+    assert schema_of("a" * 64).startswith("fleetform__")
+
+
+UIDS = st.from_regex(r"[a-z0-9](?:[a-z0-9-]{2,62}[a-z0-9])", fullmatch=True)
+
+
+@given(UIDS, UIDS)
+def test_no_two_environments_share_a_schema(one: str, other: str) -> None:
+    """Each uid that may be declared has a name of its own, which PostgreSQL takes whole and unquoted."""
+    assert is_uid(one)
+    assert (schema_of(one) == schema_of(other)) is (one == other)
+    assert (schema_of(one) == schema_of(one.replace("-", ""))) is ("-" not in one)
+    assert re.fullmatch(r"[a-z_][a-z0-9_]{,62}", schema_of(one))
