@@ -91,10 +91,10 @@ edit_options = several_options(
 
 def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
     """Open the environment and read its tree."""
-    from fleetform.cli.tree import open_workspace
+    from fleetform.cli.tree import open_to_write, open_workspace
     from fleetform.wiring.editing import Editor
 
-    workspace = open_workspace(options.path)
+    workspace = open_to_write(options.path) if options.apply else open_workspace(options.path)
     return workspace, Editor(workspace)
 
 

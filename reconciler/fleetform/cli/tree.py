@@ -16,6 +16,7 @@ import click
 
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
+from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -40,6 +41,25 @@ def open_workspace(path: str | None) -> Workspace:
     from fleetform.wiring.workspace import Workspace
 
     return Workspace.open(path)
+
+
+def open_to_write(path: str | None) -> Workspace:
+    """The same for a command that writes the ledger."""
+    workspace = open_workspace(path)
+    upgrade_first(workspace)
+    return workspace
+
+
+def upgrade_first(workspace: Workspace) -> None:
+    """Upgrade a ledger of an earlier release, and say so: whoever writes needs this release's."""
+    from fleetform.wiring.upgrading import upgrade_if_older
+
+    if (upgraded := upgrade_if_older(workspace, who=who_asks())) is not None:
+        error_screen().labelled(
+            "note",
+            f"upgraded the ledger from version {upgraded.before} to {upgraded.after};"
+            f" the backup from before is {upgraded.backup}",
+        )
 
 
 def is_environment(path: str) -> bool:

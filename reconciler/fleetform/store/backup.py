@@ -19,17 +19,17 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from fleetform.model.live import LedgerStatus
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.copying import BATCH_ROWS, TABLES, columns_of
 from fleetform.store.database import Transaction
-from fleetform.store.schema import VERSION, create_schema
+from fleetform.store.schema import VERSION, VERSIONS, create_schema, upgrade_schema
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -78,9 +78,13 @@ class Head:
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write_backup(source: Statements, path: Path, *, who: str, now_ms: int) -> Head:
+def write_backup(
+    source: Statements, path: Path, *, who: str, now_ms: int, version: str = VERSION
+) -> Head:
     """
     Write every row of one reading of a ledger; the file appears whole, with mode 0600.
+
+    `version` is the ledger's, which an earlier release may have written.
 
     Raises:
         BackupError: It cannot be written; nothing is left of it.
@@ -91,10 +95,11 @@ def write_backup(source: Statements, path: Path, *, who: str, now_ms: int) -> He
             descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             # Counted first, so that the head's line has its length before its digest is known.
-            head = _head_of(source, who, now_ms)
+            columns = _columns(version)
+            head = _head_of(source, columns, who, now_ms, version)
             digest = hashlib.sha256()
             _put(file, path, _line(asdict(head)))
-            for line in _lines(source):
+            for line in _lines(source, columns):
                 digest.update(line)
                 _put(file, path, line)
             head = replace(head, sha256=digest.hexdigest())
@@ -128,19 +133,21 @@ def _writing(path: Path) -> Iterator[None]:
         ) from problem
 
 
-def _head_of(source: Statements, who: str, now_ms: int) -> Head:
+def _head_of(
+    source: Statements, tables: Iterable[str], who: str, now_ms: int, version: str
+) -> Head:
     uid, ledger_id, epoch, fence = source.execute(
         "SELECT environment_uid, ledger_id, epoch, fence FROM meta"
     ).fetchone()
     rows = {
         table: int(source.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-        for table in TABLES
+        for table in tables
     }
-    return Head(uid, ledger_id, epoch, fence, VERSION, now_ms, who, rows, _NO_DIGEST)
+    return Head(uid, ledger_id, epoch, fence, version, now_ms, who, rows, _NO_DIGEST)
 
 
-def _lines(source: Statements) -> Iterator[bytes]:
-    for table, names in _columns().items():
+def _lines(source: Statements, columns: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
+    for table, names in columns.items():
         yield _line({"table": table, "columns": list(names)})
         for row in source.execute(f"SELECT {', '.join(names)} FROM {table}"):
             yield _line([_plain(value) for value in row])
@@ -156,13 +163,11 @@ def _line(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def _columns() -> dict[str, tuple[str, ...]]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        create_schema(connection)
-        return columns_of(connection)
-    finally:
-        connection.close()
+def _columns(version: str = VERSION) -> dict[str, tuple[str, ...]]:
+    """Return each table's columns as a version of the ledger has them; without tables that came later."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create_schema(connection, version)
+        return {table: names for table, names in columns_of(connection).items() if names}
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -203,10 +208,10 @@ def _parse_head(line: bytes, path: Path) -> Head:
         raise BackupError(
             f"{path} is no backup of a ledger", advice="`fleetform state backup` writes one"
         ) from problem
-    if head.schema != VERSION:
+    if head.schema not in VERSIONS:
         raise BackupError(
-            f"{path} has version {head.schema} of the ledger, and this fleetform restores {VERSION}",
-            advice="restore it with the release that wrote it; the next apply upgrades it",
+            f"{path} says that it has version {head.schema} of the ledger, which no release has made",
+            advice="`fleetform state backup` writes one",
         )
     return head
 
@@ -256,8 +261,8 @@ def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int)
     for table in reversed(TABLES):
         if table != "meta":
             transaction.execute(f"DELETE FROM {table}")
-    for table, columns, rows in read_backup(path):
-        assert set(columns) <= set(known[table]), "the head has the version of this release"
+    for table, columns, rows in _read_upgraded(path):
+        assert set(columns) <= set(known[table]), "what is read has the version of this release"
         if table == "meta":
             _write_meta(transaction, columns, rows[0])
         else:
@@ -278,6 +283,26 @@ def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int)
     return int(epoch) + 1
 
 
+_Rows: TypeAlias = "Iterator[tuple[str, tuple[str, ...], Sequence[Sequence[Any]]]]"
+
+
+def _read_upgraded(path: Path) -> _Rows:
+    """Yield a backup's rows as `read_backup` does, those of an earlier release as this one has them."""
+    version = read_head(path).schema
+    if version == VERSION:
+        yield from read_backup(path)
+        return
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create_schema(connection, version)
+        for table, columns, rows in read_backup(path):
+            connection.executemany(_insertion(table, columns), rows)
+        upgrade_schema(connection)
+        for table, columns in columns_of(connection).items():
+            cursor = connection.execute(f"SELECT {', '.join(columns)} FROM {table}")
+            while some := cursor.fetchmany(BATCH_ROWS):
+                yield table, columns, some
+
+
 def _numbers(transaction: Transaction) -> tuple[int, int, int]:
     row = transaction.one("SELECT epoch, fence, serial FROM meta")
     assert row is not None
@@ -295,5 +320,8 @@ def _write_meta(transaction: Transaction, columns: Sequence[str], row: Sequence[
 def _insert(
     transaction: Transaction, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> None:
-    marks = ", ".join("?" * len(columns))
-    transaction.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+    transaction.many(_insertion(table, columns), rows)
+
+
+def _insertion(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -6,7 +6,7 @@ What can be wrong with a ledger, split by what a person does next.
     ├── MovedLedgerError          it, or its lock, is not where it was opened: put it back
     ├── DamagedLedgerError        the file is not what we wrote: restore or rebuild
     ├── NewerLedgerError          a later fleetform has written it: upgrade
-    ├── OlderLedgerError          an earlier one has, and nobody has upgraded it yet
+    ├── OlderLedgerError          an earlier one has, and it is not upgraded yet
     ├── ForeignLedgerError        it belongs to another environment
     ├── NetworkFileSystemError    its locks cannot be trusted where it lies
     ├── ReadOnlyLedgerError       it cannot be written, and will not be by waiting
@@ -30,6 +30,11 @@ RESTORE_FILE = f"{RESTORE}, which puts it aside"
 
 RESTORE_SCHEMA = f"put its schema aside with `ALTER SCHEMA … RENAME TO …`, then {RESTORE}"
 """About a schema that is no ledger: what else a database has is moved by nobody but its owner."""
+
+UPGRADE = (
+    "run `fleetform state upgrade`, which keeps a backup of it; commands that write do the same"
+)
+"""What to do about a ledger of an earlier release."""
 
 
 class LedgerError(LedgerUnusable):

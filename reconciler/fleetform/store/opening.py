@@ -1,5 +1,5 @@
 """
-From a path to a ledger: made, opened, upgraded, or refused with the reason.
+From a path to a ledger: made, opened, or refused with the reason.
 
 A new file gets its whole content under another name first: whoever finds `ledger.db` finds a
 ledger, whatever crashed while it was made.
@@ -18,8 +18,8 @@ from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.schema import VERSION, create_schema, upgrade_schema
-from fleetform.store.soundness import require_known, require_owner, require_shape, require_sound
+from fleetform.store.schema import create_schema
+from fleetform.store.soundness import require_current, require_shape, require_sound
 from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
@@ -33,6 +33,8 @@ def is_new(path: Path) -> bool:
 def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> StoredLedger:
     """
     Open the environment's ledger for writing, making it if there is none.
+
+    One of an earlier release is refused: `upgrading` upgrades it, after a backup.
 
     Its folder gets mode 0700. A new ledger has an id of its own, epoch 1 and status `empty`.
 
@@ -117,12 +119,7 @@ def _sync_folder(folder: Path) -> None:
 def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
     connection = connect(path)
     try:
-        version = require_known(connection, path)
-        require_owner(connection, path, environment_uid)
-        if version < VERSION:
-            _keep_copy(connection, path.with_name(f"{path.name}.{version}"))
-            with translated():
-                upgrade_schema(connection)
+        require_current(connection, path, environment_uid)
         require_shape(connection, path)
         make_durable(connection)
         whereabouts = Whereabouts(path, "the ledger")
@@ -130,14 +127,3 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
         connection.close()
         raise
     return StoredLedger(Database(connection, whereabouts), ids)
-
-
-def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:
-    """Copy the ledger before an upgrade: the release before cannot read it afterwards."""
-    with translated():
-        copy = sqlite3.connect(path)
-        try:
-            path.chmod(0o600)
-            connection.backup(copy)
-        finally:
-            copy.close()

@@ -30,8 +30,14 @@ APPLICATION_ID = 0x464C5446
 """`FLTF` in the file's header tells our databases from other programs' (sqlite.org/fileformat2)."""
 
 
-def create_schema(connection: sqlite3.Connection) -> None:
-    """Make all tables in an empty database."""
+def create_schema(connection: sqlite3.Connection, version: str = VERSION) -> None:
+    """Make all tables in an empty database, as this release has them or as an earlier one had."""
+    if version != VERSION:
+        from fleetform.store.migrations.upgrade import upgrade
+
+        upgrade(connection, version)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        return
     statements = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
     connection.executescript(f"BEGIN;\n{statements}\nCOMMIT;")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -26,7 +26,7 @@ def open_snapshot(path: Path, environment_uid: str) -> Snapshot:
 
     Raises:
         MissingLedgerError: There is none; nothing has been applied yet.
-        OlderLedgerError: It waits for its upgrade, which the next apply does.
+        OlderLedgerError: An earlier release wrote it, and it is not upgraded yet.
         LedgerError: It is damaged, newer, or another environment's.
     """
     require_sound(path)

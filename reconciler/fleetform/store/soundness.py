@@ -15,6 +15,7 @@ from fleetform.model.fingerprint import short_uid
 from fleetform.store.database import translated
 from fleetform.store.errors import (
     RESTORE_FILE,
+    UPGRADE,
     DamagedLedgerError,
     ForeignLedgerError,
     NewerLedgerError,
@@ -95,6 +96,6 @@ def require_current(connection: sqlite3.Connection, path: Path, environment_uid:
     if version < VERSION:
         raise OlderLedgerError(
             f"the ledger {path} has version {version}, and this fleetform needs {VERSION}",
-            advice="run `fleetform apply`, which upgrades it and keeps a copy",
+            advice=UPGRADE,
         )
     require_owner(connection, path, environment_uid)

@@ -8,23 +8,25 @@ would lack its last commits, and a new ledger beside an old log would be damaged
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.store.backup import BackupError
-from fleetform.store.errors import DamagedLedgerError, LedgerError, OlderLedgerError
+from fleetform.store.errors import DamagedLedgerError, LedgerError
 from fleetform.store.reads import Reads
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.ledger_address import has_address
-from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.problems import LedgerProblem, Problem
 
 if TYPE_CHECKING:
-    from fleetform.model.ports import Reader
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["is_damaged", "keep_ledger", "told"]
+__all__ = ["KEPT_MAX", "backup_before", "is_damaged", "keep_ledger", "told"]
+
+KEPT_MAX = 10
+"""How many backups of one kind stay: of a large ledger each is as large as the ledger."""
 
 _FILES = (".db", ".db-wal", ".db-shm")
 
@@ -42,21 +44,48 @@ def keep_ledger(workspace: Workspace, *, who: str, before: str) -> str:
         Where it is kept now; nothing where there was no ledger.
     """
     now_ms = SystemClock().now_ms()
-    folder = workspace.paths.environment / "backups"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = folder / f"before-{before}-{now_ms}.jsonl"
+    folder = _folder(workspace)
     try:
-        reader = _reader(workspace)
+        reader = workspace.reader()
         if reader is None:
             return ""
         assert isinstance(reader, Reads)
-        with contextlib.closing(reader), told():
-            reader.backup(target, who=who, now_ms=now_ms)
+        with contextlib.closing(reader):
+            return str(backup_before(workspace, before, partial(reader.backup, who=who)))
     except (LedgerError, LedgerProblem) as problem:
         if not is_damaged(problem):
             raise
         return _put_aside(workspace.paths.ledger, folder / f"damaged-{now_ms}")
-    return str(target)
+
+
+def backup_before(workspace: Workspace, before: str, write: Callable[..., object]) -> Path:
+    """
+    Have a backup written into the state folder; the oldest of its kind beyond `KEPT_MAX` go.
+
+    Args:
+        workspace: Whose ledger.
+        before: What is about to be done: it is in the backup's name.
+        write: Takes the backup's path and `now_ms`, and writes it.
+    """
+    now_ms = SystemClock().now_ms()
+    folder, prefix = _folder(workspace), f"before-{before}-"
+    target = folder / f"{prefix}{now_ms}.jsonl"
+    with told():
+        write(target, now_ms=now_ms)
+    for old in sorted(folder.glob(f"{prefix}[0-9]*.jsonl"), key=_moment)[:-KEPT_MAX]:
+        old.unlink(missing_ok=True)
+    return target
+
+
+def _folder(workspace: Workspace) -> Path:
+    folder = workspace.paths.environment / "backups"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _moment(backup: Path) -> int:
+    digits = backup.stem.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def is_damaged(problem: LedgerError | LedgerProblem) -> bool:
@@ -72,17 +101,6 @@ def told() -> Iterator[None]:
         yield
     except BackupError as problem:
         raise Problem(str(problem), problem.advice) from problem
-
-
-def _reader(workspace: Workspace) -> Reader | None:
-    try:
-        return workspace.reader()
-    except LedgerProblem as problem:
-        if not isinstance(problem.__cause__, OlderLedgerError):
-            raise
-        # Whoever writes upgrades it, which is what the caller is about to do.
-        open_for_writing(workspace).close()
-        return workspace.reader()
 
 
 def _put_aside(ledger: Path, folder: Path) -> str:

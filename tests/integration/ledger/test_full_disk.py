@@ -10,7 +10,7 @@ from fleetform.store.reserve import SIZE_BYTES
 from integration.ledger.lab import FLEET, Lab, task
 
 
-def _fill(disk: Path) -> Path:
+def fill(disk: Path) -> Path:
     """Take the last byte of the disk."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
@@ -27,7 +27,7 @@ def test_a_full_disk_loses_nothing(lab: Lab, small_disk: Path) -> None:
     """Apply says that the disk is full; with space again the same command goes on from there."""
     lab.declare(FLEET, task("first", lab.says("first")))
     assert lab.run("apply", "-y").returncode == 0
-    filler = _fill(small_disk)
+    filler = fill(small_disk)
     lab.declare(FLEET, task("first", lab.says("first")), task("second", lab.says("second")))
     done = lab.run("apply", "-y")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -48,7 +48,7 @@ def test_a_disk_that_fills_while_runs_run(lab: Lab, small_disk: Path) -> None:
     lab.declare(FLEET, task("slow", lab.says("begun"), wait, lab.says("ended")))
     apply = lab.start("apply", "-y")
     lab.wait_until_said("begun")
-    filler = _fill(small_disk)
+    filler = fill(small_disk)
     gate.touch()
     lab.wait_until_said("ended")
     assert apply.poll() is None or apply.returncode == 0
@@ -69,7 +69,7 @@ def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -
         assert lab.finish(apply)[0] == 0
     reserve = lab.environment / "ledger.reserve"
     assert reserve.stat().st_size == SIZE_BYTES
-    filler = _fill(small_disk)
+    filler = fill(small_disk)
     done = lab.run("emergency", "stop", "hungry", "--reason", "it fills the disk")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the disk of the state folder is full" in done.stderr
@@ -86,7 +86,7 @@ def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -
 
 def test_no_space_for_a_first_ledger(lab: Lab, small_disk: Path) -> None:
     """Nothing half-made is left: the next apply makes the environment as if it were the first."""
-    filler = _fill(small_disk)
+    filler = fill(small_disk)
     lab.declare(FLEET, task("first", lab.says("first")))
     done = lab.run("apply", "-y")
     assert done.returncode == 1, done.stdout + done.stderr

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -34,8 +35,11 @@ from fleetform.store.postgres.opening import (
     open_postgres,
     open_postgres_snapshot,
     open_postgres_to_keep,
+    upgrade_postgres,
 )
+from fleetform.store.upgrading import Upgraded
 from postgres_server import PASSWORD, PostgresServer
+from released import OLDER, UID, write_schema
 
 Open = Callable[..., StoredLedger]
 
@@ -242,58 +246,57 @@ def test_text_with_a_nul(address: Address, uid: str) -> None:
 # -- versions -----------------------------------------------------------------------------------
 
 
-def make_older(address: Address, uid: str) -> None:
-    """Leave a ledger of the first release, with a row in it."""
-    schema = schema_of(uid)
-    first = statements(None).split("-- Running upgrade 0001")[0]
-    script(address, uid, f"CREATE SCHEMA {schema}")
-    script(
-        address,
-        uid,
-        f"{first}; INSERT INTO meta (id, environment_uid, ledger_id, status)"
-        f" VALUES (1, '{uid}', 'older', 'ready')",
-    )
+@pytest.fixture
+def older(address: Address) -> Iterator[str]:
+    """Leave a ledger of the first release; its uid."""
+    write_schema(address.url, OLDER[0])
+    yield UID
+    script(address, UID, f"DROP SCHEMA {schema_of(UID)} CASCADE")
 
 
-def test_an_older_ledger_is_upgraded(address: Address, uid: str) -> None:
-    """Who writes upgrades it, once, and nothing in it is lost; who reads is told to wait."""
-    make_older(address, uid)
-    with pytest.raises(OlderLedgerError, match="has version 0001"):
-        open_postgres_snapshot(address, uid)
+def upgrade(address: Address, uid: str) -> Upgraded | None:
+    return upgrade_postgres(address, uid, lambda _source, _version: Path("backup"))
+
+
+def test_an_older_ledger_is_upgraded(address: Address, older: str) -> None:
+    """Who asks for it upgrades it, once, and nothing in it is lost; who opens it changes nothing."""
+    for attempt in (open_ledger, open_postgres_snapshot):
+        with pytest.raises(OlderLedgerError, match="has version 0001"):
+            attempt(address, older)
     with ThreadPoolExecutor(4) as threads:
-        opened = list(threads.map(lambda n: open_ledger(address, uid, n * 100), range(1, 5)))
-    assert {one.read_live().ledger_id for one in opened} == {"older"}
-    for one in opened:
-        one.close()
+        done = list(threads.map(lambda _: upgrade(address, older), range(4)))
+    assert [one for one in done if one is not None] == [
+        Upgraded(OLDER[0], schemas.VERSION, Path("backup"))
+    ]
+    with contextlib.closing(open_ledger(address, older)) as ledger:
+        assert len(ledger.read_live().resources) > 1
 
 
 def test_an_upgrade_is_whole_or_nothing(
-    address: Address, uid: str, monkeypatch: pytest.MonkeyPatch
+    address: Address, older: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A migration that fails half way leaves the older ledger as it was."""
-    make_older(address, uid)
     with monkeypatch.context() as patch:
         patch.setattr(
             "fleetform.store.migrations.upgrade.statements",
             lambda version: f"{statements(version)}; SELECT nothing FROM nowhere",
         )
         with pytest.raises(Exception, match="nowhere"):
-            open_ledger(address, uid)
+            upgrade(address, older)
     with pytest.raises(OlderLedgerError):
-        open_postgres_snapshot(address, uid)
-    open_ledger(address, uid).close()
+        open_postgres_snapshot(address, older)
+    assert upgrade(address, older) is not None
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("ALTER TABLE resources DROP COLUMN observed", "lacks resources.observed: an earlier"),
-        ("UPDATE alembic_version SET version_num = '0001'", "has other tables than this release"),
         ("UPDATE alembic_version SET version_num = '0001b'", "0001b, which no release has made"),
     ],
 )
 def test_a_ledger_of_another_shape(text: str, said: str, address: Address, uid: str) -> None:
-    """An older form of this version, one that is half migrated, and one of no release."""
+    """An older form of this version, and one of no release."""
     open_ledger(address, uid).close()
     script(address, uid, text)
     with pytest.raises(DamagedLedgerError, match=said) as caught:
@@ -304,6 +307,15 @@ def test_a_ledger_of_another_shape(text: str, said: str, address: Address, uid: 
     script(address, uid, f"ALTER SCHEMA {schema_of(uid)} RENAME TO aside_{uid}")
     open_ledger(address, uid).close()
     script(address, uid, f"DROP SCHEMA aside_{uid} CASCADE")
+
+
+def test_a_half_migrated_ledger(address: Address, uid: str) -> None:
+    """It says the version before, and has tables of this one: an upgrade of it is refused."""
+    open_ledger(address, uid).close()
+    script(address, uid, "UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(DamagedLedgerError, match="has other tables than this release") as caught:
+        upgrade(address, uid)
+    assert "`ALTER SCHEMA … RENAME TO …`" in caught.value.advice
 
 
 def test_who_reads_a_ledger_of_another_shape(address: Address, uid: str) -> None:
@@ -340,12 +352,10 @@ def described(address: Address, uid: str) -> list[list[str]]:
     return found
 
 
-def test_migrations_make_what_is_frozen(address: Address, uid: str) -> None:
+def test_migrations_make_what_is_frozen(address: Address, uid: str, older: str) -> None:
     """The frozen schema of a new ledger and the migrations of an older one come to the same."""
     open_ledger(address, uid).close()
-    older = os.urandom(16).hex()
-    make_older(address, older)
-    open_ledger(address, older).close()
+    assert upgrade(address, older) is not None
     frozen, migrated = described(address, uid), described(address, older)
     assert frozen == migrated
     assert len(frozen[0]) > 150

@@ -11,7 +11,7 @@ import pytest
 
 from contract.ledgers import ENVIRONMENT, CountingIds, StillClock, carry_out, submit_step
 from fleetform.model.ports import LedgerUnavailable
-from fleetform.store import filesystem, opening, schema
+from fleetform.store import filesystem, schema
 from fleetform.store.database import connect, make_durable
 from fleetform.store.errors import (
     DamagedLedgerError,
@@ -28,6 +28,8 @@ from fleetform.store.errors import (
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import is_new, open_ledger
 from fleetform.store.snapshot import open_snapshot
+from fleetform.store.upgrading import Upgraded, upgrade_file
+from released import OLDER, UID, write_file
 
 
 @pytest.fixture
@@ -222,20 +224,30 @@ def test_busy_ledger_is_said_so(path: Path) -> None:
     other.close()
 
 
-def test_older_ledger_is_upgraded_with_a_copy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader waits for the upgrade; a writer keeps a copy, then runs the migrations."""
-    reopen(path).close()
-    upgraded: list[str] = []
-    monkeypatch.setattr(opening, "VERSION", "9999")
-    monkeypatch.setattr("fleetform.store.soundness.VERSION", "9999")
-    monkeypatch.setattr(opening, "upgrade_schema", lambda _: upgraded.append("yes"))
-    with pytest.raises(OlderLedgerError):
-        open_snapshot(path, ENVIRONMENT)
-    reopen(path).close()
-    assert upgraded == ["yes"]
-    copy = sqlite3.connect(path.with_name(f"ledger.db.{schema.VERSION}"))
-    assert copy.execute("SELECT environment_uid FROM meta").fetchone() == (ENVIRONMENT,)
-    copy.close()
+def test_older_ledger_is_upgraded_where_that_is_asked_for(path: Path) -> None:
+    """Opening it changes nothing; an upgrade has its backup written first, then runs the migrations."""
+    write_file(path, OLDER[0])
+    before = path.read_bytes()
+    for attempt in (
+        lambda: open_ledger(path, UID, CountingIds(), StillClock()),
+        lambda: open_snapshot(path, UID),
+    ):
+        with pytest.raises(OlderLedgerError, match="has version 0001") as caught:
+            attempt()
+        assert "fleetform state upgrade" in caught.value.advice
+    assert path.read_bytes() == before
+
+    def refuse(_source: object, version: str) -> Path:
+        raise OSError(version)
+
+    with pytest.raises(OSError, match="0001"):
+        upgrade_file(path, UID, refuse)
+    assert path.read_bytes() == before
+    backup = path.with_name("backup")
+    done = upgrade_file(path, UID, lambda _source, _version: backup)
+    assert done == Upgraded(OLDER[0], schema.VERSION, backup)
+    assert upgrade_file(path, UID, refuse) is None
+    open_snapshot(path, UID).close()
 
 
 MOUNTS = """\
@@ -327,7 +339,7 @@ def test_a_half_migrated_ledger_is_refused_and_left(path: Path) -> None:
     """It says the version before, and has tables of this one: an upgrade by hand that broke off."""
     before = altered(path, "UPDATE alembic_version SET version_num = '0001'")
     with pytest.raises(DamagedLedgerError, match="duplicate column name") as caught:
-        reopen(path)
+        upgrade_file(path, ENVIRONMENT, lambda _source, _version: path)
     assert "restore a backup with `fleetform state restore`" in caught.value.advice
     assert path.read_bytes() == before
 

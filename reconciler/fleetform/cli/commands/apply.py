@@ -23,7 +23,7 @@ from fleetform.cli.refresh import (
 from fleetform.cli.scope import flag_given, scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.takeover import take_over_first, takeover_options
-from fleetform.cli.tree import load, open_workspace
+from fleetform.cli.tree import load, open_to_write
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def command(
             advice="`fleetform logs --follow RUN` prints it",
         )
     if path is not None and not os.path.isdir(path):  # noqa: PTH112 -- pathlib takes 10 ms
-        workspace = open_workspace(tree)
+        workspace = open_to_write(tree)
         _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
         take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
         return _apply_file(workspace, path, Watching(detach, show_output, json_into))
@@ -119,8 +119,8 @@ def command(
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
         resting = {"takeover": takeover, "for": for_ms, "reason": reason}
         refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
-        return _take_note(open_workspace(path), yes=yes)
-    workspace = open_workspace(path)
+        return _take_note(open_to_write(path), yes=yes)
+    workspace = open_to_write(path)
     take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
     settle_earlier(workspace)
     permissions["refresh"] = refresh

@@ -11,7 +11,7 @@ from fleetform.cli.command import tree_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load, open_workspace
+from fleetform.cli.tree import load, open_to_write
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -47,7 +47,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
             "-y alone does not allow to destroy",
             advice="pass --allow-destroy as well, or leave -y out and type the environment's name",
         )
-    workspace = open_workspace(path)
+    workspace = open_to_write(path)
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
     from fleetform.cli.carry_out import Watching, ask, carry_out, record_nothing, settle_earlier

@@ -13,7 +13,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import maybe_reader, open_reader, open_workspace
+from fleetform.cli.tree import maybe_reader, open_reader, open_workspace, upgrade_first
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.model.override import OverrideKind
@@ -219,6 +219,7 @@ def _opened(path: str | None) -> Workspace:
             " free some more",
             "warn",
         )
+    upgrade_first(workspace)
     return workspace
 
 

@@ -8,7 +8,7 @@ from fleetform.cli.command import group, json_option, tree_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import open_to_write, open_workspace
 from fleetform.cli.who import who_asks
 
 _EXAMPLES = (
@@ -98,7 +98,7 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
 
     if force and not reason:
         raise Refused("whoever breaks a lock says why", advice="pass --reason TEXT")
-    workspace = open_workspace(path)
+    workspace = open_to_write(path)
     found = break_it(workspace, who=who_asks(), reason=reason, force=force)
     out = screen()
     if found is None:

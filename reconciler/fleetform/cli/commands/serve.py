@@ -9,7 +9,7 @@ from fleetform.cli.command import tree_argument
 from fleetform.cli.duration import DURATION
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import open_to_write
 
 _EXAMPLES = (
     ("fleetform serve", "Follow the tree; `fleetform apply` elsewhere hands its plans over"),
@@ -52,7 +52,7 @@ def command(
     from fleetform.cli.progress.plain import PlainProgress
     from fleetform.wiring.serving import serve
 
-    workspace = open_workspace(path)
+    workspace = open_to_write(path)
     progress = PlainProgress(screen(), show_output=show_output)
     try:
         return asyncio.run(

@@ -11,7 +11,7 @@ from fleetform.cli.command import group, json_option, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load, open_workspace
+from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.views.moments import moment
@@ -31,6 +31,7 @@ _EXAMPLES = (
         "Prove that a lost ledger would be found again, and say what would differ",
     ),
     ("fleetform state rebuild --lost gpu-3", "Go on without a host that is gone for good"),
+    ("fleetform state upgrade", "Upgrade the ledger of an earlier release, after a backup"),
 )
 
 
@@ -79,7 +80,7 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     from fleetform.cli.carry_out import ask
     from fleetform.wiring.state import restore as put_back
 
-    workspace = open_workspace(path)
+    workspace = open_to_write(path)
     name = workspace.environment.name
     question = (
         f"The ledger of {name} will be replaced. Type the environment's name, {name}, to go on:"
@@ -97,6 +98,26 @@ def restore(file: str, path: str | None, yes: bool) -> int:
         out.line(f"what was there is kept in {done.kept}")
     out.line("It is recovering. Ask the hosts what happened since: `fleetform state rebuild`")
     return 0
+
+
+@command.command("upgrade", examples=_EXAMPLES[7:8])
+@tree_option
+def upgrade(path: str | None) -> None:
+    """
+    Upgrade a ledger that an earlier release of fleetform wrote.
+
+    A backup of it is written first, into the state folder; `fleetform state restore` reads it. Each
+    command that writes the ledger does the same, so this is for those who want it done alone.
+    """
+    from fleetform.wiring.upgrading import upgrade_if_older
+
+    workspace = open_workspace(path)
+    if (upgraded := upgrade_if_older(workspace, who=who_asks())) is None:
+        open_reader(workspace)
+        screen().line("the ledger is of this release: there is nothing to upgrade", "dim")
+        return
+    screen().line(f"upgraded from version {upgraded.before} to {upgraded.after}", "good")
+    screen().line(f"the backup from before is {upgraded.backup}")
 
 
 @command.command("verify", examples=_EXAMPLES[2:3])
@@ -132,7 +153,7 @@ def verify(path: str | None, as_json: bool, hosts: bool) -> int:
     return Exit.ERROR
 
 
-@command.command("rebuild", examples=_EXAMPLES[3:])
+@command.command("rebuild", examples=_EXAMPLES[3:7])
 @tree_option
 @json_option
 @click.option("--dry-run", "trial", is_flag=True, help="Say what would come of it.")
@@ -164,7 +185,7 @@ def rebuild(
 
     if from_nothing and not trial:
         raise Refused("--from-nothing is a proof and changes nothing", advice="pass --dry-run too")
-    workspace = open_workspace(path)
+    workspace = open_workspace(path) if trial else open_to_write(path)
     desired = load(workspace, keep_going=True).desired
     assert desired is not None, "a tree that cannot be read is refused before"
     result = asyncio.run(

@@ -21,7 +21,7 @@ from fleetform.cli.names import one_run
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.settings import parse_setting
-from fleetform.cli.tree import open_workspace, print_findings
+from fleetform.cli.tree import open_to_write, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
 from fleetform.model.run_state import FINAL, RunState
@@ -105,7 +105,7 @@ def command(
     )
 
     settings = [*map(_variable, variables), *map(parse_setting, fields)]
-    workspace = open_workspace(path)
+    workspace = open_to_write(path)
     live = read_live(workspace)
     if live is None or not live.instances:
         raise Refused(

@@ -36,12 +36,13 @@ CREATE TABLE alembic_version (
 )"""
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
+def upgrade(connection: sqlite3.Connection, version: str = "head") -> None:
     """
-    Bring the open database to the newest version, whole or not at all.
+    Bring the open database to a version, whole or not at all.
 
     Args:
         connection: In autocommit mode and outside a transaction; stays open.
+        version: `head` is the newest.
 
     Raises:
         sqlite3.Error: It cannot be done: the tables are not those of the version that it says.
@@ -54,7 +55,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
         config = _config()
         config.attributes["connection"] = bound
         try:
-            command.upgrade(config, "head")
+            command.upgrade(config, version)
         except DBAPIError as error:
             # In the driver's words, as everywhere; leaving rolls back.
             if isinstance(error.orig, sqlite3.Error):

@@ -13,8 +13,9 @@ from fleetform.store.postgres.address import SCHEMA_PREFIX, Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
 from fleetform.store.postgres.errors import translated
-from fleetform.store.postgres.schema import ensure_ledger, require_current
+from fleetform.store.postgres.schema import ensure_ledger, require_current, upgrade_ledger
 from fleetform.store.snapshot import Snapshot
+from fleetform.store.upgrading import Keep, Upgraded
 
 __all__ = [
     "KEEP_SECONDS",
@@ -22,6 +23,7 @@ __all__ = [
     "open_postgres",
     "open_postgres_snapshot",
     "open_postgres_to_keep",
+    "upgrade_postgres",
 ]
 
 KEEP_SECONDS = 2.0
@@ -72,6 +74,22 @@ def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
             connection.close()
             raise
     return Snapshot(PostgresDatabase(address, connection, schema=schema, read_only=True))
+
+
+def upgrade_postgres(address: Address, environment_uid: str, keep: Keep) -> Upgraded | None:
+    """
+    Upgrade the environment's ledger where an earlier release wrote it; see `upgrading.upgrade_file`.
+
+    Raises:
+        LedgerError: By kind, see `errors`; nothing was changed.
+    """
+    schema = schema_of(environment_uid)
+    with translated(address):
+        connection = Connection(address, schema=schema)
+        try:
+            return upgrade_ledger(connection, schema, environment_uid, keep)
+        finally:
+            connection.close()
 
 
 def environments_in(address: Address) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
 """
 Whether a schema of a PostgreSQL database holds a ledger of ours, and how one gets there.
 
-As on SQLite: a new one is made of a frozen text, a current one only looked at, and Alembic is
-imported when there is something to upgrade. Making and upgrading are one transaction each, under
+As on SQLite: a new one is made of a frozen text, a current one only looked at, and one of an earlier
+release upgraded when that is asked for. Making and upgrading are one transaction each, under
 a lock that everybody asks for first, so that two first applies make one ledger.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
@@ -18,6 +20,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.errors import (
     RESTORE_SCHEMA,
+    UPGRADE,
     DamagedLedgerError,
     ForeignLedgerError,
     LoginError,
@@ -29,8 +32,9 @@ from fleetform.store.errors import (
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.schema import VERSION, VERSIONS
 from fleetform.store.shape import WHY, lacking
+from fleetform.store.upgrading import Keep, Upgraded
 
-__all__ = ["ensure_ledger", "require_current", "require_readable"]
+__all__ = ["ensure_ledger", "require_current", "require_readable", "upgrade_ledger"]
 
 _OLDEST_SERVER = 130_000
 """PostgreSQL 13 is the first that can be asked what became of a transaction."""
@@ -49,13 +53,13 @@ def require_current(connection: Connection, schema: str, environment_uid: str) -
         raise MissingLedgerError(
             f"there is no ledger in schema {schema}", advice="run `fleetform apply` to make one"
         )
+    _require_known(version, schema)
     if version < VERSION:
         raise OlderLedgerError(
             f"the ledger in schema {schema} has version {version}, and this fleetform needs"
             f" {VERSION}",
-            advice="run `fleetform apply`, which upgrades it; `pg_dump` makes a copy before",
+            advice=UPGRADE,
         )
-    _require_known(version, schema)
     _require_owner(connection, schema, environment_uid)
 
 
@@ -90,25 +94,62 @@ def ensure_ledger(
     connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
 ) -> None:
     """
-    Make the ledger where there is none, upgrade an older one, refuse what is none of ours.
+    Make the ledger where there is none; refuse an older one, and what is none of ours.
 
     Raises:
         LedgerError: By kind, see `errors`; nothing was changed.
     """
     _require_server(connection)
+    with _alone(connection, schema):
+        if _version(connection, schema) is None:
+            _make(connection, schema, environment_uid, ids, clock)
+        else:
+            require_current(connection, schema, environment_uid)
+            _require_shape(connection, schema)
+
+
+def upgrade_ledger(
+    connection: Connection, schema: str, environment_uid: str, keep: Keep
+) -> Upgraded | None:
+    """
+    Upgrade a ledger of an earlier release; None where there is nothing to upgrade.
+
+    Args:
+        connection: To its database.
+        schema: Where it is.
+        environment_uid: Whose it is.
+        keep: Writes the backup; where it cannot, nothing is changed.
+
+    Raises:
+        LedgerError: By kind, see `errors`; nothing was changed.
+    """
+    _require_server(connection)
+    with _alone(connection, schema):
+        version = _version(connection, schema)
+        if version is None:
+            return None
+        _require_known(version, schema)
+        _require_owner(connection, schema, environment_uid)
+        if version == VERSION:
+            return None
+        # A backup of many rows is written to a file meanwhile, which the session's limits do not know.
+        connection.script("SET LOCAL idle_in_transaction_session_timeout = 0")
+        # Each writer begins by raising the serial in this row.
+        connection.execute("SELECT 1 FROM meta FOR UPDATE")
+        backup = keep(connection, version)
+        _upgrade(connection, version)
+        _require_shape(connection, schema)
+    return Upgraded(version, VERSION, backup)
+
+
+@contextmanager
+def _alone(connection: Connection, schema: str) -> Iterator[None]:
+    """Run one transaction beside which no other makes or upgrades the same ledger."""
     connection.script("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         # Freed with the transaction. Whoever waited sees what the first has made.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (schema,))
-        version = _version(connection, schema)
-        if version is None:
-            _make(connection, schema, environment_uid, ids, clock)
-        else:
-            _require_known(version, schema)
-            _require_owner(connection, schema, environment_uid)
-            if version < VERSION:
-                _upgrade(connection, version)
-            _require_shape(connection, schema)
+        yield
         connection.script("COMMIT")
     except BaseException:
         if connection.in_transaction:
