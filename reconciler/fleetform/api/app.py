@@ -8,6 +8,7 @@ come from another site; `/api/v1/openapi.json` describes everything.
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 from collections.abc import Callable
 
 from fastapi import FastAPI, Request
@@ -20,10 +21,13 @@ from fleetform.api.guard import Guard, allowed_hosts
 from fleetform.api.problem import ApiProblem, ProblemBody
 from fleetform.api.routes import environments, events, logs, overrides, plans, resources, runs
 from fleetform.api.sources import Sources
-from fleetform.model.ports import LedgerUnavailable, LogStore, Reader
+from fleetform.model.ports import LogStore, Reader
+from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
+from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment
 
 PREFIX = "/api/v1"
+_log = logging.getLogger(__name__)
 _ROUTERS = (environments.router, resources.router, plans.router, logs.router, runs.router,
             events.router, overrides.router)  # fmt: skip
 
@@ -33,6 +37,7 @@ def create_app(
     logs_factory: Callable[[], LogStore],
     *,
     environment: Environment,
+    controller: Callable[[], Holder | None],
     now_ms: Callable[[], int],
     listen_host: str = "127.0.0.1",
 ) -> ASGIApp:
@@ -43,11 +48,12 @@ def create_app(
         reader_factory: Opens the ledger for one request; None where nothing was applied yet.
         logs_factory: Opens the store of output.
         environment: Which environment this is.
+        controller: Says who holds its manager lease; None where no controller is running.
         now_ms: Wall time in milliseconds, for ages and durations.
         listen_host: Where it will listen: requests for other hosts are refused.
     """
     api = create_api()
-    api.state.sources = Sources(environment, reader_factory, logs_factory, now_ms)
+    api.state.sources = Sources(environment, reader_factory, logs_factory, controller, now_ms)
     return Guard(api, hosts=allowed_hosts(listen_host))
 
 
@@ -71,6 +77,7 @@ def create_api() -> FastAPI:
     api.add_exception_handler(HTTPException, _answer_http)
     api.add_exception_handler(RequestValidationError, _answer_invalid)
     api.add_exception_handler(LedgerUnavailable, _answer_away)
+    api.add_exception_handler(LedgerUnusable, _answer_away)
     api.add_exception_handler(Exception, _answer_fault)
     return api
 
@@ -102,7 +109,13 @@ def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 def _answer_away(request: Request, error: Exception) -> JSONResponse:
-    body = ProblemBody(code="ledger", message=str(error), advice="ask again in a moment")
+    # The sentence names files and servers: it is for whoever may read the log.
+    _log.warning("the ledger cannot be read: %s", error)
+    body = ProblemBody(
+        code="ledger",
+        message="the ledger cannot be read now",
+        advice="ask again in a moment; the log of `fleetform serve` says why",
+    )
     return JSONResponse(body.model_dump(), status_code=503)
 
 

@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 
 from fleetform.api.problem import ApiProblem
 from fleetform.model.ports import LogStore, Reader
+from fleetform.model.tenure import Holder
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 
@@ -23,12 +24,14 @@ class Sources:
     """
     What the API reads.
 
-    `open_reader` returns None where nothing has been applied yet. `now_ms` is wall time.
+    `open_reader` returns None where nothing has been applied yet. `controller` says who holds the
+    manager lease. `now_ms` is wall time.
     """
 
     environment: Environment
     open_reader: Callable[[], Reader | None]
     open_logs: Callable[[], LogStore]
+    controller: Callable[[], Holder | None]
     now_ms: Callable[[], int]
 
 

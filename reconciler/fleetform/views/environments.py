@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fleetform.model import figures
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import Live
+from fleetform.model.tenure import Holder
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
+
+
+@dataclass(frozen=True, slots=True)
+class RunningController:
+    """
+    The process that carries out plans and drives runs.
+
+    `command` is `serve`, `apply` or the like. `pid` counts on `host`, and is 0 for one that has
+    just begun.
+    """
+
+    command: str
+    who: str
+    pid: int
+    host: str
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +35,10 @@ class EnvironmentRow:
     One environment. `fingerprint` is what its plans bear as well, and stands for its uid.
 
     `status` is `empty` before the first apply. `serial` names the reading that the row was made
-    of. `resources` counts what is present by kind. `notes` are sentences for people: what is in
-    force above the tree first, such as a takeover, then why it is recovering, and silent hosts.
+    of. `resources` counts what is present by kind. `controller` is null where none is running: runs
+    and hosts are then as the last one left them. `notes` are sentences for people: what is in force
+    above the tree first, such as a takeover, then that no controller is running, why the ledger is
+    recovering, and silent hosts.
     """
 
     name: str
@@ -28,14 +48,27 @@ class EnvironmentRow:
     epoch: int
     serial: int
     resources: dict[str, int]
+    controller: RunningController | None
     notes: tuple[str, ...]
 
 
-def environment_row(environment: Environment, live: Live | None, *, now_ms: int) -> EnvironmentRow:
-    """Make the row; `live` is None where nothing has been applied."""
+def environment_row(
+    environment: Environment, live: Live | None, *, controller: Holder | None, now_ms: int
+) -> EnvironmentRow:
+    """
+    Make the row.
+
+    Args:
+        environment: Which it is.
+        live: What its ledger says; None where nothing has been applied.
+        controller: Who holds the manager lease; None: no controller is running.
+        now_ms: For what is in force, and for ages.
+    """
     mark = fingerprint(environment.uid)
     if live is None:
-        return EnvironmentRow(environment.name, mark, "empty", "", 0, 0, {}, ())
+        return EnvironmentRow(
+            environment.name, mark, "empty", "", 0, 0, {}, _running(controller), ()
+        )
     kinds = Counter(key.kind for key, row in live.resources.items() if not row.archived)
     return EnvironmentRow(
         name=environment.name,
@@ -45,5 +78,23 @@ def environment_row(environment: Environment, live: Live | None, *, now_ms: int)
         epoch=live.epoch,
         serial=live.serial,
         resources=dict(sorted(kinds.items())),
-        notes=(*in_force_lines(live.overrides, now_ms), *live.notes),
+        controller=_running(controller),
+        notes=(
+            *in_force_lines(live.overrides, now_ms),
+            *(() if controller is not None else (_uncontrolled(live, now_ms),)),
+            *live.notes,
+        ),
     )
+
+
+def _running(holder: Holder | None) -> RunningController | None:
+    if holder is None:
+        return None
+    return RunningController(holder.command, holder.who, holder.pid, holder.host, holder.since_ms)
+
+
+def _uncontrolled(live: Live, now_ms: int) -> str:
+    """Say that no controller is running, and how old what is said of hosts and runs may be."""
+    seen = [one.seen_at_ms for one in live.instances if one.seen_at_ms is not None]
+    age = f", last heard of {figures.span(max(0, now_ms - min(seen)))} ago" if seen else ""
+    return f"no controller is running: hosts and runs are as the last one left them{age}"

@@ -30,7 +30,7 @@ from fleetform.store.gate import WriterGate
 from fleetform.views.locks import held_by
 from fleetform.views.moments import moment
 from fleetform.views.notices import held_notices, mistake_notices
-from fleetform.wiring.answering import AddressUnusable, answer
+from fleetform.wiring.api_server import AddressUnusable, answer
 from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
@@ -69,6 +69,7 @@ async def serve(
     workspace: Workspace,
     *,
     listen: str | None,
+    insecure_listen: bool = False,
     progress: Progress,
     once: bool = False,
     drift_every_ms: int = DRIFT_MS,
@@ -91,7 +92,10 @@ async def serve(
             try:
                 async with Nursery() as nursery:
                     if listen is not None:
-                        nursery.start(answer(workspace, listen, progress), name="api")
+                        nursery.start(
+                            answer(workspace, listen, progress, insecure=insecure_listen),
+                            name="api",
+                        )
                     await nursery.run(serving.run())
             except AddressUnusable as problem:
                 # Mostly it is the other `serve` of this environment that has the address.

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from leftovers import end_agents
 
@@ -95,14 +95,16 @@ class Lab:
         assert done.returncode in {0, 3, 4}, done.stdout + done.stderr
         return json.loads(done.stdout)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, output: IO[bytes] | int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """Start one command; whatever is left of it at the end is killed."""
         child = subprocess.Popen(
             [FLEETFORM, *arguments],
             cwd=self.tree,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
         )

@@ -56,7 +56,7 @@ def get(root, path, **params):
     workspace = Workspace.open(str(root))
     app = create_app(
         workspace.reader, workspace.logs, environment=workspace.environment,
-        now_ms=lambda: applied.NOW_MS + 9000,
+        controller=workspace.manager, now_ms=lambda: applied.NOW_MS + 9000,
     )  # fmt: skip
 
     async def call():
@@ -222,7 +222,13 @@ def test_an_unknown_path_has_a_body(lab):
 def test_an_environment_needs_no_ledger():
     """The app is made from ports: it asks for nothing until it is asked."""
     environment = Environment("lab", applied.UID)
-    assert create_app(lambda: None, lambda: None, environment=environment, now_ms=lambda: 0)
+    assert create_app(
+        lambda: None,
+        lambda: None,
+        environment=environment,
+        controller=lambda: None,
+        now_ms=lambda: 0,
+    )
 
 
 def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
@@ -268,7 +274,11 @@ def test_what_goes_wrong_inside_has_the_shape_of_every_problem(root, problem, st
 
     workspace = Workspace.open(str(root))
     app = create_app(
-        reader, workspace.logs, environment=workspace.environment, now_ms=lambda: applied.NOW_MS
+        reader,
+        workspace.logs,
+        environment=workspace.environment,
+        controller=workspace.manager,
+        now_ms=lambda: applied.NOW_MS,
     )
 
     async def call():

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.override import Override, OverrideKind
+from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment, ResourceKey
-from fleetform.views.environments import environment_row
+from fleetform.views.environments import RunningController, environment_row
 
 LAB = Environment("lab", "uid")
+HOLDER = Holder(17, "serve", "serve", 1, "node1")
 
 
 def resource(kind, name, *, archived=False):
@@ -20,14 +23,14 @@ def test_an_environment_counts_what_is_present():
     live = Live(
         "uid", "ledger", 3, LedgerStatus.READY, 17, {row.key: row for row in rows}, notes=("hm",)
     )
-    row = environment_row(LAB, live, now_ms=1)
+    row = environment_row(LAB, live, controller=HOLDER, now_ms=1)
     assert (row.status, row.epoch, row.serial, row.notes) == ("ready", 3, 17, ("hm",))
     assert row.resources == {"fleet": 1, "run": 1}
 
 
 def test_one_that_was_never_applied_is_empty():
     """No ledger is a state of its own, with the same keys."""
-    row = environment_row(LAB, None, now_ms=1)
+    row = environment_row(LAB, None, controller=HOLDER, now_ms=1)
     assert (row.name, row.status, row.resources) == ("lab", "empty", {})
 
 
@@ -38,7 +41,24 @@ def test_what_is_in_force_is_said_first():
     live = Live(
         "uid", "ledger", 3, LedgerStatus.READY, 17, {}, notes=("hm",), overrides=(taken, over)
     )
-    first, *rest = environment_row(LAB, live, now_ms=5).notes
+    first, *rest = environment_row(LAB, live, controller=HOLDER, now_ms=5).notes
     assert "ada" in first
     assert "GPU swap" in first
     assert rest == ["hm"]
+
+
+def test_no_controller_is_said():
+    """What is told of runs is old where nothing drives them: the row says so, and how old."""
+    hosts = tuple(
+        Instance(name, name, "local", 0, InstanceState.READY, seen_at_ms=seen)
+        for name, seen in (("a", 90_000), ("b", None), ("c", 95_000))
+    )
+    live = Live("uid", "ledger", 3, LedgerStatus.READY, 17, {}, instances=hosts)
+    row = environment_row(LAB, live, controller=None, now_ms=100_000)
+    assert row.controller is None
+    (note,) = row.notes
+    assert note.startswith("no controller is running: hosts and runs are as the last one left them")
+    assert note.endswith(", last heard of 10s ago")
+    running = environment_row(LAB, live, controller=HOLDER, now_ms=100_000)
+    assert running.controller == RunningController("serve", "serve", 17, "node1", 1)
+    assert running.notes == ()

@@ -15,7 +15,10 @@ router = APIRouter(tags=["environments"])
 def list_environments(sources: FromSources, reader: MaybeReader) -> list[EnvironmentRow]:
     """List the environments; one process serves one."""
     live = reader.read_live() if reader is not None else None
-    return [environment_row(sources.environment, live, now_ms=sources.now_ms())]
+    row = environment_row(
+        sources.environment, live, controller=sources.controller(), now_ms=sources.now_ms()
+    )
+    return [row]
 
 
 @router.get("/environments/{name}")

@@ -23,7 +23,13 @@ _EXAMPLES = (
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Answer the read-only API here; only on this machine unless HOST says otherwise.",
+    help="Answer the read-only API here, in a process of its own; HOST is one of this machine alone.",
+)
+@click.option(
+    "--insecure-listen",
+    is_flag=True,
+    help="Let HOST be an address that other machines reach: the API has no log-in, so everyone who"
+    " reaches it can read runs, their output and plans.",
 )
 @click.option(
     "--drift-every",
@@ -37,7 +43,12 @@ _EXAMPLES = (
 @click.option("--once", is_flag=True, help="Leave when every run is over.")
 @click.option("--show-output", is_flag=True, help="Print what the jobs print.")
 def command(
-    path: str | None, listen: str | None, drift_every_ms: int, once: bool, show_output: bool
+    path: str | None,
+    listen: str | None,
+    insecure_listen: bool,
+    drift_every_ms: int,
+    once: bool,
+    show_output: bool,
 ) -> int:
     """
     Keep the environment at PATH as its tree says, until told to stop.
@@ -59,6 +70,7 @@ def command(
             serve(
                 workspace,
                 listen=listen,
+                insecure_listen=insecure_listen,
                 progress=progress,
                 once=once,
                 drift_every_ms=drift_every_ms,
