@@ -78,7 +78,11 @@ def test_an_interrupted_bench_leaves_nothing_behind(tmp_path: Path, number: sign
             time.sleep(0.02)
         pid = int(said.read_text())
         bench.send_signal(number)
-        assert bench.wait(60) != 0
+        try:
+            assert bench.wait(60) != 0
+        finally:
+            # A failure is told at once; leaving the block would wait for the bench without end.
+            bench.kill()
     assert not folder.exists()
     # Its parent has ended before it: whoever adopts it may take a moment.
     end = time.monotonic() + 60

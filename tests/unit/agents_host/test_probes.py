@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,19 @@ CGROUP = """\
 1:cpu,cpuacct:/docker/abc/inner
 0::/system.slice
 """
+
+
+def test_the_driver_tool_is_found_beside_the_search_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent's PATH is fixed, and some hosts mount the driver in a folder of its own."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho '0, GPU-1, NVIDIA H200, 143771'\n")
+    tool.chmod(0o700)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(gpu, "_DRIVER_FOLDERS", (str(tmp_path),))
+    assert gpu.present()
+    assert gpu.detect() == (GpuReport(0, "GPU-1", "NVIDIA H200", 143771 << 20),)
 
 
 def test_meminfo() -> None:

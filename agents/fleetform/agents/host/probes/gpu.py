@@ -7,10 +7,19 @@ hangs, as it does on a sick card, can be given up.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 
 from fleetform.agents.protocol.messages import GpuReport
+
+_DRIVER_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
+"""
+Where the driver's tool lies when it is not on the search path.
+
+Kubernetes hosts of Google and images that follow the NVIDIA container convention mount the driver at
+the first, the Linux of Windows at the second. The agent's own PATH has neither: it is a fixed one.
+"""
 
 _TIMEOUT_SECONDS = 20
 """A cold driver without persistence mode takes about 2 s a card to initialise."""
@@ -22,12 +31,12 @@ _MIB = 1 << 20
 
 def present() -> bool:
     """Tell whether asking takes time at all."""
-    return shutil.which("nvidia-smi") is not None
+    return _find_tool() is not None
 
 
 def detect() -> tuple[GpuReport, ...]:
     """List the host's GPUs by index; none where there is no driver or it does not answer."""
-    path = shutil.which("nvidia-smi")
+    path = _find_tool()
     if path is None:
         return ()
     try:
@@ -44,6 +53,11 @@ def detect() -> tuple[GpuReport, ...]:
     except (OSError, subprocess.TimeoutExpired):
         return ()
     return parse(output)
+
+
+def _find_tool() -> str | None:
+    searched = (os.environ.get("PATH", os.defpath), *_DRIVER_FOLDERS)
+    return shutil.which("nvidia-smi", path=os.pathsep.join(searched))
 
 
 def parse(output: str) -> tuple[GpuReport, ...]:
