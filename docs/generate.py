@@ -26,7 +26,7 @@ from typing import Any
 import click
 
 from fleetform.cli.command import Command, Group
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import CODES, Exit
 from fleetform.cli.main import ROWS, fleetform
 from fleetform.cli.progress.json_lines import EVENTS
 from fleetform.spec import documents, fields, schema
@@ -242,6 +242,11 @@ def _exit_codes_page() -> Iterator[str]:
     texts = _docstrings_of_members(Exit)
     for one in Exit:
         yield f"| {int(one)} | `{one.name.lower()}` | {texts[one.name]} |\n"
+    yield "\nOf several codes that fit, the first one in these tables holds.\n"
+    for command, codes in CODES.items():
+        yield f"\n## fleetform {command}\n\n| code | when |\n|---|---|\n"
+        for code, meaning in codes:
+            yield f"| {int(code)} | {meaning} |\n"
 
 
 def _progress_page() -> Iterator[str]:

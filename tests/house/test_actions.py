@@ -25,7 +25,7 @@ if [ "$1" = validate ]; then
   exit 1
 fi
 printf '%s\\n' "$@" >"$RECORD"
-[ -z "$PLAN" ] || printf '%s' "$PLAN" >"$4"
+[ -z "$PLAN" ] || printf '%s' "$PLAN" >"$5"
 printf '## Plan\\n'
 printf 'warning: hm\\n{COMMAND}\\n' >&2
 exit "$CODE"
@@ -156,7 +156,7 @@ EMPTY, FULL = '{"changes": []}', '{"changes": [{}]}'
     ("code", "plan", "changes", "status"),
     [
         (0, EMPTY, "false", 0),
-        (0, FULL, "true", 0),
+        (2, FULL, "true", 0),
         (3, FULL, "true", 0),
         (4, EMPTY, "false", 0),
         (1, "", "false", 1),
@@ -169,8 +169,8 @@ def test_the_plan_is_put_into_the_summary(act, code, plan, changes, status):
     assert finished.returncode == status, finished.stderr
     assert outputs == {"changes": changes, "exit-code": str(code)}
     assert summary == f"## Plan\n\n    warning: hm\n    {COMMAND}\n"
-    assert asked[:3] == ["plan", "--markdown", "--out"]
-    assert asked[4:] == ["--", "."]
+    assert asked[:4] == ["plan", "--detailed-exitcode", "--markdown", "--out"]
+    assert asked[5:] == ["--", "."]
     assert "warning: hm" in finished.stdout
 
 

@@ -37,7 +37,7 @@ def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
     before = json.loads(row.document)
     after = declared.document
     other = declared.execution_digest != row.execution_digest
-    ended_early = row.run.state is RunState.TERMINATED and after.get("state") != "stopped"
+    ended_early = row.run.state is RunState.STOPPED and after.get("state") != "stopped"
     borne_out = {
         Reason.EXECUTION_CHANGED: other and (row.archived or declared.own_digest != row.own_digest),
         Reason.RERUN_ASKED: after.get("rerun", 0) > max(before.get("rerun", 0), row.run.rerun_mark),

@@ -168,7 +168,6 @@ def carry_out(
 def _until_over(apply: _Apply, plan: Plan) -> _End:
     """Apply it, and what was held until a run has ended once it has."""
     from fleetform.plan.awaited import ending
-    from fleetform.plan.exit import exit_code
 
     again = apply.again
     end = _until_entered(apply, plan)
@@ -183,11 +182,11 @@ def _until_over(apply: _Apply, plan: Plan) -> _End:
             error_screen().labelled("help", "what was held is another change by now: plan again")
             break
         if newer.is_empty and not newer.progressing:
-            # Somebody else has carried it out, and it is over.
-            end = _with_code(end, exit_code(newer, detailed=False))
+            # Another process has carried it out, and it is over.
+            end = _with_earlier(end, None, newer)
             break
         _say_released(sorted(waiting - still))
-        end = _until_entered(apply, newer)
+        end = _with_earlier(_until_entered(apply, newer), end, newer)
         waiting = still
     return end
 
@@ -230,9 +229,18 @@ def _until_entered(apply: _Apply, plan: Plan) -> _End:
     return _carry_out(apply, newer)
 
 
-def _with_code(end: _End, code: int) -> _End:
-    assert end.result is not None, "it came to its end"
-    return end._replace(code=code, result=replace(end.result, exit_code=code))
+def _with_earlier(end: _End, earlier: _End | None, plan: Plan) -> _End:
+    """Judge an apply by its newest plan and by the runs of all its plans."""
+    from fleetform.plan.exit import apply_code
+
+    if end.result is None or end.code not in _CAME_TO_ITS_END:
+        return end
+    before = () if earlier is None or earlier.result is None else earlier.result.runs
+    runs = {one.run.name: one for one in (*before, *end.result.runs)}
+    code = apply_code(plan, end.result.failed_steps, tuple(runs.values()))
+    return end._replace(
+        code=code, result=replace(end.result, exit_code=code, runs=tuple(runs.values()))
+    )
 
 
 def _say_released(keys: list[ResourceKey]) -> None:

@@ -21,14 +21,23 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Command(click.Command):
-    """A command whose help ends in examples: pairs of what to type and what it does."""
+    """A command whose help ends in its exit codes, where they say more than usual, and in examples."""
 
-    def __init__(self, name: str | None = None, *, examples: Examples = (), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        examples: Examples = (),
+        codes: Sequence[tuple[int, str]] = (),
+        **kwargs: Any,
+    ) -> None:
         kwargs.setdefault("context_settings", _SETTINGS)
         super().__init__(name, **kwargs)
         self.examples = tuple(examples)
+        self.codes = tuple(codes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_codes(self.codes, formatter)
         write_examples(self.examples, formatter)
 
 
@@ -50,6 +59,13 @@ class Group(click.Group):
         write_examples(self.examples, formatter)
 
 
+def write_codes(codes: Sequence[tuple[int, str]], formatter: click.HelpFormatter) -> None:
+    """Write what each exit code means, in the order in which they are judged."""
+    if codes:
+        with formatter.section("Exit codes (the first that fits)"):
+            formatter.write_dl([(str(int(code)), meaning) for code, meaning in codes])
+
+
 def write_examples(examples: Examples, formatter: click.HelpFormatter) -> None:
     """Write each example above what it does, unwrapped, so that it can be copied."""
     if not examples:
@@ -60,9 +76,11 @@ def write_examples(examples: Examples, formatter: click.HelpFormatter) -> None:
             formatter.write(f"{'':>{formatter.current_indent}}    {meaning}\n")
 
 
-def command(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], Command]:
+def command(
+    name: str, *, examples: Examples, codes: Sequence[tuple[int, str]] = ()
+) -> Callable[[Callable[..., Any]], Command]:
     """Make a function the command `name`; its docstring is the help."""
-    return click.command(name, cls=Command, examples=examples)
+    return click.command(name, cls=Command, examples=examples, codes=codes)
 
 
 def group(name: str, *, examples: Examples) -> Callable[[Callable[..., Any]], Group]:

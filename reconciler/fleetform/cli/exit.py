@@ -1,7 +1,8 @@
 """
 Exit codes: one table for every command, because pipelines branch on them.
 
-Which of them a plan means is `plan.exit`'s to say; this adds what only a command can meet.
+Which of them an outcome means is `plan.exit`'s to say; this adds what only a command can meet, and
+what people read about it in `--help` and in docs/reference/exit-codes.md.
 
 A usage error is 1 and not click's 2, which here means "there are changes".
 """
@@ -9,31 +10,83 @@ A usage error is 1 and not click's 2, which here means "there are changes".
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
+
+__all__ = ["APPLY_CODES", "CODES", "PLAN_CODES", "STATUS_CODES", "Exit"]
 
 
 class Exit(enum.IntEnum):
     """What a finished command says to the script that called it."""
 
     OK = 0
-    """Converged, and every run succeeded."""
+    """No error; of `apply` also: everything is as declared, and no run that it cared for failed."""
     ERROR = 1
-    """Something is wrong with the command line, the tree, or the world."""
+    """An error: of the command line, the configuration, the ledger, or the machine."""
     CHANGES = 2
-    """`plan --detailed-exitcode` only: applying would change something."""
+    """`plan --detailed-exitcode`: there are changes."""
     HELD = 3
-    """
-    A change is held back: it needs a permission, or waits for something. While the ledger is
-    recovering everything is, also where nothing differs.
-    """
+    """Something is blocked: it needs a permission, or waits for something."""
     RUN_FAILED = 4
-    """A run has ended badly and stays so."""
+    """A run failed, is unschedulable, or its outcome is unknown."""
     STALE = 5
-    """The plan no longer fits what is there."""
+    """The plan is stale: what it touches has changed since it was made. Nothing was changed."""
     LOCKED = 6
-    """Somebody else is changing this environment."""
+    """Another process holds the environment."""
     POLICY = 7
-    """A policy forbids it."""
+    """A policy, a freeze window or an override forbids it."""
     INTERRUPTED = 130
     """Ctrl-C: 128 + SIGINT, as shells count it."""
     BROKEN_PIPE = 141
-    """The reader of our output went away: 128 + SIGPIPE."""
+    """The reader of the output went away: 128 + SIGPIPE."""
+
+
+PLAN_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.ERROR, "An error, or the ledger is recovering or damaged."),
+    (Exit.HELD, "With --detailed-exitcode: a change is blocked."),
+    (
+        Exit.RUN_FAILED,
+        "With --detailed-exitcode: a run failed earlier, is unschedulable, or its outcome is unknown.",
+    ),
+    (Exit.CHANGES, "With --detailed-exitcode: there are changes."),
+    (Exit.OK, "Otherwise, whatever the plan says."),
+)
+APPLY_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.ERROR, "An error, a step failed, or the ledger is recovering or damaged."),
+    (Exit.STALE, "The plan is stale: nothing was changed."),
+    (Exit.LOCKED, "Another process holds the environment."),
+    (Exit.POLICY, "A policy, a freeze window or an override forbids it."),
+    (Exit.INTERRUPTED, "Ctrl-C: nothing is lost, and the runs go on."),
+    (Exit.HELD, "Something stays blocked, or a run waits for a host that does not answer."),
+    (
+        Exit.RUN_FAILED,
+        (
+            "A run that it started or followed, or that --target or --replace names, did not end as"
+            " `done`: it failed, is unschedulable or unknown, or was stopped. Runs with"
+            " `state: stopped` in the configuration do not count, nor do other runs that failed"
+            " earlier."
+        ),
+    ),
+    (Exit.OK, "Everything is as declared."),
+)
+STATUS_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.ERROR, "The ledger cannot be read; with --exit-code also: it is recovering."),
+    (
+        Exit.RUN_FAILED,
+        "With --exit-code: a run failed, is unschedulable, or its outcome is unknown.",
+    ),
+    (
+        Exit.HELD,
+        (
+            "With --exit-code: a change is blocked, the last apply failed, a host does not answer, or"
+            " work is left and no controller is running."
+        ),
+    ),
+    (Exit.OK, "Otherwise."),
+)
+
+CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
+    "plan": PLAN_CODES,
+    "apply": APPLY_CODES,
+    "status": STATUS_CODES,
+}
+"""By command; the first row that fits holds."""

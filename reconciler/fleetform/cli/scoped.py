@@ -40,7 +40,7 @@ def apply_scoped(
     to its end all the same, whoever entered it.
     """
     from fleetform.plan.awaited import waited_for
-    from fleetform.plan.exit import exit_code
+    from fleetform.plan.exit import apply_code
 
     def made() -> Plan:
         return plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
@@ -54,7 +54,7 @@ def apply_scoped(
     follows = 0 if watching.detach else following(plan)
     is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
     if plan.recovering or is_over:
-        return exit_code(plan, detailed=False)
+        return apply_code(plan)
     if not plan.is_empty or follows:
         screen().line()
         question, expected = question_of(plan)

@@ -15,6 +15,7 @@ from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tail import last_lines
 from fleetform.cli.words import NOBODY_DRIVES
 from fleetform.model.figures import counted
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _ROWS_MAX = 20
 _TROUBLES_MAX = 3
 _LINES_OF_OUTPUT = 5
-_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
+_FAILED = frozenset({RunState.FAILED, RunState.ABORTED})
 
 
 _NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
@@ -59,7 +60,7 @@ def show_summary(
         out.line(message)
     for failure in result.failed_steps:
         error_screen().labelled("error", failure)
-    bad = [each for each in result.runs if each.run.state in _BAD and not _is_gone(each)]
+    bad = [each for each in result.runs if _has_failed(each)]
     for each in bad[:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
     _show_next(out, result, bad, finished)
@@ -118,9 +119,18 @@ def _is_gone(history: RunHistory) -> bool:
     return history.archived and history.run.state in FINAL
 
 
+def _has_failed(history: RunHistory) -> bool:
+    """Tell whether it failed, or only a person can say how it ended; silence alone is no end."""
+    if history.run.cause == NO_EVIDENCE:
+        return not _is_gone(history)
+    return history.run.state in _FAILED and not _is_gone(history)
+
+
 def _may_go_on(history: RunHistory) -> bool:
     """Tell of a run that was stopped whether it is there to be run once more."""
-    return history.run.state is RunState.TERMINATED and not history.archived
+    run = history.run
+    is_meant = run.template.wanted == "stopped"
+    return run.state is RunState.STOPPED and not history.archived and not is_meant
 
 
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
@@ -182,9 +192,13 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state is not RunState.ABORTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
-        out.line(f"{counted(len(bad), 'run')} ended badly; see {see}.", "bad")
+        out.line(f"{counted(len(bad), 'run')} failed; see {see}.", "bad")
     elif stopped := sum(map(_may_go_on, result.runs)):
         out.line(f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun`?", "warn")
+    elif silent := [each.run.name for each in result.runs if each.run.state is RunState.UNKNOWN]:
+        verb = "waits" if len(silent) == 1 else "wait"
+        why = f"see `fleetform why {quoted(silent[0])}`"
+        out.line(f"{counted(len(silent), 'run')} {verb} for a silent host; {why}.", "warn")
     elif result.exit_code == Exit.HELD:
         out.line("What could be done is done; the rest is held, as the plan says.", "warn")
     elif states and set(states) == {RunState.DONE}:

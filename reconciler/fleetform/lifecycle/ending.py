@@ -86,7 +86,7 @@ def judge_end(run: Run, attempt: Attempt, *, now_ms: int) -> Requeue | Finish:
         if job is not None and job.cause in _OWN_ENDS:
             return _failed(run, job)
         cause = EMERGENCY if is_emergency_end(wish) else Cause.STOPPED.value
-        return Finish(RunState.TERMINATED, cause, wish)
+        return Finish(RunState.STOPPED, cause, wish)
     if all(one.cause in NOTHING_RAN for one in jobs):
         return _nothing_ran(run, attempt, job or jobs[0], now_ms)
     if job is None:
@@ -121,7 +121,7 @@ def _stopped(run: Run, attempt: Attempt, now_ms: int) -> Requeue | Finish:
     """
     if attempt.cause != START_TIMEOUT:
         return Finish(
-            RunState.TERMINATED, Cause.STOPPED.value, attempt.message or "stopped on its host"
+            RunState.STOPPED, Cause.STOPPED.value, attempt.message or "stopped on its host"
         )
     at_ms = next_attempt_ms(run, attempt, Cause.LOST, None, now_ms=now_ms)
     if at_ms is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.override import Override
+from fleetform.model.run_state import RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -194,11 +195,16 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A run that has ended badly and stays so: shown, and exit code 4."""
+    """A run that ended earlier other than `done`, and that this plan leaves so."""
 
     key: ResourceKey
     state: str
     detail: str
+
+    @property
+    def is_failure(self) -> bool:
+        """Tell whether it failed, or may have: a person's stop is no failure."""
+        return self.state != RunState.STOPPED
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,13 @@ class RunState(enum.StrEnum):
     """A host is silent, or the ledger was rebuilt and has no evidence: never started again."""
     DONE = "done"
     FAILED = "failed"
-    TERMINATED = "terminated"
-    """Ended by somebody: stop, removal from the tree."""
+    STOPPED = "stopped"
+    """Ended because a person asked for it: `state: stopped`, an override, removal."""
     ABORTED = "aborted"
     """Never ran and never will: no place can ever satisfy it, or what it depends on failed."""
 
 
-FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED})
+FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.ABORTED})
 
 
 class AttemptState(enum.StrEnum):

@@ -1,74 +1,70 @@
-"""What the exit code of a plan is, and of its apply: one table, for pipelines branch on it."""
+"""
+The exit codes of `plan`, `apply` and `status`: one pure function a command, for pipelines branch on them.
+
+Each function is a table that is read top down; the first row that fits holds. What the codes mean for
+people stands in `cli.exit`, and a test compares the two.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.model.plan import Plan
+from fleetform.model.plan import Plan, Settled
+from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.selection import Selection
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
 
-__all__ = ["exit_code", "exit_code_after", "exit_code_of_status"]
+__all__ = ["apply_code", "exit_code_of_apply", "exit_code_of_plan", "exit_code_of_status",
+           "plan_code"]  # fmt: skip
 
 CONVERGED = 0
-FAILED = 1
+ERROR = 1
 CHANGES = 2
-HELD = 3
+BLOCKED = 3
 RUN_FAILED = 4
 
 
-def exit_code(plan: Plan, *, detailed: bool) -> int:
-    """
-    Say what a plan that nobody carries out means to a script.
-
-    The first row that fits holds: what is held needs somebody to decide, a failed run needs
-    somebody to look, and changes only need an apply. A ledger that is recovering holds everything
-    back, also what it knows nothing of: a plan without changes is then no proof of anything.
-
-    Args:
-        plan: As planned; errors never get this far.
-        detailed: `--detailed-exitcode`: whether changes have a code of their own.
-    """
-    if plan.held or plan.recovering:
-        return HELD
-    if plan.settled:
-        return RUN_FAILED
-    if detailed and plan.changes:
-        return CHANGES
-    return CONVERGED
+# -- the tables ------------------------------------------------------------------------------
 
 
-def exit_code_after(
-    plan: Plan, failures: Sequence[str], runs: Sequence[RunHistory], *, detached: bool
+def exit_code_of_plan(
+    *, is_recovering: bool, is_blocked: bool, has_failed: bool, has_changes: bool, detailed: bool
 ) -> int:
     """
-    Say what a plan that was carried out means to a script: a step that failed comes first.
+    Map a plan that was shown to the code of `fleetform plan`.
 
-    A run of which nobody knows whether it goes on has not succeeded, nor has one that waits for a
-    host that is silent: who was not detached has waited for all others. One that was removed has
-    ended as it was to, once it has.
+    A ledger that is recovering may be wrong about everything, also about what does not differ: it is
+    an error for everybody. What else a plan says has codes only with `--detailed-exitcode`.
+    """
+    if is_recovering:
+        return ERROR
+    if not detailed:
+        return CONVERGED
+    if is_blocked:
+        return BLOCKED
+    if has_failed:
+        return RUN_FAILED
+    return CHANGES if has_changes else CONVERGED
+
+
+def exit_code_of_apply(*, has_error: bool, is_blocked: bool, has_failed: bool) -> int:
+    """
+    Map the end of an apply to its code.
 
     Args:
-        plan: As it was entered.
-        failures: A sentence for each step that failed.
-        runs: Those that were waited for, as they are by now.
-        detached: They were not waited for, so that nothing is said of them.
+        has_error: A step failed, or the ledger is recovering.
+        is_blocked: A change stays blocked, or a run waits for a host that does not answer.
+        has_failed: A run that it started, followed or was asked about ended other than `done`.
     """
-    if failures:
-        return FAILED
-    if plan.held:
-        return HELD
-    ended_badly = any(
-        run.run.state is not RunState.DONE
-        and not (run.archived and run.run.state in FINAL)
-        and run.run.template.wanted != "stopped"
-        for run in runs
-    )
-    settled = {item.key.name for item in plan.settled} - {run.run.name for run in runs}
-    return RUN_FAILED if (ended_badly and not detached) or settled else CONVERGED
+    if has_error:
+        return ERROR
+    if is_blocked:
+        return BLOCKED
+    return RUN_FAILED if has_failed else CONVERGED
 
 
 def exit_code_of_status(*, is_trusted: bool, has_failed: bool, needs_attention: bool) -> int:
@@ -82,7 +78,76 @@ def exit_code_of_status(*, is_trusted: bool, has_failed: bool, needs_attention: 
             work without a controller.
     """
     if not is_trusted:
-        return FAILED
+        return ERROR
     if has_failed:
         return RUN_FAILED
-    return HELD if needs_attention else CONVERGED
+    return BLOCKED if needs_attention else CONVERGED
+
+
+# -- what they are asked about ---------------------------------------------------------------
+
+
+def plan_code(plan: Plan, *, detailed: bool) -> int:
+    """Return the code of `fleetform plan` for this plan."""
+    return exit_code_of_plan(
+        is_recovering=plan.recovering,
+        is_blocked=bool(plan.held),
+        has_failed=any(one.is_failure for one in plan.settled),
+        has_changes=bool(plan.changes),
+        detailed=detailed,
+    )
+
+
+def apply_code(
+    plan: Plan,
+    failures: Sequence[str] = (),
+    runs: Sequence[RunHistory] = (),
+    *,
+    detached: bool = False,
+) -> int:
+    """
+    Return the code of an apply of this plan.
+
+    Args:
+        plan: As it was entered, or as it was shown where it has nothing to carry out.
+        failures: A sentence for each step that failed.
+        runs: Those that it started or followed, as they are now.
+        detached: It did not wait for them, so that they have no part in the code.
+    """
+    ends = () if detached else tuple(runs)
+    return exit_code_of_apply(
+        has_error=bool(failures) or plan.recovering,
+        is_blocked=bool(plan.held) or any(map(_is_waiting, ends)),
+        has_failed=any(map(_has_failed, ends)) or bool(_asked_about(plan, runs)),
+    )
+
+
+def _is_waiting(history: RunHistory) -> bool:
+    """Tell of a run that an apply does not wait for any longer whether it may still go on."""
+    return history.run.state not in FINAL and not _is_unknowable(history)
+
+
+def _has_failed(history: RunHistory) -> bool:
+    """Tell whether a run ended other than it should: `done`, removed, or as `state: stopped` says."""
+    if _is_unknowable(history):
+        return True
+    run = history.run
+    if run.state not in FINAL or run.state is RunState.DONE or history.archived:
+        return False
+    return run.template.wanted != "stopped"
+
+
+def _is_unknowable(history: RunHistory) -> bool:
+    """Tell whether only a person can say how it ended: no host has a record of it."""
+    return history.run.cause == NO_EVIDENCE
+
+
+def _asked_about(plan: Plan, runs: Sequence[RunHistory]) -> list[Settled]:
+    """Name the runs that ended before, and that `--target` or `--replace` asks about."""
+    asked = Selection((*plan.scope.targets, *plan.scope.replaces))
+    followed = {history.run.name for history in runs}
+    return [
+        one
+        for one in plan.settled
+        if one.key.name not in followed and asked.selects(one.key, one.key.parent)
+    ]

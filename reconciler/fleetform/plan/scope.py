@@ -220,7 +220,7 @@ def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
 
 
 def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settled, ...]:
-    """Of what ended badly: what somebody asked about."""
+    """Of the runs that ended earlier: those that the scope asks about."""
     if sheet.scope.is_whole:
         return settled
     targets, excludes = Selection(sheet.scope.targets), Selection(sheet.scope.excludes)

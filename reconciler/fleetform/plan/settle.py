@@ -1,9 +1,9 @@
 """
-What a plan says beyond its changes: runs that ended badly and stay so, and work under way.
+What a plan says beyond its changes: runs that ended earlier other than `done`, and work under way.
 
-A run of which nobody knows whether it ran is one that ended badly: only a person can settle it.
-A failure stays visible until somebody does something about it, else a pipeline turns green on
-its second try. Accepted work in progress is no change, so that a second plan is empty.
+A run without evidence that it ran is among them: only a person can settle it. They stay visible until
+a person does something about them; which of them have a part in an exit code, `plan.exit` says.
+Accepted work in progress is no change, so that a second plan is empty.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from fleetform.plan.phase import Phase, has_earlier, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
-_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.TERMINATED})
+_NOT_DONE = frozenset({RunState.FAILED, RunState.ABORTED, RunState.STOPPED})
 _MOVING = frozenset({InstanceState.PROVISIONING, InstanceState.TERMINATING})
 
 
 def settled_failures(sheet: Sheet) -> tuple[Settled, ...]:
-    """Runs of the tree that ended badly and that this plan leaves so, by key."""
+    """Runs of the configuration that ended other than `done` and that this plan leaves so, by key."""
     ending = _ending_rows(sheet)
     return tuple(
         Settled(row.key, row.run.state.value, row.run.message or row.run.cause)
         for row in sorted(restless_rows(sheet.present).values(), key=lambda row: row.key)
         if row.run is not None
-        and (row.run.state in _BAD or row.run.cause == NO_EVIDENCE)
+        and (row.run.state in _NOT_DONE or row.run.cause == NO_EVIDENCE)
         and row.key not in ending
         and not _stop_wanted(sheet, row)
     )
@@ -43,9 +43,7 @@ def _ending_rows(sheet: Sheet) -> set[ResourceKey]:
 
 
 def _stop_wanted(sheet: Sheet, row: LiveResource) -> bool:
-    """Ended because the tree says so, which is no failure."""
-    if row.run is None or row.run.state is not RunState.TERMINATED:
-        return False
+    """Tell whether the configuration says `state: stopped`: then it is as it should be."""
     declared = sheet.wanted.get(row.key)
     return declared is not None and declared.document.get("state") == "stopped"
 

@@ -278,7 +278,7 @@ class _Claimant(NamedTuple):
 
 
 _OVERTAKEN = Finish(
-    RunState.TERMINATED, "superseded", "another run of its name has begun since on a host"
+    RunState.STOPPED, "superseded", "another run of its name has begun since on a host"
 )
 """Nothing of it is at work. Should a host come to hear of it after all, then of its end."""
 

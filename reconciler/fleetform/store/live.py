@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["RUN_STATES", "read_instances", "read_live", "read_rows"]
 
 # Looking a value up in a dictionary takes a fifth of the enumeration's own call.
-RUN_STATES: Mapping[str, RunState] = {state.value: state for state in RunState}
+RUN_STATES: Mapping[str, RunState] = {
+    **{state.value: state for state in RunState},
+    # As earlier releases wrote it; such a row is final and is never written again.
+    "terminated": RunState.STOPPED,
+}
 _INSTANCE_STATES = {state.value: state for state in InstanceState}
 
 # In the order in which `_instance_of` unpacks them.

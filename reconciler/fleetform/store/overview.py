@@ -10,6 +10,7 @@ mention `stopped` are parsed: whether a run is to stand still is declared in its
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,10 @@ _WAITING = frozenset({RunState.PENDING, RunState.SUBMITTED})
 def read_overview(connection: Statements) -> Overview:
     """Read it in one state of the ledger: `connection` is in a transaction."""
     status, note = connection.execute("SELECT status, note FROM meta").fetchone()
-    states = {RUN_STATES[state]: count for state, count in connection.execute(_STATES)}
+    states: Counter[RunState] = Counter()
+    for state, count in connection.execute(_STATES):
+        # Two words of an older ledger may be one state.
+        states[RUN_STATES[state]] += count
     still = dict(_standing_still(connection))
     (open_count,) = connection.execute(_OPEN).fetchone()
     idle = sum(state in _WAITING for state in still.values())
@@ -75,7 +79,7 @@ def read_overview(connection: Statements) -> Overview:
         status=LedgerStatus(status),
         note=note,
         runs={state: states[state] for state in RunState if state in states},
-        troubled_count=sum(states.get(state, 0) for state in _TROUBLE)
+        troubled_count=sum(states[state] for state in _TROUBLE)
         - sum(state in _TROUBLE for state in still.values()),
         troubled=tuple(_troubled(connection, still)),
         work_count=open_count - idle,

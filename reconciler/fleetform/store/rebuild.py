@@ -234,7 +234,7 @@ def _judge(transaction: Transaction, uid: str, now_ms: int) -> None:
         return
     succeeded = all((cause, code) == (Cause.EXITED.value, 0) for _, cause, code, _ in jobs)
     ended = any(cause in _ENDED_BY_US for _, cause, _, _ in jobs)
-    state = RunState.DONE if succeeded else RunState.TERMINATED if ended else RunState.FAILED
+    state = RunState.DONE if succeeded else RunState.STOPPED if ended else RunState.FAILED
     transaction.execute(
         "UPDATE runs SET state = ?, final = 1, cause = ?, finished_at_ms = ?,"
         " message = 'found on its host when the ledger was rebuilt' WHERE uid = ?",

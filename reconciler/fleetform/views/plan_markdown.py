@@ -17,6 +17,7 @@ from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
+from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_fields import field_rows
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
@@ -87,12 +88,12 @@ def _blocks(plan: Plan) -> Iterator[str]:
     yield from _held(held)
     yield from _beyond(beyond)
     yield from _deferred(plan)
-    if plan.settled:
-        yield "#### Ended badly before\n\n| run | state | detail |\n|---|---|---|\n"
-        for settled in plan.settled[:LIST_MAX]:
+    for earlier in earlier_runs(plan):
+        yield f"#### {earlier.headline}\n\n| run | state | detail |\n|---|---|---|\n"
+        for settled in earlier.runs[:LIST_MAX]:
             yield (f"| {_code(settled.key.name)} | {settled.state} | {_code(settled.detail)} |\n")
-        if len(plan.settled) > LIST_MAX:
-            yield f"| and {len(plan.settled) - LIST_MAX} more | | |\n"
+        if len(earlier.runs) > LIST_MAX:
+            yield f"| and {len(earlier.runs) - LIST_MAX} more | | |\n"
         yield "\n"
     yield from _stale(plan)
     if lines := forecast_lines(plan):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fleetform.model.plan import Action, HeldBy, Plan
+from fleetform.views.plan_earlier import earlier_runs
 
 __all__ = ["counts", "summary"]
 
@@ -43,10 +44,10 @@ def summary(plan: Plan) -> str:
             (len(plan.held) - beyond, "held"),
             (beyond, "not carried out yet"),
             (len(plan.deferred), "deferred"),
-            (len(plan.settled), "ended badly before"),
         )
         if count
     )
+    rest += "".join(f"; {one.summary}" for one in earlier_runs(plan))
     if parts:
         return f"Plan: {', '.join(parts)}{rest}."
     if plan.held:

@@ -22,6 +22,7 @@ from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
+from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_fields import FieldRow, field_rows
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
@@ -269,14 +270,16 @@ def _deferred(plan: Plan) -> Iterator[Line]:
 
 
 def _settled(plan: Plan) -> Iterator[Line]:
-    if not plan.settled:
-        return
-    yield line(("Ended badly, and stays so until its document, or `rerun`, asks again:", "bold"))
-    for one in plan.settled[:LIST_MAX]:
-        detail = f": {printable(one.detail)}" if one.detail else ""
-        yield line(("  ! ", "bad"), f"{printable(one.key.name)} {one.state}{detail}")
-    yield from _more(len(plan.settled))
-    yield BLANK
+    for earlier in earlier_runs(plan):
+        yield line((f"{earlier.headline}:", "bold"))
+        for one in earlier.runs[:LIST_MAX]:
+            detail = f": {printable(one.detail)}" if one.detail else ""
+            yield line(
+                ("  ! ", "bad" if one.is_failure else "warn"),
+                f"{printable(one.key.name)} {one.state}{detail}",
+            )
+        yield from _more(len(earlier.runs))
+        yield BLANK
 
 
 def _stale(plan: Plan) -> Iterator[Line]:

@@ -45,7 +45,7 @@ TONES: Mapping[RunState, str] = {
     RunState.UNKNOWN: "bad",
     RunState.DONE: "good",
     RunState.FAILED: "bad",
-    RunState.TERMINATED: "warn",
+    RunState.STOPPED: "warn",
     RunState.ABORTED: "bad",
 }
 

@@ -22,7 +22,7 @@ from fleetform.model.ports import (
     RunHistory,
 )
 from fleetform.plan.awaited import ended_besides, ending, waited_for
-from fleetform.plan.exit import exit_code_after
+from fleetform.plan.exit import apply_code
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.spec.dataclass import dataclass
@@ -358,7 +358,7 @@ class _Apply:
         runs = self._ledger.read_runs(list(self._names)) if self._names else ()
         return ApplyResult(
             state=self._state(failures),
-            exit_code=exit_code_after(self._plan, failures, runs, detached=self._detach),
+            exit_code=apply_code(self._plan, failures, runs, detached=self._detach),
             failed_steps=failures,
             runs=runs,
             messages=self._stops.left() or self._patience.left_waiting(),

@@ -21,7 +21,7 @@ from fleetform.controllers.tree import (
 )
 from fleetform.model.fingerprint import short_uid
 from fleetform.model.override import Override, OverrideKind, holding
-from fleetform.model.plan import Permissions, Plan
+from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
@@ -36,6 +36,7 @@ from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
 from fleetform.wiring.driving import build_manager, under
+from fleetform.wiring.keeping import keep_plan
 from fleetform.wiring.managing import keep_reserve, try_manage
 from fleetform.wiring.opening import (
     host_provider,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.spec.desired import Loaded
+    from fleetform.spec.desired import Loaded, ResourceKey
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
@@ -262,6 +263,7 @@ class _Keeping:
         self._name = workspace.environment.name
         self._files: list[str] = []
         self._bases: list[str] = []
+        self._blocked: tuple[tuple[ResourceKey, HeldBy, str], ...] | None = None
         self.looked = asyncio.Event()
 
     def look(self) -> Look:
@@ -288,9 +290,21 @@ class _Keeping:
                 self._files[:] = sorted(loaded.desired.contents.values())
                 self._tell_name(loaded.desired.environment.name)
             self._bases[:] = loaded.bases
-            return await _plan(loaded, self._ledger, self._gate, self._drift)
+            planned = await _plan(loaded, self._ledger, self._gate, self._drift)
+            if planned.plan is not None:
+                await self._record_blocked(planned.plan)
+            return planned
         finally:
             self.looked.set()
+
+    async def _record_blocked(self, plan: Plan) -> None:
+        """Record a plan whenever it blocks other changes than the one before: `status` reads that."""
+        blocked = tuple((one.change.key, one.by, one.detail) for one in plan.held)
+        is_new = blocked != self._blocked
+        self._blocked = blocked
+        # One with changes is recorded when it is entered.
+        if is_new and plan.is_empty:
+            await asyncio.to_thread(keep_plan, self._workspace, plan, who=WHO)
 
     def _tell_name(self, name: str) -> None:
         if name != self._name:

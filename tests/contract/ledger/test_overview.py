@@ -95,3 +95,15 @@ def test_overrides_in_force_are_in_it(desk: Desk) -> None:
         OverrideKind.PAUSE, (), reason="swap", who="ada", now_ms=1, until_ms=None
     )
     assert [one.reason for one in desk.ledger.read_overview().overrides] == ["swap"]
+
+
+def test_a_stop_that_an_earlier_release_wrote_is_a_stop(desk: Desk) -> None:
+    """It called such a run `terminated`; the row is read as `stopped`, and counts with the others."""
+    desk.submit(submit_step("old"), submit_step("new"))
+    for name in ("old", "new"):
+        desk.finish(name, RunState.STOPPED, cause="stopped")
+    with desk.ledger._database.write() as transaction:
+        transaction.execute("UPDATE runs SET state = 'terminated' WHERE name = 'old'")
+    assert desk.run("old").state is RunState.STOPPED
+    found = desk.ledger.read_overview()
+    assert (found.runs, found.troubled_count) == ({RunState.STOPPED: 2}, 0)

@@ -67,7 +67,7 @@ def test_resubmission_waits_for_the_earlier(desk: Desk) -> None:
     assert desk.run("a").after_uid == earlier
     assert not desk.place("a")
     desk.ledger.commit_verdicts(
-        [(earlier, Finish(RunState.TERMINATED, "given-up", ""))], fence=desk.fence, now_ms=1
+        [(earlier, Finish(RunState.STOPPED, "given-up", ""))], fence=desk.fence, now_ms=1
     )
     (job,) = desk.ledger.read_book().lingering
     assert not desk.place("a")
@@ -285,7 +285,7 @@ def test_a_name_that_is_not_given_back(desk: Desk, what: str) -> None:
     (earlier,) = desk.ledger.read_book().runs
     desk.submit(submit_step("a", env={"A": "1"}))
     desk.ledger.commit_verdicts(
-        [(earlier, Finish(RunState.TERMINATED, "given-up", ""))], fence=desk.fence, now_ms=1
+        [(earlier, Finish(RunState.STOPPED, "given-up", ""))], fence=desk.fence, now_ms=1
     )
     (job,) = desk.ledger.read_book().lingering
     desk.say(JobRecord(job.key, job.uid, job.gen, "", JobState.FINISHED, Cause.STOPPED))

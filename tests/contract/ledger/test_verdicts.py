@@ -138,7 +138,7 @@ def test_finished_run_with_a_job_that_may_run(desk: Desk) -> None:
     desk.submit(submit_step("a"))
     desk.place("a")
     desk.say(desk.record("a", JobState.RUNNING))
-    desk.finish("a", RunState.TERMINATED, "given-up")
+    desk.finish("a", RunState.STOPPED, "given-up")
     book = desk.ledger.read_book()
     assert not book.runs
     (job,) = book.lingering

@@ -45,7 +45,7 @@ def test_an_apply_sees_the_end_of_what_it_removes(lab: Lab) -> None:
     done = lab.run("apply", "-y", "--allow-destroy")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not _is_at_work(pid)
-    assert lab.states() == {"train": "terminated"}
+    assert lab.states() == {"train": "stopped"}
 
 
 def test_who_does_not_wait_leaves_once_the_end_is_asked_of_the_host(lab: Lab) -> None:
@@ -59,7 +59,7 @@ def test_who_does_not_wait_leaves_once_the_end_is_asked_of_the_host(lab: Lab) ->
         assert time.monotonic() < deadline, "nobody has ended it"
         time.sleep(0.05)
     assert lab.run("apply", "-y").returncode == 0
-    assert lab.states() == {"train": "terminated"}
+    assert lab.states() == {"train": "stopped"}
 
 
 def test_an_emergency_stop_returns_although_a_successor_waits(lab: Lab) -> None:

@@ -76,7 +76,7 @@ def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -
     assert not reserve.exists()
     if managed:
         assert lab.finish(apply)[0] == 4
-    assert lab.states() == {"hungry": "terminated"}
+    assert lab.states() == {"hungry": "stopped"}
     assert filler.exists()
     filler.unlink()
     done = lab.run("emergency", "lift", "all")

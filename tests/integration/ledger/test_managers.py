@@ -105,7 +105,7 @@ def test_an_edit_that_serve_has_entered_is_followed(lab: Lab) -> None:
     gate.touch()
     code, rest = lab.finish(edit)
     assert code == 4, told + rest
-    assert "1 run ended badly" in rest
+    assert "1 run failed" in rest
     serve.terminate()
     assert lab.finish(serve)[0] == 0
 

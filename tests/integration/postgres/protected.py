@@ -78,7 +78,7 @@ def _commit_placements(desk: Desk) -> Call:
 def _commit_verdicts(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     uid = desk.run("alpha").uid
-    verdict = Finish(RunState.TERMINATED, "stopped", "")
+    verdict = Finish(RunState.STOPPED, "stopped", "")
     return lambda: desk.ledger.commit_verdicts(
         [(uid, verdict)], fence=desk.fence, now_ms=desk.now_ms
     )

@@ -128,7 +128,7 @@ def test_what_was_held_by_an_end_follows_it(ended) -> None:
     tried = ended()
     held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
     assert [one.by for one in held.held] == [HeldBy.ENDING]
-    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.STOPPED))
     free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), over))
     assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: free) == 0
     assert tried == [held, free]
@@ -138,7 +138,7 @@ def test_another_document_does_not_follow(ended) -> None:
     """Whoever edits the tree while it is waited for is asked anew."""
     tried = ended()
     held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
-    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.STOPPED))
     other = planned(tree(LOCAL, task("one", commands=["rm"])), ledger(row(LOCAL), over))
     assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: other) == 3
     assert tried == [held]

@@ -53,20 +53,30 @@ def test_what_was_removed_is_not_to_be_rerun(summary, lab):
     reader = Workspace.open(str(lab)).reader()
     one = reader.read_runs()[0]
     reader.close()
-    stopped = replace(one, run=replace(one.run, state=RunState.TERMINATED))
+    stopped = replace(one, run=replace(one.run, state=RunState.STOPPED))
     assert "1 run stopped before the end; `fleetform rerun`?" in summary(runs=(stopped,)).out
     assert summary(runs=(replace(stopped, archived=True),)).out.endswith("\nApplied.\n")
 
 
-def test_what_was_removed_has_not_ended_badly(summary, lab):
+def test_what_was_removed_has_not_failed(summary, lab):
     """However it came to its end: it was to. Of what nobody knows that is not so."""
     reader = Workspace.open(str(lab)).reader()
     (bad,) = (each for each in reader.read_runs() if each.run.state is RunState.FAILED)
     reader.close()
-    assert "ended badly" in summary(runs=(bad,)).out
-    assert "ended badly" not in summary(runs=(replace(bad, archived=True),)).out
+    assert "1 run failed" in summary(runs=(bad,)).out
+    assert "failed;" not in summary(runs=(replace(bad, archived=True),)).out
     unknown = replace(bad, archived=True, run=replace(bad.run, state=RunState.UNKNOWN))
-    assert "ended badly" in summary(runs=(unknown,)).out
+    assert "1 run waits for a silent host; see `fleetform why bad`." in summary(runs=(unknown,)).out
+
+
+def test_a_run_that_was_to_stop_asks_for_nothing(summary, lab):
+    """`state: stopped` is what its document says: there is nothing to rerun, and nothing failed."""
+    reader = Workspace.open(str(lab)).reader()
+    one = reader.read_runs()[0]
+    reader.close()
+    meant = replace(one.run.template, wanted="stopped")
+    stopped = replace(one, run=replace(one.run, state=RunState.STOPPED, template=meant))
+    assert summary(runs=(stopped,)).out.endswith("\nApplied.\n")
 
 
 def test_what_was_done_before_is_not_told_again(summary):
@@ -79,7 +89,7 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
     out = summary(RunState.DONE, RunState.FAILED, exit_code=4).out
     assert out.splitlines()[2].startswith("bad ")
     assert "bad printed last:\n  one\n  two\n" in out
-    assert out.endswith("1 run ended badly; see `fleetform logs bad`.\n")
+    assert out.endswith("1 run failed; see `fleetform logs bad`.\n")
 
 
 @pytest.mark.parametrize(

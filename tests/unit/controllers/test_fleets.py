@@ -104,7 +104,7 @@ def test_the_removal_of_a_fleet_waits_for_the_ends_it_asked_for() -> None:
         await rig.until(lambda: rig.state("one") == rig.state("two") == RunState.RUNNING)
         await rig.apply(Desired(whole.environment, {}))
         assert not rig.hosts()
-        await rig.until(lambda: rig.state("one") == rig.state("two") == RunState.TERMINATED)
+        await rig.until(lambda: rig.state("one") == rig.state("two") == RunState.STOPPED)
 
     rig.play(story())
     assert rig.causes("one") == rig.causes("two") == [Cause.STOPPED]

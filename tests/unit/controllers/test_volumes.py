@@ -162,7 +162,7 @@ def test_a_job_that_was_given_up_is_waited_for_too() -> None:
         one = Story()
         one.desk.submit(submit_step("train", volumes=MOUNTS))
         assert one.desk.place("train")
-        one.desk.finish("train", RunState.TERMINATED, "stopped")
+        one.desk.finish("train", RunState.STOPPED, "stopped")
         waiting = await one.begin()
         await one.round()
         assert not waiting.done()

@@ -124,7 +124,7 @@ ENDS = [
         "lost",
         "lost: the host restarted",
     ),
-    (ended(Cause.STOPPED, 0), "terminated", "stopped", "stopped on its host"),
+    (ended(Cause.STOPPED, 0), "stopped", "stopped", "stopped on its host"),
 ]
 
 
@@ -171,10 +171,10 @@ def test_a_stop_request_stops_what_is_alive(state: AttemptState):
 @pytest.mark.parametrize(
     ("end", "state"),
     [
-        (STOPPED, RunState.TERMINATED),
-        (NEVER, RunState.TERMINATED),
-        (ended(Cause.PREPARE_FAILED), RunState.TERMINATED),
-        (ended(Cause.LOST), RunState.TERMINATED),
+        (STOPPED, RunState.STOPPED),
+        (NEVER, RunState.STOPPED),
+        (ended(Cause.PREPARE_FAILED), RunState.STOPPED),
+        (ended(Cause.LOST), RunState.STOPPED),
         (OK, RunState.DONE),
         (ended(Cause.EXITED, 2), RunState.FAILED),
     ],
@@ -197,7 +197,7 @@ def test_a_stopped_run_is_never_tried_again(end, state):
 def test_an_end_by_an_override_is_told_from_one_by_the_tree(asked: str, cause: str):
     """People and retry rules read the cause; who and why is in the message."""
     verdict = advance(run(stop_requested=asked), attempt(STOPPED), now_ms=NOW)
-    assert verdict == Finish(RunState.TERMINATED, cause, asked)
+    assert verdict == Finish(RunState.STOPPED, cause, asked)
 
 
 def test_a_document_that_says_stopped_stops_a_run_and_holds_one_that_waits():

@@ -46,7 +46,7 @@ def test_what_was_held_by_an_end_is_within_it_once_that_came() -> None:
     held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
     assert [one.by for one in held.held] == [HeldBy.ENDING]
     assert following(held) == 1
-    over = replace(ENDING, run=replace(ENDING.run, state=RunState.TERMINATED))
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.STOPPED))
     assert is_within(planned(tree(LOCAL, ONE), ledger(row(LOCAL), over)), held)
     other = task("one", commands=["rm"])
     assert not is_within(planned(tree(LOCAL, other), ledger(row(LOCAL), over)), held)
@@ -135,7 +135,7 @@ def test_a_volume_that_waited_for_an_end_goes_after_it(destroy: bool) -> None:
         return planned(desired, ledger(*kept, *rows), allow_destroy=True, destroy=destroy)
 
     approved = made(data, ending)
-    over = replace(ending, run=LiveRun(RunState.TERMINATED, 1))
+    over = replace(ending, run=LiveRun(RunState.STOPPED, 1))
     after = made(data, over)
     assert [str(one.key) for one in after.changes] == [
         *(["fleet/local"] if destroy else []),

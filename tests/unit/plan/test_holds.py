@@ -10,7 +10,7 @@ from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
-from fleetform.plan.exit import exit_code
+from fleetform.plan.exit import plan_code
 from fleetform.plan.file import dump, load
 from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
 from fleetform.spec.tree.types import any_kind
@@ -53,7 +53,7 @@ def test_a_recovering_ledger_holds_also_what_does_not_differ(detailed: bool) -> 
     plan = checked(tree(task("old")), live)
     assert plan.is_empty
     assert plan.held == ()
-    assert exit_code(plan, detailed=detailed) == 3
+    assert plan_code(plan, detailed=detailed) == 1
     assert load(dump(plan)) == plan
 
 

@@ -300,7 +300,7 @@ def _was_cut_short(old: LiveResource, after: Live) -> bool:
         return False
     new = after.resources[old.key].run
     assert new is not None
-    return new.state is RunState.TERMINATED
+    return new.state is RunState.STOPPED
 
 
 @thorough

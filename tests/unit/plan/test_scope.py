@@ -12,7 +12,7 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Work
 from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scope
 from fleetform.model.run import RunState
-from fleetform.plan.exit import exit_code
+from fleetform.plan.exit import plan_code
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
 from fleetform.plan.standing import failing
@@ -99,8 +99,8 @@ def test_what_is_held_elsewhere_is_left_too():
     assert made.held == ()
     assert names(one.change for one in made.deferred) == ["run/busy"]
     assert made.settled == ()
-    assert exit_code(made, detailed=False) == 0
-    assert exit_code(scoped(desired, live), detailed=False) == 3
+    assert plan_code(made, detailed=True) == 2
+    assert plan_code(scoped(desired, live), detailed=True) == 3
 
 
 def test_a_fleet_does_not_go_while_its_user_is_left():

@@ -6,7 +6,6 @@ import pytest
 
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import RunState
-from fleetform.plan.exit import exit_code
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
@@ -16,7 +15,7 @@ from unit.plan.trees import fleet, ledger, planned, row, task, tree
     [
         (RunState.FAILED, True),
         (RunState.ABORTED, True),
-        (RunState.TERMINATED, True),
+        (RunState.STOPPED, True),
         (RunState.DONE, False),
         (RunState.RUNNING, False),
     ],
@@ -30,9 +29,9 @@ def test_failures_stay_visible(state: RunState, listed: bool) -> None:
 
 
 def test_an_end_that_was_asked_for_is_no_failure() -> None:
-    """`state: stopped` and a terminated run agree."""
+    """`state: stopped` and a stopped run agree."""
     stopped = task("train", state="stopped")
-    assert planned(tree(stopped), ledger(row(stopped, RunState.TERMINATED))).settled == ()
+    assert planned(tree(stopped), ledger(row(stopped, RunState.STOPPED))).settled == ()
 
 
 def test_what_the_plan_reruns_or_removes_is_settled_no_more() -> None:
@@ -54,27 +53,3 @@ def test_work_under_way_is_progress_and_no_change() -> None:
     plan = planned(tree(fleet("local"), task("train"), task("done")), live)
     assert plan.is_empty
     assert plan.progressing == (ResourceKey("fleet", "local"), ResourceKey("run", "train"))
-
-
-FAILED = row(task("bad"), RunState.FAILED)
-HELD = row(task("gone"), RunState.RUNNING)
-
-
-@pytest.mark.parametrize(
-    ("rows", "new", "detailed", "code"),
-    [
-        ((), False, True, 0),
-        ((), True, False, 0),
-        ((), True, True, 2),
-        ((FAILED,), True, True, 4),
-        ((FAILED, HELD), True, True, 3),
-        ((HELD,), False, False, 3),
-    ],
-)
-def test_exit_codes(rows: tuple[object, ...], new: bool, detailed: bool, code: int) -> None:
-    """Held outranks failed, failed outranks changes."""
-    declared = [task("new")] if new else []
-    if FAILED in rows:
-        declared.append(task("bad"))
-    plan = planned(tree(*declared), ledger(*rows))
-    assert exit_code(plan, detailed=detailed) == code

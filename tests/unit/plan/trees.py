@@ -204,7 +204,7 @@ def _ended(old: LiveResource) -> LiveResource:
     """Its host has gone from under it."""
     assert old.run is not None
     over = old.run.state in FINAL or old.run.state is RunState.SUBMITTED
-    return old if over else replace(old, run=replace(old.run, state=RunState.TERMINATED))
+    return old if over else replace(old, run=replace(old.run, state=RunState.STOPPED))
 
 
 _DROPS = frozenset(
@@ -229,7 +229,7 @@ def _carry_out_step(step: Step, rows: dict[ResourceKey, LiveResource], started: 
     elif step.verb == "run.stop":
         run = rows[key].run
         assert run is not None
-        state = run.state if run.state in FINAL else RunState.TERMINATED
+        state = run.state if run.state in FINAL else RunState.STOPPED
         rows[key] = replace(rows[key], run=replace(run, state=state))
     elif step.verb == "run.submit":
         assert old is None or old.run is None or old.run.state in FINAL or _queued(step, old)

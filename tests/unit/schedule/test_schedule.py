@@ -240,8 +240,8 @@ TABLE = {
     (RunState.UNKNOWN, True): (OPEN, OPEN, OPEN, MET),
     (RunState.DONE, True): (MET, NEVER, MET, MET),
     (RunState.FAILED, True): (NEVER, MET, MET, MET),
-    (RunState.TERMINATED, True): (NEVER, MET, MET, MET),
-    (RunState.TERMINATED, False): (NEVER, MET, MET, NEVER),
+    (RunState.STOPPED, True): (NEVER, MET, MET, MET),
+    (RunState.STOPPED, False): (NEVER, MET, MET, NEVER),
     (RunState.ABORTED, False): (NEVER, MET, MET, NEVER),
 }
 

@@ -82,7 +82,7 @@ def let_some_end(ledger: StoredLedger, data: st.DataObject) -> None:
     fence = ledger.take_fence(who="me", now_ms=1)
     for uid, run in ledger.read_book().runs.items():
         ends: list[RunState | None] = [None, RunState.DONE, RunState.FAILED]
-        state = RunState.TERMINATED if run.stop_requested else data.draw(st.sampled_from(ends))
+        state = RunState.STOPPED if run.stop_requested else data.draw(st.sampled_from(ends))
         if state is not None:
             finish = Finish(state, "exited", "")
             ledger.commit_verdicts([(RunUid(uid), finish)], fence=fence, now_ms=1)

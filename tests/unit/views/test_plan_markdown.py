@@ -26,7 +26,7 @@ def test_a_plan_in_full() -> None:
     assert render(plan) == dedent(f"""\
         ### Plan of `lab` at `4f2a91c`
 
-        **Plan: 1 to replace; 1 held; 1 ended badly before.**
+        **Plan: 1 to replace; 1 held; 1 failed earlier.**
 
         | | what | why |
         |---|---|---|
@@ -46,7 +46,7 @@ def test_a_plan_in_full() -> None:
         |---|---|---|
         | `task gone` | not permitted: it deletes something or ends running work | --allow-destroy, or &#96;allow&#95;destroy: true&#96; in the environment's rules |
 
-        #### Ended badly before
+        #### 1 run failed earlier; `fleetform rerun NAME`, or change the configuration
 
         | run | state | detail |
         |---|---|---|

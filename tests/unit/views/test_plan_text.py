@@ -217,7 +217,7 @@ def test_what_this_version_does_not_carry_out_stands_by_itself() -> None:
 
 
 def test_failures_and_progress_are_listed() -> None:
-    """What ended badly stays visible, and what runs is not a change."""
+    """What failed earlier stays visible, and what runs is not a change."""
     live = ledger(
         row(task("bad"), RunState.FAILED, message="exit code 1"),
         row(task("busy"), RunState.RUNNING),
@@ -225,12 +225,12 @@ def test_failures_and_progress_are_listed() -> None:
     assert text(planned(tree(task("bad"), task("busy")), live)) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-        Ended badly, and stays so until its document, or `rerun`, asks again:
+        1 run failed earlier; `fleetform rerun NAME`, or change the configuration:
           ! bad failed: exit code 1
 
         In progress: run/busy
 
-        No changes; 1 ended badly before.
+        No changes; 1 failed earlier.
     """)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.run import RunState
-from fleetform.plan.exit import exit_code_after
+from fleetform.plan.exit import apply_code
 from fleetform.simulate.scenario import make_desired
 from fleetform.wiring.patience import SILENCE_MS, Patience
 from unit.controllers.rig import Rig, pool, task
@@ -80,7 +80,7 @@ def test_a_silent_host_is_named_and_not_waited_for() -> None:
         (message,) = waiting.patience.left_waiting()
         assert instance.name in message
         runs = rig.ledger.read_runs()
-        assert exit_code_after(rig.plan(desired), (), runs, detached=False) == 4
+        assert apply_code(rig.plan(desired), (), runs) == 3
 
     rig.play(story())
 

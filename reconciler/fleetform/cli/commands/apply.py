@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import APPLY_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
@@ -48,7 +48,7 @@ _EXAMPLES = (
 )
 
 
-@make_command("apply", examples=_EXAMPLES)
+@make_command("apply", examples=_EXAMPLES, codes=APPLY_CODES)
 @click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH|FILE]")
 @click.option(
     "-C",
@@ -91,7 +91,7 @@ def command(
     Shows the plan and asks. Changes that delete, or that end running work, are held back
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs as they
     are; a second apply follows them again. What is held until a run that was asked to end has ended
-    follows by itself. Exits with 4 when a run fails, and with 3 when something stays held.
+    follows by itself.
 
     With --detach this ends once the plan's own steps are done, and hosts know what they are to
     end. Where somebody else manages the environment and takes longer than a minute, it ends with
@@ -175,14 +175,14 @@ def _carry_out(
 ) -> int:
     from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
     from fleetform.plan.approval import following
-    from fleetform.plan.exit import exit_code
+    from fleetform.plan.exit import apply_code
 
     follows = 0 if again is None or watching.detach else following(plan)
     is_over = plan.is_empty and not follows and (watching.detach or not plan.progressing)
     # While it is recovering nothing can be entered, and nobody knows whether what it takes for
     # under way is.
     if plan.recovering or is_over:
-        code = exit_code(plan, detailed=False)
+        code = apply_code(plan)
         record_nothing(watching.json_into, plan, code)
         return code
     if not plan.is_empty or follows:

@@ -55,7 +55,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     settle_earlier(workspace)
     from fleetform.model.plan import Permissions
     from fleetform.plan.approval import following
-    from fleetform.plan.exit import exit_code
+    from fleetform.plan.exit import apply_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
@@ -68,7 +68,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     show_plan(out, plan)
     # What is still ending keeps what it uses: who waits for that has the rest removed as well.
     if plan.is_empty and not following(plan):
-        code = exit_code(plan, detailed=False)
+        code = apply_code(plan)
         record_nothing(json_into, plan, code)
         return code
     name = workspace.environment.name

@@ -8,7 +8,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
@@ -37,7 +37,7 @@ _EXAMPLES = (
 )
 
 
-@make_command("plan", examples=_EXAMPLES)
+@make_command("plan", examples=_EXAMPLES, codes=PLAN_CODES)
 @tree_argument
 @permission_options
 @scope_options
@@ -45,7 +45,10 @@ _EXAMPLES = (
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @click.option("--markdown", is_flag=True, help="Print Markdown for a pull request.")
 @click.option(
-    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes."
+    "--detailed-exitcode",
+    "detailed",
+    is_flag=True,
+    help="Exit with 3 when a change is blocked, 4 when a run has failed, 2 when there are changes.",
 )
 @click.option(
     "--out",
@@ -69,8 +72,8 @@ def command(
     Show what apply would change in the environment at PATH.
 
     Nothing is changed, and no host is contacted unless --refresh is given: the tree is compared
-    with the ledger. The exit code is 0, 3 when something is held back or the ledger is recovering, and 4
-    when a run has ended badly.
+    with the ledger. The exit code is 0 unless planning fails or the ledger is recovering;
+    --detailed-exitcode adds 2, 3 and 4.
     """
     if as_json and markdown:
         raise Refused("--json and --markdown exclude each other")
@@ -83,7 +86,7 @@ def command(
     workspace = open_workspace(path)
     # As in `destroy`: errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
-    from fleetform.plan.exit import exit_code
+    from fleetform.plan.exit import plan_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.keeping import keep_plan
     from fleetform.wiring.planning import make_plan
@@ -110,7 +113,7 @@ def command(
     if out is not None and not as_json and not markdown:
         screen().line(f"Kept in {out}; `fleetform apply {out}` carries out just that.", "dim")
     keep_plan(workspace, plan, who=who_asks())
-    return exit_code(plan, detailed=detailed)
+    return plan_code(plan, detailed=detailed)
 
 
 def _show_drift_only(workspace: Workspace, *, as_json: bool, detailed: bool) -> int:

@@ -6,7 +6,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_argument
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import STATUS_CODES, Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 
@@ -17,7 +17,7 @@ _EXAMPLES = (
 )
 
 
-@make_command("status", examples=_EXAMPLES)
+@make_command("status", examples=_EXAMPLES, codes=STATUS_CODES)
 @tree_argument
 @click.option(
     "--exit-code",
@@ -33,10 +33,8 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     No plan is made and no host is contacted: hosts and runs are as the ledger knows them, and what
     is blocked is what the newest plan on record of the whole environment says.
 
-    The exit code is 0, and 1 where the ledger cannot be read. With --exit-code it is 1 where the ledger
-    cannot be read or is recovering; else 4 where a run failed, is unschedulable or unknown; else 3
-    where changes are blocked, the last apply failed, a host does not answer, or work is left and no
-    controller is running; else 0.
+    The exit code is 0, and 1 where the ledger cannot be read; with --exit-code it says what needs
+    attention.
     """
     from fleetform.views.status import status_lines
     from fleetform.wiring.clock import SystemClock

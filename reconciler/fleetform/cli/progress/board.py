@@ -20,7 +20,7 @@ from fleetform.views.lines import printable_lines
 _ATTENTION = (
     RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN, RunState.FINISHING, RunState.RUNNING,
     RunState.PREPARING, RunState.PROVISIONING, RunState.SUBMITTED, RunState.PENDING,
-    RunState.TERMINATED, RunState.DONE,
+    RunState.STOPPED, RunState.DONE,
 )  # fmt: skip
 _RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
 

@@ -26,7 +26,7 @@ from fleetform.views.lines import printable_lines
 
 _STYLES = {
     RunState.DONE: "green", RunState.FAILED: "red", RunState.ABORTED: "red",
-    RunState.TERMINATED: "yellow", RunState.UNKNOWN: "yellow", RunState.RUNNING: "cyan",
+    RunState.STOPPED: "yellow", RunState.UNKNOWN: "yellow", RunState.RUNNING: "cyan",
     RunState.FINISHING: "cyan",
 }  # fmt: skip
 # Lines around the table: steps, counts, and the prompt below.

@@ -22,7 +22,7 @@ from fleetform.views.lines import printable_lines
 _RUNS_SHOWN_SINGLY = 40
 _COUNT_INTERVAL_SECONDS = 2.0
 _TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.ABORTED: "bad",
-          RunState.TERMINATED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
+          RunState.STOPPED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
 _BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
 # On the way to running and out of it there is nothing that a person could do or miss.
 _PASSING = frozenset({RunState.SUBMITTED, RunState.PROVISIONING, RunState.PREPARING,

@@ -267,7 +267,7 @@ def _resumed(case: _Case) -> Proposal:
     """`state: stopped` was taken back."""
     if is_at_work(case.row):
         return _held_while_ending(_submitted(case, (Reason.RESUMED,)))
-    if case.row.run is not None and case.row.run.state is RunState.TERMINATED:
+    if case.row.run is not None and case.row.run.state is RunState.STOPPED:
         return _submitted(case, (Reason.RESUMED, *reasons_of(case.changed)))
     # It had come to its own end before it was stopped: there is nothing to resume.
     if case.rerun_asked or case.another_execution:
@@ -390,7 +390,7 @@ def _returned(case: _Case) -> Proposal:
         return _submitted(case, (Reason.RETURNED, Reason.EXECUTION_CHANGED))
     # Removed while it ran: it has no result to find again, and being in the tree means to be
     # run to the end.
-    cut_short = case.row.run is not None and case.row.run.state is RunState.TERMINATED
+    cut_short = case.row.run is not None and case.row.run.state is RunState.STOPPED
     if cut_short and not case.stop_wanted:
         return _submitted(case, (Reason.RETURNED, Reason.RESUMED))
     step = make_step("run.restore", case.declared.key, _arguments(case.declared))

@@ -24,7 +24,7 @@ def test_two_looks_tell_the_same(asked, lab):
 
 def test_a_refreshed_plan_sets_right_and_holds(typed, asked, lab):
     """The host is made again; the volume, whose data is gone, is held."""
-    code, out, _err = typed("plan", "--refresh")
+    code, out, _err = typed("plan", "--refresh", "--detailed-exitcode")
     assert code == Exit.HELD
     assert "it is not as it was made" in out
     assert "--replace volume/data" in out

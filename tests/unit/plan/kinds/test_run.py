@@ -169,7 +169,7 @@ def test_nothing_starts_beside_a_run_that_nobody_can_see() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [RunState.DONE, RunState.FAILED, RunState.TERMINATED, RunState.ABORTED]
+    "state", [RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.ABORTED]
 )
 def test_a_finished_run_runs_again_when_its_own_document_changed(state: RunState) -> None:
     """Another execution of its own is a replacement."""
@@ -266,7 +266,7 @@ def test_stopping_a_waiting_run_only_tells_it() -> None:
 
 def test_taking_the_stop_back_resumes() -> None:
     """A run that was stopped before its end is submitted again."""
-    change = only(plan_of(task("train"), row(STOPPED, RunState.TERMINATED)))
+    change = only(plan_of(task("train"), row(STOPPED, RunState.STOPPED)))
     assert verbs(change) == ["run.submit"]
     assert change.reasons[0] is Reason.RESUMED
 
@@ -287,7 +287,7 @@ def test_what_is_being_stopped_keeps_its_document_until_it_has_ended() -> None:
     after = task("train", state="stopped", commands=["other"])
     plan = plan_of(after, row(STOPPED, RunState.FINISHING))
     assert [one.by for one in plan.held] == [HeldBy.ENDING]
-    assert verbs(only(plan_of(after, row(STOPPED, RunState.TERMINATED)))) == ["run.update"]
+    assert verbs(only(plan_of(after, row(STOPPED, RunState.STOPPED)))) == ["run.update"]
 
 
 # -- leaving and coming back --------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_another_document_of_that_name_runs() -> None:
 
 def test_a_run_that_was_cut_short_runs_when_it_returns() -> None:
     """Removed while it ran, it has no result to find again."""
-    change = only(plan_of(OLD, row(OLD, RunState.TERMINATED, archived=True)))
+    change = only(plan_of(OLD, row(OLD, RunState.STOPPED, archived=True)))
     assert change.reasons == (Reason.RETURNED, Reason.RESUMED)
     assert verbs(change) == ["run.submit"]
 
@@ -449,7 +449,7 @@ def test_to_stop_what_waits_ends_the_run_before_it() -> None:
 @pytest.mark.parametrize("archived", [False, True])
 def test_no_third_run_starts_beside_the_first(archived: bool) -> None:
     """What it waited for is still at work, although the one that waited is over."""
-    live = row(OLD, RunState.TERMINATED, archived=archived, **EARLIER)
+    live = row(OLD, RunState.STOPPED, archived=archived, **EARLIER)
     made = plan_of(NEW, live)
     if archived:
         assert made.is_empty
