@@ -74,6 +74,10 @@ def _reason_to_stop(
         return StopGang(Cause.STOPPED.value, wish)
     if any(job.state is JobState.FINISHED and ended_badly(job) for job in attempt.jobs):
         return _broken(run, attempt)
+    unknown = [job for job in attempt.jobs if job.state is JobState.UNKNOWN]
+    if unknown and len(attempt.jobs) > 1:
+        # Its end may never be proven, and the others wait for it meanwhile.
+        return StopGang(Cause.LOST.value, f"rank {unknown[0].key.rank}: {unknown[0].message}")
     if attempt.state is AttemptState.RESERVED:
         late = [job for job in attempt.jobs if job.state is not JobState.PREPARED]
         if _is_over(attempt.reserved_at_ms, prepare_timeout_ms, now_ms):

@@ -33,7 +33,7 @@ def run_state(
     if attempt is None or attempt.state is AttemptState.WAITING:
         return _waiting_state(run, waiting)
     states = {job.state for job in attempt.jobs if job.state is not JobState.FINISHED}
-    if any(
+    if JobState.UNKNOWN in states or any(
         job.instance_uid in silent and job.state is not JobState.FINISHED for job in attempt.jobs
     ):
         return RunState.UNKNOWN

@@ -40,7 +40,7 @@ def lose_jobs(
     rows = transaction.execute(
         "SELECT run_uid, attempt, rank, uid, state, started_at_ms FROM jobs INDEXED BY jobs_placed"
         " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished'"
-        " AND (? = '' OR boot_id <> ?) AND (? = 0 OR state IN ('running', 'cleaning'))"
+        " AND (? = '' OR boot_id <> ?) AND (? = 0 OR state IN ('running', 'cleaning', 'unknown'))"
         " ORDER BY run_uid, attempt, rank",
         (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
     ).fetchall()

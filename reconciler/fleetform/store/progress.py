@@ -38,7 +38,7 @@ def run_state(attempt: AttemptState, jobs: Sequence[JobState], *, silent: bool) 
     """Return what people see of a run that has a place, or None where it keeps what it had."""
     if attempt in {AttemptState.WAITING, AttemptState.FINISHED}:
         return None
-    if silent:
+    if silent or JobState.UNKNOWN in jobs:
         return RunState.UNKNOWN
     if attempt in {AttemptState.ABORTING, AttemptState.STOPPING}:
         return RunState.FINISHING
@@ -56,7 +56,8 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
     """
     Bring attempts and runs up to what their jobs say.
 
-    A run is unknown while a job of it that is not finished is on a host that is silent.
+    A run is unknown while a job of it that is not finished is on a host that is silent, or on one
+    that cannot prove its end.
     """
     runs, attempts = [], []
     uids = list(run_uids)
@@ -68,20 +69,21 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
             continue
         name, before, number, run_started, attempt_before, attempt_started = known[uid]
         jobs = all_jobs.get(uid, [])
-        states = [JOB_STATES[state] for state, _, _ in jobs]
+        states = [JOB_STATES[state] for state, _, _, _ in jobs]
         silent = any(
-            instance == "unreachable" and state != "finished" for state, _, instance in jobs
+            instance == "unreachable" and state != "finished" for state, _, instance, _ in jobs
         )
+        doubt = next((why for state, _, _, why in jobs if state == JobState.UNKNOWN), None)
         attempt = attempt_state(_ATTEMPT_STATES[attempt_before], states)
         state = run_state(attempt, states, silent=silent)
-        begun = [at for _, at, _ in jobs if at is not None]
+        begun = [at for _, at, _, _ in jobs if at is not None]
         started = attempt_started if attempt_started is not None else min(begun, default=None)
         if attempt != attempt_before or started != attempt_started:
             attempts.append((attempt, started, uid, number))
         shown = state if state is not None else before
         first = run_started if run_started is not None else started
         if shown != before or first != run_started:
-            runs.append((shown, first, uid))
+            runs.append((shown, first, doubt, uid))
         if first is not None and run_started is None:
             transaction.log(
                 "run.started", now_ms, f"run {name} started", ("run", name), attempt=number
@@ -90,7 +92,11 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
         "UPDATE attempts SET state = ?, started_at_ms = ? WHERE run_uid = ? AND number = ?",
         attempts,
     )
-    transaction.many("UPDATE runs SET state = ?, started_at_ms = ? WHERE uid = ?", runs)
+    transaction.many(
+        "UPDATE runs SET state = ?, started_at_ms = ?, message = coalesce(?, message)"
+        " WHERE uid = ?",
+        runs,
+    )
 
 
 def _read(
@@ -106,7 +112,7 @@ def _read(
     ).fetchall()
     jobs: dict[str, list[tuple[Any, ...]]] = {}
     for uid, *job in transaction.execute(
-        "SELECT r.uid, j.state, j.started_at_ms, i.state FROM runs r"
+        "SELECT r.uid, j.state, j.started_at_ms, i.state, j.message FROM runs r"
         " JOIN jobs j ON j.run_uid = r.uid AND j.attempt = r.attempt"
         " LEFT JOIN instances i ON i.uid = j.instance_uid"
         " WHERE r.uid IN (SELECT value FROM json_each(?)) AND r.final = 0",

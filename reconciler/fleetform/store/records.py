@@ -106,7 +106,7 @@ def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> Non
 def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
     ended = record.state is JobState.FINISHED
     started = record.started_at_ms
-    if started is None and record.state in {JobState.RUNNING, JobState.CLEANING}:
+    if started is None and record.state in {JobState.RUNNING, JobState.CLEANING, JobState.UNKNOWN}:
         started = now_ms
     finished = (
         (record.finished_at_ms if record.finished_at_ms is not None else now_ms) if ended else None

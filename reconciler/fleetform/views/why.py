@@ -6,11 +6,12 @@ For `fleetform why`, and the API's answer of the same name.
 
 from __future__ import annotations
 
+from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
-from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow
+from fleetform.views.runs import AttemptRow, RunDetail, WaitingRow
 
 _ADVICE = {
     "dependency": "`fleetform why` on the run it waits for says what that one needs",
@@ -56,10 +57,10 @@ def explain(detail: RunDetail, *, at_work: tuple[str, ...] = (), now_ms: int) ->
     return Why(
         name=row.name,
         state=row.state,
-        summary=_ended(detail) if is_final else _summary(row, now_ms),
+        summary=_ended(detail) if is_final else _summary(detail, now_ms),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
-        advice=_advice_after(detail) if is_final else _advice(reasons, at_work),
+        advice=_advice_after(detail) if is_final else _advice_before(detail, reasons, at_work),
         at_work=() if is_final else at_work,
     )
 
@@ -85,6 +86,18 @@ def attempt_text(attempt: AttemptRow) -> str:
     return f"{how}{_took(attempt)}{_where(attempt)}"
 
 
+def _advice_before(
+    detail: RunDetail, reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]
+) -> tuple[str, ...]:
+    if _doubt(detail):
+        advice = (
+            f"look at these processes on {_listed(detail.row.instances)} and end those that are the"
+            " run's, or restart the host: its agent then finds the end by itself"
+        )
+        return (advice,)
+    return _advice(reasons, at_work)
+
+
 def _advice(reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]) -> tuple[str, ...]:
     codes = dict.fromkeys(reason.code for reason in reasons)
     if at_work and [reason.code for reason in reasons].count("dependency") == 1:
@@ -107,12 +120,24 @@ def _advice_after(detail: RunDetail) -> tuple[str, ...]:
     return (f"`fleetform logs {name}` shows what it printed", again)
 
 
-def _summary(row: RunRow, now_ms: int) -> str:
+def _doubt(detail: RunDetail) -> str:
+    """Say why the end of one of its jobs cannot be proven; empty where none is in doubt."""
+    jobs = detail.attempts[-1].jobs if detail.attempts else ()
+    return next((job.message for job in jobs if job.state == JobState.UNKNOWN), "")
+
+
+def _summary(detail: RunDetail, now_ms: int) -> str:
+    row = detail.row
     if row.stop_requested:
         return f"{row.name} is {row.state} and is asked to end: {row.stop_requested}."
     if row.state == RunState.RUNNING and row.started_at_ms is not None:
         since = figures.span(max(0, now_ms - row.started_at_ms))
         return f"{row.name} has been running for {since} on {_listed(row.instances)}."
+    if doubt := _doubt(detail):
+        return (
+            f"{row.name} is unknown: {doubt}. It is not started again before there is proof"
+            f" that nothing of it runs on {_listed(row.instances)}."
+        )
     if row.state == RunState.UNKNOWN:
         return (
             f"{row.name} is unknown: no host that may run it answers. It is not started again"

@@ -179,7 +179,7 @@ def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]
     known = {record.key for record in seen.records}
     for uid, attempt in book.attempts.items():
         for job in attempt.jobs:
-            begun = job.state in {JobState.RUNNING, JobState.CLEANING}
+            begun = job.state in {JobState.RUNNING, JobState.CLEANING, JobState.UNKNOWN}
             if begun and job.instance_uid == row.uid and job.key not in known:
                 name = book.runs[uid].name
                 yield Flaw(

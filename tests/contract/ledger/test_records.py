@@ -33,6 +33,20 @@ def test_job_is_followed_to_its_end(desk: Desk) -> None:
     assert not desk.ledger.read_book().lingering
 
 
+def test_a_job_whose_end_is_not_proven_is_unknown(desk: Desk) -> None:
+    """Its run says why and keeps its units, until the host has the proof."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    desk.say(desk.record("a", JobState.UNKNOWN, message="other processes may be the job's"))
+    run = desk.run("a")
+    assert (run.state, run.message) == (RunState.UNKNOWN, "other processes may be the job's")
+    assert desk.say(desk.record("a", JobState.CLEANING)) == ()
+    assert desk.ledger.read_book().allocations
+    desk.say(desk.record("a", JobState.FINISHED, cause=Cause.LOST, exit_code=None))
+    assert not desk.ledger.read_book().allocations
+
+
 def test_records_only_move_forward(desk: Desk) -> None:
     """Late and doubled records change nothing, within a batch and between batches."""
     desk.submit(submit_step("a"))

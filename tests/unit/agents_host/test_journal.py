@@ -283,6 +283,20 @@ def test_vanished_supervisor() -> None:
     assert (record.cause, record.message, record.log_bytes) == (Cause.LOST, "gone", 5)
 
 
+def test_an_end_that_cannot_be_proven() -> None:
+    """The job keeps its units and cannot start again; a later proof makes it lost."""
+    mind = journal()
+    running(mind)
+    (record,) = announced(mind.unproven("job-a", "who knows"))
+    assert (record.state, record.message) == (JobState.UNKNOWN, "who knows")
+    assert mind.has_live_jobs()
+    assert mind.unproven("job-a", "again") == []
+    assert mind.supervisor_started("job-a", NOW) == []
+    assert mind.supervisor_vanished("job-a") == [KillLeftovers("job-a")]
+    (record,) = announced(mind.lost("job-a", "gone", 5, NOW))
+    assert (record.state, record.cause) == (JobState.FINISHED, Cause.LOST)
+
+
 def test_stop_all() -> None:
     """An agent that goes ends what runs and never starts what waits."""
     mind = journal()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.agents.host import processes
+from fleetform.agents.host import leftovers, processes
 from fleetform.agents.host.limits import groups
 from fleetform.agents.host.probes import cpu, gpu, host, memory
 from fleetform.agents.protocol.messages import GpuReport, HostReport
@@ -128,7 +128,7 @@ def test_this_process() -> None:
         assert processes._descendants_by_scan(os.getpid()) == processes.descendants(os.getpid())
         assert processes.catching([child.pid], signal.SIGUSR1) == [child.pid]
         assert processes.catching([child.pid], signal.SIGUSR2) == []
-        assert processes.left_behind("job-of-this-test", "/no/such") == [child.pid]
+        assert leftovers.search("job-of-this-test", "/no/such", 0).found == (child.pid,)
         assert processes.resident_bytes([child.pid]) > 1 << 20
         assert 0 < processes.proportional_bytes([child.pid]) < 1 << 30
     finally:

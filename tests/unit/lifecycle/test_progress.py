@@ -26,6 +26,17 @@ ERRORS = Retry(on=frozenset({"error"}))
 # -- the two phases -------------------------------------------------------------------------
 
 
+def test_a_rank_whose_end_is_not_proven_ends_its_gang():
+    """Nothing follows before the proof; alone, a run only waits for it."""
+    unknown = {"state": JobState.UNKNOWN, "message": "it may still run"}
+    told = advance(run(nodes=2), attempt(RUNNING, unknown), now_ms=NOW)
+    assert told == StopGang("lost", "rank 1: it may still run")
+    retry = Retry(on=frozenset({"node-failure"}))
+    assert advance(run(retry), attempt(unknown), now_ms=NOW) == Wait()
+    over = attempt(STOPPED, {**unknown, "stop_wanted": True}, state=AttemptState.STOPPING)
+    assert advance(run(retry, nodes=2), over, now_ms=NOW) == Wait()
+
+
 def test_all_prepared_passes_the_commit_point():
     """Only when every rank is prepared, and only before the commit point."""
     assert (

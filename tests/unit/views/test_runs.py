@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import Waiting
 from fleetform.model.run import Attempt, AttemptState, RunState, RunUid
 from fleetform.views.json_value import to_json
@@ -121,6 +122,18 @@ def test_why_in_one_sentence(state, more, expected):
     """Running, over, or about to start."""
     detail = run_detail(history(state=state, **more), instances=[instance()], now_ms=NOW)
     assert explain(detail, now_ms=NOW).summary == expected
+
+
+def test_an_end_that_cannot_be_proven_says_what_to_do():
+    """Which processes, on which host, and that its agent finds the rest by itself."""
+    message = "other processes may be the job's (pid 5)"
+    jobs = (replace(job(message=message), state=JobState.UNKNOWN),)
+    row = history(state=RunState.UNKNOWN, message="exit code 1", jobs=jobs)
+    answer = explain(run_detail(row, instances=[instance()], now_ms=NOW), now_ms=NOW)
+    assert answer.summary.startswith(f"train is unknown: {message}. It is not started again")
+    (advice,) = answer.advice
+    assert "these processes on local-0" in advice
+    assert "restart the host" in advice
 
 
 def test_earlier_attempts_are_told():

@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
-from fleetform.agents.host import control, directory, layout, limits, processes, result, watch
+from fleetform.agents.host import (
+    control,
+    directory,
+    layout,
+    leftovers,
+    limits,
+    process_tag,
+    processes,
+    result,
+    watch,
+)
 from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
 from fleetform.agents.host.forks import describe_exit
 from fleetform.agents.host.journal import Journal
+from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.recovery import Condition
 from fleetform.agents.host.runtimes import process
@@ -29,8 +39,13 @@ _log = logging.getLogger("fleetform.agent")
 _TELL_AGAIN_SECONDS = 0.02
 """A supervisor that has just been forked opens its FIFO within milliseconds."""
 
-_LEFTOVERS_PATIENCE_SECONDS = 30
-"""A process in an uninterruptible sleep may never die; the job is lost all the same."""
+_LEFTOVERS_PATIENCE_SECONDS = 5
+"""A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
+
+_LOOK_AGAIN_SECONDS = 5.0
+"""Somebody may end by hand what this agent must not: that shows soon, and a look costs 10 ms."""
+
+_PIDS_MAX = 4
 
 
 class Stage(Protocol):
@@ -54,7 +69,7 @@ class Jobs:
         self._host = host
         self._stage = stage
         self._loop = asyncio.get_running_loop()
-        self._exits: dict[str, tuple[str, Sequence[int]]] = {}
+        self._exits: dict[str, tuple[str, Sequence[int] | None]] = {}
 
     # -- preparing ------------------------------------------------------------------------------
 
@@ -114,7 +129,7 @@ class Jobs:
 
     def signal_stop(self, effect: SignalStop) -> None:
         record = self._journal.find(effect.job_uid)
-        if record is None or record.state is JobState.FINISHED:
+        if record is None or record.state in {JobState.UNKNOWN, JobState.FINISHED}:
             return
         try:
             told = control.ask_to_stop(_path(effect.job_uid), effect.cause, effect.grace_seconds)
@@ -134,20 +149,29 @@ class Jobs:
             self._end(job_uid, ended.log_bytes, lambda: self._journal.supervisor_ended(ended))
         elif directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
             # Another supervisor was there first, and the one that has ended was superfluous.
+            self._exits.pop(job_uid, None)
             self._stage.perform(self._journal.supervisor_started(job_uid, now_ms()))
             self.watch(job_uid)
         else:
             self._stage.perform(self._journal.supervisor_vanished(job_uid))
 
     async def kill_leftovers(self, job_uid: str) -> None:
-        found = await self._loop.run_in_executor(None, _clear, job_uid)
-        message, orphans = self._exits.pop(job_uid, ("its supervisor is gone", ()))
-        left = sorted({*found, *orphans})
-        if left:
-            message += f"; these of its processes would not die: {', '.join(map(str, left))}"
-            _log.error("job.leftovers uid=%s pids=%s", job_uid, left)
+        """End what is left of a job without a supervisor; look again as long as that is unproven."""
+        message, orphans = self._exits.get(job_uid, ("its supervisor is gone", None))
+        tag = self._journal.tag_of(job_uid)
+        seen = await self._loop.run_in_executor(None, _clear, job_uid, tag)
+        doubt = _doubt(seen, orphans, tag)
+        if doubt:
+            _log.error("job.unproven uid=%s %s", job_uid, doubt)
+            self._stage.perform(self._journal.unproven(job_uid, f"{message}, and {doubt}"))
+            self._loop.call_later(_LOOK_AGAIN_SECONDS, self._look_again, job_uid)
+            return
+        self._exits.pop(job_uid, None)
         count = directory.log_bytes(_path(job_uid))
         self._end(job_uid, count, lambda: self._journal.lost(job_uid, message, count, now_ms()))
+
+    def _look_again(self, job_uid: str) -> None:
+        self._stage.perform(self._journal.supervisor_vanished(job_uid))
 
     def _end(self, job_uid: str, log_bytes: int, decide: Callable[[], list[Effect]]) -> None:
         """Take the end in once the output is on its way; at once where nobody follows it."""
@@ -181,12 +205,34 @@ def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
     return ""
 
 
-def _clear(job_uid: str) -> list[int]:
-    left = processes.kill_left_behind(
-        job_uid,
-        _path(job_uid),
-        signal.SIGKILL,
-        patience_seconds=_LEFTOVERS_PATIENCE_SECONDS,
-    )
-    limits.discard(job_uid)
-    return left
+def _clear(job_uid: str, tag: int) -> Search:
+    seen = leftovers.end(job_uid, _path(job_uid), tag, patience_seconds=_LEFTOVERS_PATIENCE_SECONDS)
+    if not seen.found:
+        limits.discard(job_uid)
+    return seen
+
+
+def _doubt(seen: Search, orphans: Sequence[int] | None, tag: int) -> str:
+    """
+    Say why it is not proven that all processes of a job have ended; empty where it is.
+
+    `orphans` are those that the spawner could not end. It was the parent of all that the
+    supervisor left; None: it did not live to tell.
+    """
+    left = sorted({*seen.found, *(pid for pid in orphans or () if not processes.is_over(pid))})
+    if left:
+        return f"processes of the job cannot be ended (pid {_listed(left)})"
+    if orphans is not None and len(orphans) == 0:
+        return ""
+    if tag == process_tag.UNTAGGED:
+        return "processes of the job may still run: this host cannot tell whose processes they are"
+    if seen.suspects:
+        return f"other processes may be the job's (pid {_listed(seen.suspects)})"
+    if not seen.is_complete:
+        return "processes of the job may still run: too many begin and end to look at all of them"
+    return ""
+
+
+def _listed(pids: Sequence[int]) -> str:
+    more = f" and {len(pids) - _PIDS_MAX} more" if len(pids) > _PIDS_MAX else ""
+    return ", ".join(map(str, pids[:_PIDS_MAX])) + more

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Union
 
-from fleetform.agents.host import admission, memory
+from fleetform.agents.host import admission, memory, process_tag
 from fleetform.agents.host.answers import accept, refuse, refuse_boot
 from fleetform.agents.host.effects import (
     Announce,
@@ -70,8 +70,12 @@ class Journal:
         log: Events not yet acknowledged.
     """
 
-    def __init__(self, known: Memory, *, boot_id: str, log_id: str, version: str) -> None:
+    def __init__(
+        self, known: Memory, *, boot_id: str, log_id: str, version: str, tag_base: int = 0
+    ) -> None:
+        """`tag_base` is `process_tag.base()` of the spawner, from which its jobs are tagged."""
         self._memory = known
+        self._tag_base = tag_base
         self._boot_id = boot_id
         self._version = version
         self.log = EventLog(log_id)
@@ -220,7 +224,9 @@ class Journal:
     def _commit_start(self, entry: Entry) -> list[Effect]:
         # Kept before the spawner is asked: without its directory a job that may have started
         # must not look like one that has not. From here the directory says what the job is.
-        starting = _with(dataclasses.replace(entry, job=None), state=JobState.STARTING)
+        tag = process_tag.of_job(entry.record.job_uid, self._tag_base)
+        entry = dataclasses.replace(entry, job=None, tag=tag)
+        starting = _with(entry, state=JobState.STARTING)
         return [self._keep(starting), StartSupervisor(entry.record.job_uid)]
 
     def _stop(self, command: Stop, now_ms: int) -> list[Effect]:
@@ -374,6 +380,20 @@ class Journal:
         if entry is None or entry.record.state not in MAY_RUN:
             return []
         return [KillLeftovers(job_uid)]
+
+    def unproven(self, job_uid: str, message: str) -> list[Effect]:
+        """Its supervisor is dead, and whether all of its processes are cannot be proven."""
+        entry = self._table.by_uid(job_uid)
+        if entry is None or not moves_forward(entry.record.state, JobState.UNKNOWN):
+            return []
+        unknown = _with(entry, state=JobState.UNKNOWN, message=message)
+        self._table.put(unknown)
+        return [self._announce(unknown)]
+
+    def tag_of(self, job_uid: str) -> int:
+        """Return the tag that a job's processes were started with."""
+        entry = self._table.by_uid(job_uid)
+        return process_tag.UNTAGGED if entry is None else entry.tag
 
     def lost(self, job_uid: str, message: str, log_bytes: int, now_ms: int) -> list[Effect]:
         """Nothing of the job runs any more, and nobody knows how it ended."""

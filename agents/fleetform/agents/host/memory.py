@@ -51,7 +51,7 @@ class Entry:
 
     `job` is there until the job has started; afterwards its directory says what it is. `go`:
     the start is committed, also while it is still being prepared. `buried_at_ms` is when the
-    record became a tombstone.
+    record became a tombstone. `tag` is the job's as in `process_tag`, from its start on.
     """
 
     record: JobRecord
@@ -61,6 +61,7 @@ class Entry:
     go: bool = False
     stop: StopOrder | None = None
     buried_at_ms: int = 0
+    tag: int = 0
 
     @property
     def live(self) -> bool:
@@ -160,6 +161,7 @@ def _read_entry(fields: Mapping[str, Any]) -> Entry:
         go=fields.get("go", False),
         stop=None if stop is None else StopOrder(Cause(stop["cause"]), stop["grace_seconds"]),
         buried_at_ms=fields.get("buried_at_ms", 0),
+        tag=fields.get("tag", 0),
     )
 
 

@@ -1,5 +1,5 @@
 """
-Processes of a job: its descendants, what they catch, and those nobody watches any more.
+Processes: those below another, what they catch, how they are, and signals to them.
 
 Read from /proc. All of it is for the slow paths, stopping and clearing up; a job that ends by
 itself and leaves nothing behind is never looked at here.
@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Container, Iterable, Iterator
-
-from fleetform.agents.host import layout
-
-_SWEEP_SECONDS = 0.01
-"""Between two rounds of killing; a process needs a moment to die."""
+from collections.abc import Iterable, Iterator
 
 
 def descendants(pid: int) -> list[int]:
@@ -95,6 +90,37 @@ def parse_parent(stat: bytes) -> int:
     return int(stat[stat.rindex(b")") + 1 :].split()[1])
 
 
+def parent(pid: int) -> int:
+    """Return its parent's pid; raises OSError where it is gone."""
+    return parse_parent(_read(f"/proc/{pid}/stat"))
+
+
+def state(pid: int) -> str:
+    """Return its state as one letter of proc(5): `T` is stopped; empty where it is gone."""
+    try:
+        stat = _read(f"/proc/{pid}/stat")
+    except OSError:
+        return ""
+    return stat[stat.rindex(b")") + 1 :].split()[0].decode("ascii")
+
+
+def is_over(pid: int) -> bool:
+    """Tell whether it executes nothing any more: it is gone, or only its status is left."""
+    return state(pid) in {"", "Z", "X"}
+
+
+def age_seconds(pid: int) -> float:
+    """Return how long ago it was started; raises OSError where it is gone."""
+    stat = _read(f"/proc/{pid}/stat")
+    began = int(stat[stat.rindex(b")") + 1 :].split()[19]) / _TICKS_PER_SECOND
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+
+
+def folder(pid: int) -> str:
+    """Return its working directory, with ` (deleted)` behind one that is gone; raises OSError."""
+    return os.readlink(f"/proc/{pid}/cwd")
+
+
 def parse_caught(status: bytes) -> int:
     """Read the mask of caught signals from /proc/PID/status: bit n-1 is signal n."""
     for line in status.splitlines():
@@ -123,61 +149,6 @@ def send(pids: Iterable[int], signal: int) -> None:
             os.kill(pid, signal)
         except OSError:
             continue  # Gone, which is what was wanted, or not ours to touch.
-
-
-def left_behind(job_uid: str, job_dir: str) -> list[int]:
-    """
-    Find processes of a job whose supervisor is dead, so that they have other parents now.
-
-    By the job's uid in the environment they started with; and, of those that have cleared it,
-    orphans that are at work in the job's directory, with all below them. Whoever only looks
-    around in there has a terminal or another parent that lives.
-    """
-    tag = f"{layout.JOB_UID_VARIABLE}={job_uid}".encode()
-    inside = os.path.realpath(job_dir)
-    own = os.getpid()
-    # Where an orphan goes: to the first process, or to whoever has taken this one in.
-    reapers = {1, os.getppid()}
-    found: dict[int, None] = {}
-    for pid in all_pids():
-        try:
-            environment = _read(f"/proc/{pid}/environ")
-            if pid == own:
-                continue
-            if tag in environment and tag in environment.split(b"\0"):
-                found[pid] = None
-            elif _OTHER_TAG not in environment and _is_orphan_in(pid, inside, reapers):
-                found.update(dict.fromkeys([pid, *descendants(pid)]))
-        except (OSError, ValueError):
-            continue
-    return list(found)
-
-
-_OTHER_TAG = f"{layout.JOB_UID_VARIABLE}=".encode()
-
-
-def _is_orphan_in(pid: int, directory: str, reapers: Container[int]) -> bool:
-    here = os.readlink(f"/proc/{pid}/cwd").removesuffix(_DELETED)
-    if here != directory and not here.startswith(f"{directory}/"):
-        return False
-    return parse_parent(_read(f"/proc/{pid}/stat")) in reapers
-
-
-_DELETED = " (deleted)"
-"""What proc(5) puts behind a directory that is gone."""
-
-
-def kill_left_behind(
-    job_uid: str, job_dir: str, signal: int, *, patience_seconds: float
-) -> list[int]:
-    """Kill until none is left or patience ends; return those that would not die."""
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        left = left_behind(job_uid, job_dir)
-        if not left or time.monotonic() > deadline:
-            return left
-        send(left, signal)
-        time.sleep(_SWEEP_SECONDS)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
@@ -211,6 +182,7 @@ def parse_proportional(rollup: bytes) -> int:
     return 0
 
 
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from fleetform.agents.host import VERSION, directory, identity, layout, memory
+from fleetform.agents.host import VERSION, directory, identity, layout, memory, process_tag
 from fleetform.agents.host.daemon import Daemon, Settings
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.memory import Memory
@@ -45,7 +45,13 @@ async def _run(
         _log.warning("journal.torn bytes=%d", store.torn)
     boot_id = identity.boot_id(os.environ)
     known = _remember(store, anew=anew)
-    journal = Journal(known, boot_id=boot_id, log_id=identity.mint(), version=VERSION)
+    journal = Journal(
+        known,
+        boot_id=boot_id,
+        log_id=identity.mint(),
+        version=VERSION,
+        tag_base=process_tag.base(),
+    )
     found = {name: directory.inspect(f"{layout.JOBS}/{name}") for name in os.listdir(layout.JOBS)}
     daemon = Daemon(settings, journal, store, channel)
     effects = recover(journal, found, boot_id=boot_id, now_ms=_now_ms())

@@ -25,7 +25,16 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fleetform.agents.host import joblog, kernel, layout, limits, mounts, processes, result
+from fleetform.agents.host import (
+    joblog,
+    kernel,
+    layout,
+    limits,
+    mounts,
+    process_tag,
+    processes,
+    result,
+)
 from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.limits import Limit
@@ -202,6 +211,7 @@ class Supervisor:
             os.chdir(self._job.directory)
             if self._limit is not None:
                 self._limit.enter()
+            process_tag.put_on(process_tag.of_job(self._job.job_uid, process_tag.base()))
             error = self._spawn(write_end)
         except OSError as failure:
             raise _CannotStart(f"the host cannot start the job: {failure}") from failure

@@ -16,7 +16,9 @@ class JobState(str, enum.Enum):
     """
     Where a job is, between ledger and agent.
 
-    `WAITING` and `RESERVED` are known to the ledger only. `FINISHED` carries a `Cause`.
+    `WAITING` and `RESERVED` are known to the ledger only. `UNKNOWN` is a job without a supervisor
+    whose processes may still run: its units stay its own until its end is proven. `FINISHED`
+    carries a `Cause`.
     """
 
     WAITING = "waiting"
@@ -26,6 +28,7 @@ class JobState(str, enum.Enum):
     STARTING = "starting"
     RUNNING = "running"
     CLEANING = "cleaning"
+    UNKNOWN = "unknown"
     FINISHED = "finished"
 
 
@@ -57,4 +60,4 @@ def moves_forward(known: JobState, reported: JobState) -> bool:
 
 
 # A process of the job may exist on the host in these, so the host's units are not free.
-MAY_RUN = frozenset({JobState.STARTING, JobState.RUNNING, JobState.CLEANING})
+MAY_RUN = frozenset({JobState.STARTING, JobState.RUNNING, JobState.CLEANING, JobState.UNKNOWN})
