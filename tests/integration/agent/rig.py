@@ -131,9 +131,15 @@ class Manager:
             async with self._changed:
                 await self._changed.wait_for(lambda: bool(claim()))
 
-    async def record(self, job_uid: str, state: JobState = JobState.FINISHED) -> JobRecord:
+    async def record(
+        self,
+        job_uid: str,
+        state: JobState = JobState.FINISHED,
+        *,
+        seconds: float = WAIT_SECONDS,
+    ) -> JobRecord:
         """Wait for a job to be in this state; returns its record."""
-        await self.until(lambda: self._find(job_uid, state))
+        await self.until(lambda: self._find(job_uid, state), seconds=seconds)
         found = self._find(job_uid, state)
         assert found is not None
         return found

@@ -94,3 +94,17 @@ def test_break_glass_does_not_trust_a_manager_that_hangs(lab: Lab) -> None:
     done = lab.run(*stop)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not _is_at_work(pid)
+
+
+def test_a_job_that_stops_all_who_watch_it(lab: Lab) -> None:
+    """Supervisor, spawner and agent get SIGSTOP at once; the controller continues the agent."""
+    stop = (
+        "supervisor=$PPID; spawner=$(cut -d' ' -f4 /proc/$supervisor/stat);"
+        " kill -STOP $supervisor $spawner $(cut -d' ' -f4 /proc/$spawner/stat)"
+    )
+    more = "max_duration: 5s\nstop_duration: 1s\n"
+    lab.declare(FLEET, task("stopper", stop, lab.says("begun"), "sleep 1000", more=more))
+    code, output = lab.finish(lab.start("apply", "-y"))
+    assert code == 4, output
+    assert lab.said() == ["begun"]
+    assert "ran longer than its max_duration of 5s" in lab.run("why", "stopper").stdout

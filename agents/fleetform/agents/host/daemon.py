@@ -72,6 +72,7 @@ class Settings:
 
     root: str
     idle_exit_seconds: float | None
+    spawner_pid: int
     mounts_obstacle: str
     limits: tuple[str, ...]
 
@@ -89,7 +90,7 @@ class Daemon:
         skeletons = Skeletons(settings.root)
         host = process.Host(settings.root, skeletons, settings.mounts_obstacle, settings.limits[0])
         self._jobs = Jobs(journal, host, self)
-        self._forks = Forks(channel, self._jobs)
+        self._forks = Forks(channel, settings.spawner_pid, self._jobs)
         self._sweeper = Sweeper(skeletons)
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []

@@ -24,14 +24,16 @@ class Listener(Protocol):
 class Forks:
     """Wraps the socket pair's end whose other the spawner holds."""
 
-    def __init__(self, channel: socket.socket, listener: Listener) -> None:
+    def __init__(self, channel: socket.socket, spawner_pid: int, listener: Listener) -> None:
         self._channel = channel
+        self._spawner_pid = spawner_pid
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._waiting: list[str] = []
         self._blocked = False
         channel.setblocking(False)
         self._loop.add_reader(channel, self._take)
+        self._loop.add_signal_handler(signal.SIGCHLD, self._continue_spawner)
 
     def request(self, job_uid: str) -> None:
         """Ask for a supervisor; asked for at the next `flush`."""
@@ -53,6 +55,15 @@ class Forks:
     def close(self) -> None:
         self._loop.remove_reader(self._channel)
         self._channel.close()
+
+    def _continue_spawner(self) -> None:
+        """Let the spawner go on where a job has stopped it: it continues their supervisors."""
+        try:
+            pid, status = os.waitpid(self._spawner_pid, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            return
+        if pid and os.WIFSTOPPED(status):
+            os.kill(pid, signal.SIGCONT)
 
     def _unblock(self) -> None:
         self._loop.remove_writer(self._channel)

@@ -151,7 +151,7 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
         return
     _write_pid()
     background.redirect(log)
-    channel, hello = _fork_spawner(lock)
+    channel, pid, hello = _fork_spawner(lock)
 
     # From here on this process may grow.
     _raise_open_files()
@@ -161,7 +161,7 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
     from fleetform.agents.host.daemon import Settings
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    settings = Settings(root, idle_exit, hello[1], tuple(hello[2:]))
+    settings = Settings(root, idle_exit, pid, hello[1], tuple(hello[2:]))
     startup.run(settings, channel, lambda: say(""), anew=found)
 
 
@@ -186,8 +186,8 @@ def _clear_up(root: str) -> tuple[bool, str]:
     return bool(found.removed), ""
 
 
-def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:
-    """Fork the spawner and wait until it has its lock; returns our end and what it reports."""
+def _fork_spawner(lock: int) -> tuple[socket.socket, int, list[str]]:
+    """Fork the spawner and wait until it has its lock; returns our end, its pid and its report."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -197,7 +197,7 @@ def _fork_spawner(lock: int) -> tuple[socket.socket, list[str]]:
     hello = ours.recv(spawner.PACKET_BYTES).decode().split("\n")
     if hello[0] != "ready":
         raise RuntimeError("the spawner ended before it was ready")
-    return ours, hello
+    return ours, pid, hello
 
 
 def _raise_open_files() -> None:

@@ -12,6 +12,9 @@ lines. When the agent is gone it ends, and its supervisors go on without it.
 
 It is the subreaper of its supervisors as each of them is of its job. What one that is killed
 leaves behind comes here, whatever it has made of its environment, its session and its parent.
+
+A job may stop them with SIGSTOP, and then nobody would end it at its time limit. A supervisor that is
+stopped is continued at once, since its parent hears of that; the agent is looked at now and then.
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 import traceback
+from collections import Counter
 from typing import NoReturn
 
 from fleetform.agents.host import kernel, launch, layout, limits, mounts, processes, supervisor
@@ -38,6 +43,12 @@ UIDS_PER_PACKET = 256
 
 _ORPHANS_SECONDS = 5.0
 """A process that is killed goes in milliseconds; one that waits for a dead disk may never go."""
+
+_AGENT_CHECK_SECONDS = 2
+"""Between two looks at whether the agent is stopped: one small file is read each time."""
+
+_STOPS_MAX = 50
+"""A supervisor that was stopped so often is stopped by its job, in a loop: the job is ended."""
 
 _ORPHANS_CHECK_SECONDS = 0.01
 _ORPHANS_TOLD_MAX = 4
@@ -63,7 +74,10 @@ def run(channel: socket.socket, close: tuple[int, ...] = ()) -> NoReturn:
 class _Spawner:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
+        self._agent = os.getppid()
+        self._agent_check_at = 0.0
         self._uids: dict[int, str] = {}
+        self._stops: Counter[int] = Counter()
         self._immortal: set[int] = set()
         self._reports: list[str] = []
         # Waits until the spawner of an agent that was killed has ended, and with it every
@@ -85,13 +99,23 @@ class _Spawner:
         poller.register(self._channel, select.POLLIN)
         poller.register(self._wakeup, select.POLLIN)
         while True:
-            for descriptor, _ in poller.poll():
+            for descriptor, _ in poller.poll(_AGENT_CHECK_SECONDS * 1000):
                 if descriptor == self._wakeup:
                     os.read(self._wakeup, 4096)
                 elif not self._take_request():
                     return
             self._reap()
+            self._continue_agent()
             self._send_reports()
+
+    def _continue_agent(self) -> None:
+        now = time.monotonic()
+        if now < self._agent_check_at:
+            return
+        self._agent_check_at = now + _AGENT_CHECK_SECONDS
+        # Once it is gone, its pid may be another's: the channel's end says so soon.
+        if os.getppid() == self._agent and processes.state(self._agent) == "T":
+            os.kill(self._agent, signal.SIGCONT)
 
     def _say_ready(self) -> None:
         self._channel.send("\n".join(["ready", mounts.obstacle(), *limits.available()]).encode())
@@ -160,15 +184,32 @@ class _Spawner:
         ended: list[tuple[str, int]] = []
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return ended
             if pid == 0:
                 return ended
+            if os.WIFSTOPPED(status):
+                self._continue(pid)
+                continue
+            self._stops.pop(pid, None)
             self._immortal.discard(pid)
             uid = self._uids.pop(pid, None)
             if uid is not None:
                 ended.append((uid, status))
+
+    def _continue(self, pid: int) -> None:
+        """Let a supervisor go on that was stopped; what is no supervisor is killed elsewhere."""
+        uid = self._uids.get(pid)
+        if uid is None:
+            return
+        self._stops[pid] += 1
+        if self._stops[pid] <= _STOPS_MAX:
+            os.kill(pid, signal.SIGCONT)
+            return
+        # Its job ends with it, by `_end_orphans`.
+        sys.stderr.write(f"job {uid} has stopped its supervisor {_STOPS_MAX} times and is ended\n")
+        os.kill(pid, signal.SIGKILL)
 
     def _end_orphans(self, ended: list[tuple[str, int]]) -> list[int]:
         """

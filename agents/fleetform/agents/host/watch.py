@@ -4,37 +4,68 @@ Supervisors that an earlier agent started: notice their end without being their 
 A pidfd tells at once. It names the right process if the job's lock is held after it was
 opened: the lock's holder is the only process that can have left that pid. Where there is no
 pidfd (before Linux 5.3), or the pid was never written, the lock is looked at now and then.
+
+Nobody is told of a process that a job stops with SIGSTOP unless it is its parent, so these supervisors
+are looked at, and continued.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 
-from fleetform.agents.host import directory
+from fleetform.agents.host import directory, processes
 
 _LOOK_SECONDS = 0.5
 """A job found so was running before the agent came; half a second late is soon enough."""
+
+_STOPPED_SECONDS = 2.0
+"""Between two looks at whether it is stopped: one small file is read each time."""
 
 
 def watch(path: str, ended: Callable[[], None]) -> None:
     """Call `ended` once, from the running loop, when the job's supervisor is gone."""
     loop = asyncio.get_running_loop()
-    descriptor = _open(path)
-    if descriptor is None:
+    opened = _open(path)
+    if opened is None:
         _look(loop, path, ended)
         return
-
-    def take() -> None:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-        ended()
-
-    loop.add_reader(descriptor, take)
+    _Watch(loop, *opened, ended)
 
 
-def _open(path: str) -> int | None:
+class _Watch:
+    """A supervisor by its pidfd, until it is gone."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pid: int,
+        descriptor: int,
+        ended: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._pid = pid
+        self._descriptor = descriptor
+        self._ended = ended
+        loop.add_reader(descriptor, self._end)
+        self._timer = loop.call_later(_STOPPED_SECONDS, self._continue)
+
+    def _continue(self) -> None:
+        if processes.state(self._pid) == "T":
+            # By the descriptor: the pid may be another process's by now.
+            signal.pidfd_send_signal(self._descriptor, signal.SIGCONT)
+        self._timer = self._loop.call_later(_STOPPED_SECONDS, self._continue)
+
+    def _end(self) -> None:
+        self._timer.cancel()
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._ended()
+
+
+def _open(path: str) -> tuple[int, int] | None:
     pid = directory.supervisor_pid(path)
     if pid is None or not hasattr(os, "pidfd_open"):
         return None
@@ -43,7 +74,7 @@ def _open(path: str) -> int | None:
     except OSError:
         return None
     if directory.is_locked(path):
-        return descriptor
+        return pid, descriptor
     os.close(descriptor)
     return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ async def start(folder: Folder, archive: Path, *, idle_exit_seconds: int) -> Non
     Raises:
         TemporaryError: It does not begin to listen; says what it complained of.
     """
+    continue_stopped(folder)
     if await answers(folder):
         return
     complaint = await asyncio.to_thread(_run, _command(folder, archive, idle_exit_seconds))
@@ -41,6 +43,22 @@ async def start(folder: Folder, archive: Path, *, idle_exit_seconds: int) -> Non
             f"the agent of instance {folder.path.name} does not start: {complaint}",
             delay_seconds=5.0,
         )
+
+
+def continue_stopped(folder: Folder) -> None:
+    """
+    Let the folder's agent go on where SIGSTOP has stopped it.
+
+    It takes connections then, and answers nothing. Its spawner continues it, and it continues its
+    spawner; a job that stops both at once leaves only the controller of this machine.
+    """
+    try:
+        pid = int((folder.path / "agent.pid").read_text(encoding="ascii"))
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        if state == "T" and Path(f"/proc/{pid}/cwd").samefile(folder.path):
+            os.kill(pid, signal.SIGCONT)
+    except (OSError, ValueError):
+        pass  # There is none, or it is not our process.
 
 
 async def answers(folder: Folder) -> bool:

@@ -15,6 +15,7 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.session import Session, open_session
@@ -36,6 +37,9 @@ from fleetform.providers.session import SessionHost, translated
 
 IDLE_EXIT_SECONDS = 600
 """An agent without jobs and without a controller ends after this; the next ensure starts it."""
+
+_LOOK_SECONDS = 2.0
+"""Between two looks at whether an agent is stopped: two small files are read each time."""
 
 _RELEASE_SECONDS = 120.0
 """Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
@@ -94,7 +98,7 @@ class LocalHosts:
                 folder.note_commits, identity.ledger_id, identity.epoch
             )
             seen = _seen(request, session, cursor)
-            return SessionHost(request.name, session, seen, note_commits)
+            return _LocalHost(folder, request.name, session, seen, note_commits)
         except BaseException:
             await session.close()
             raise
@@ -238,6 +242,24 @@ class LocalHosts:
             # Our note is older than what the agent knows: we died between the two.
             hello = dataclasses.replace(hello, ledger_id=refusal.ledger_id, epoch=refusal.epoch)
             return await self._open(folder, hello)
+
+
+class _LocalHost(SessionHost):
+    """A host of this machine, whose agent is looked at for as long as the session lasts."""
+
+    def __init__(self, folder: Folder, *session: Any) -> None:
+        super().__init__(*session)
+        self._looking = asyncio.create_task(_keep_awake(folder), name=f"look at {folder.path.name}")
+
+    async def close(self) -> None:
+        self._looking.cancel()
+        await super().close()
+
+
+async def _keep_awake(folder: Folder) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        daemon.continue_stopped(folder)
 
 
 @contextlib.contextmanager
