@@ -12,13 +12,21 @@ Anything else is a bug of ours: its traceback goes to a file and the person gets
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import sys
 
 import click
 
 from fleetform.cli.exit import Exit
 from fleetform.spec.dataclass import dataclass
+
+REPORTS_MAX = 20
+"""Crash reports that are kept: of a fault that comes again, the newest say as much as all."""
+
+_REPORT_PREFIX = "fleetform-crash-"
+_REPORT_SUFFIX = ".txt"
 
 
 class Refused(Exception):
@@ -67,9 +75,12 @@ def report_bug(error: BaseException) -> Failure:
         sys.stderr.write(text)
     summary = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
     try:
-        descriptor, path = tempfile.mkstemp(prefix="fleetform-crash-", suffix=".txt")
+        descriptor, path = tempfile.mkstemp(prefix=_REPORT_PREFIX, suffix=_REPORT_SUFFIX)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(f"{' '.join(sys.argv)}\nPython {sys.version}\n\n{text}")
+        # Another process may remove the same ones.
+        with contextlib.suppress(OSError):
+            _remove_old_reports()
     except OSError:
         return Failure(
             summary,
@@ -79,6 +90,23 @@ def report_bug(error: BaseException) -> Failure:
     return Failure(
         summary, f"this is a bug in fleetform; report it with the traceback in {path}", Exit.ERROR
     )
+
+
+def _remove_old_reports() -> None:
+    """Keep the newest reports of this user: a command that fails each minute fills no disk."""
+    import tempfile
+    from pathlib import Path
+
+    folder = Path(tempfile.gettempdir())
+    found = [(path.lstat(), path) for path in folder.glob(f"{_REPORT_PREFIX}*{_REPORT_SUFFIX}")]
+    reports = sorted(
+        (status.st_mtime_ns, path)
+        for status, path in found
+        # The folder is everyone's, and so may the files in it be.
+        if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode)
+    )
+    for _, path in reports[:-REPORTS_MAX]:
+        path.unlink()
 
 
 def _explain_usage(error: click.ClickException) -> Failure:

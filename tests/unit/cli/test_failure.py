@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import click
 
 from fleetform.cli.exit import Exit
-from fleetform.cli.failure import Failure, Refused, explain, report_bug
+from fleetform.cli.failure import REPORTS_MAX, Failure, Refused, explain, report_bug
 from fleetform.model.ports import FenceLost, LedgerUnavailable, StalePlan
 from fleetform.store.errors import UnreachableLedgerError
 from fleetform.wiring.problems import Locked
@@ -72,3 +73,29 @@ def test_a_bug_leaves_its_traceback_in_a_file(monkeypatch, tmp_path):
     found = re.search(r"traceback in (\S+)$", failure.advice)
     assert found is not None
     assert "ValueError: impossible" in Path(found[1]).read_text(encoding="utf-8")
+
+
+def test_crash_reports_are_bounded(monkeypatch, tmp_path):
+    """The newest twenty stay; what is no report of ours, or no file, is left alone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    others = [tmp_path / "fleetform-crash-notes.md", tmp_path / "fleetform-crash-folder.txt"]
+    others[0].touch()
+    others[1].mkdir()
+    (tmp_path / "fleetform-crash-link.txt").symlink_to(others[0])
+    for number in range(REPORTS_MAX + 10):
+        advice = report_bug(ValueError(f"number {number}")).advice
+        newest = Path(advice.rpartition(" ")[2])
+        # Of those that one moment has made, no order is known.
+        os.utime(newest, (number, number))
+    last = Path(report_bug(ValueError("the last")).advice.rpartition(" ")[2])
+    reports = [path for path in tmp_path.glob("fleetform-crash-*.txt") if path.is_file()]
+    kept = sorted(path.read_text().splitlines()[-1] for path in reports if not path.is_symlink())
+    first = REPORTS_MAX + 10 - (REPORTS_MAX - 1)
+    assert kept == sorted(
+        ["ValueError: the last"]
+        + [f"ValueError: number {number}" for number in range(first, REPORTS_MAX + 10)]
+    )
+    assert last.exists()
+    assert others[0].exists()
+    assert others[1].exists()
+    assert (tmp_path / "fleetform-crash-link.txt").is_symlink()
