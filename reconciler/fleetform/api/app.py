@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from fleetform.api.guard import Guard, allowed_hosts
-from fleetform.api.problem import ApiProblem, ProblemBody
+from fleetform.api.problem import ApiProblem, ProblemBody, shortened
 from fleetform.api.routes import environments, events, logs, overrides, plans, resources, runs
 from fleetform.api.sources import Sources
 from fleetform.model.ports import LogStore, Reader
@@ -66,6 +66,8 @@ def create_api() -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
+        # A path with one slash too many is another path, and its answer names no address.
+        redirect_slashes=False,
         responses={
             "4XX": {"model": ProblemBody, "description": "Why there is no answer"},
             "5XX": {"model": ProblemBody, "description": "Why there is none now"},
@@ -92,7 +94,7 @@ def _answer_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 404:
         advice = f"{PREFIX}/openapi.json lists what there is"
         body = ProblemBody(
-            code="not-found", message=f"there is no {request.url.path}", advice=advice
+            code="not-found", message=f"there is no {shortened(request.url.path)}", advice=advice
         )
     else:
         body = ProblemBody(code="http", message=str(error.detail))

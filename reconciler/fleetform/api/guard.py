@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from email.utils import formatdate
+from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,8 +38,26 @@ def host_name(header: str) -> str:
     return text.partition(":")[0]
 
 
+def _is_text(quoted: bytes) -> bool:
+    """
+    Tell whether a part of an address is text: UTF-8 without control characters, once unquoted.
+
+    No name has any, PostgreSQL's text cannot hold NUL, and what is not UTF-8 would be replaced by
+    a letter that was not asked for.
+    """
+    try:
+        text = unquote_to_bytes(quoted).decode()
+    except UnicodeDecodeError:
+        return False
+    return not any(letter < " " or letter == "\x7f" for letter in text)
+
+
 class Guard:
-    """Refuses foreign hosts and every method but GET and HEAD; answers HEAD without a body."""
+    """
+    Refuses foreign hosts, every method but GET and HEAD, and addresses that are not text.
+
+    Answers HEAD without a body.
+    """
 
     def __init__(self, app: ASGIApp, *, hosts: Iterable[str]) -> None:
         self._app = app
@@ -56,6 +76,11 @@ class Guard:
         if scope["method"] not in READING:
             await _answer(send, 405, "method", "this API only reads", allow=b"GET, HEAD")
             return
+        if not _is_text(scope["raw_path"]) or not _is_text(scope["query_string"]):
+            await _answer(
+                send, 400, "invalid", "the address is not UTF-8, or has a control character"
+            )
+            return
         await self._app({**scope, "method": "GET"}, receive, _hardened(send, scope["method"]))
 
 
@@ -71,6 +96,8 @@ def _hardened(send: Send, method: str) -> Send:
                     # State is stale the moment it is sent, and a cache is a copy nobody guards.
                     (b"cache-control", b"no-store"),
                     (b"x-content-type-options", b"nosniff"),
+                    # RFC 9110 section 6.6.1; uvicorn's own comes with its server alone.
+                    (b"date", formatdate(usegmt=True).encode()),
                 ],
             }
         elif method == "HEAD":

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from fleetform.api.problem import ApiProblem
+from fleetform.api.problem import ApiProblem, shortened
 
 Item = TypeVar("Item")
 
@@ -23,7 +23,6 @@ LIMIT_DEFAULT = 100
 LIMIT_MAX = 1000
 # What both databases can compare a number with.
 _NUMBER_MAX = 2**63 - 1
-_SHOWN_MAX = 60
 
 
 class Page(BaseModel, Generic[Item]):
@@ -59,8 +58,8 @@ def page(
     return Page(items=shown, next=write_cursor(place(shown[-1])) if more else None)
 
 
-def event_place(cursor: str | None) -> int:
-    """Read a cursor of the events: the number of the last one seen, 0 before the first."""
+def number_place(cursor: str | None) -> int:
+    """Read a cursor of a list in order of number: that of the last item, 0 before the first."""
     if cursor is None:
         return 0
     place = read_cursor(cursor)
@@ -87,7 +86,9 @@ def read_cursor(cursor: str) -> str | int:
 
 
 def _foreign(cursor: str) -> ApiProblem:
-    shown = cursor if len(cursor) <= _SHOWN_MAX else f"{cursor[:_SHOWN_MAX]}…"
     return ApiProblem(
-        400, "cursor", f"`{shown}` is not a cursor of this list", "leave it out to start anew"
+        400,
+        "cursor",
+        f"`{shortened(cursor)}` is not a cursor of this list",
+        "leave it out to start anew",
     )

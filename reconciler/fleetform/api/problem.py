@@ -25,5 +25,15 @@ class ApiProblem(Exception):
         self.body = ProblemBody(code=code, message=message, advice=advice)
 
 
+_SHOWN_MAX = 60
+
+
+def shortened(text: str) -> str:
+    """Cut what was asked for to what a sentence can hold."""
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
 def not_found(kind: str, name: str, advice: str = "") -> ApiProblem:
-    return ApiProblem(404, "not-found", f"there is no {kind} `{name}`", advice)
+    return ApiProblem(
+        404, "not-found", f"there is no {shortened(kind)} `{shortened(name)}`", advice
+    )

@@ -8,20 +8,20 @@ thousand times a second fills no disk.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import anyio.to_thread
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from fleetform.api.connections import CONNECTIONS_MAX, Connection, Connections, accept_forever
 
-__all__ = ["answer_forever", "log_to_stderr"]
+__all__ = ["answer_forever", "log_to_stderr", "make_connections"]
 
 THREADS = 4
 """
@@ -50,31 +50,32 @@ def answer_forever(app: ASGIApp, listening: socket.socket, *, maximum: int) -> N
 async def _answer(app: ASGIApp, listening: socket.socket, maximum: int) -> None:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     connections = Connections(maximum)
+    make = make_connections(app, connections, asyncio.get_running_loop())
+    await accept_forever(listening, connections, make)
+
+
+def make_connections(
+    app: ASGIApp, connections: Connections, loop: asyncio.AbstractEventLoop
+) -> Callable[[], Connection]:
+    """
+    Return what makes uvicorn's protocol for a connection.
+
+    Of its server nothing else is used: that is about sockets, signals and several workers.
+    """
     config = uvicorn.Config(
-        app, http=Connection, ws="none", lifespan="off", log_config=None, access_log=False
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
     )
     config.load()
-    server = _Server(config)
-
-    def make() -> Connection:
-        return Connection(
-            connections, config=config, server_state=server.server_state, app_state={}
-        )
-
-    accepting = asyncio.create_task(accept_forever(listening, connections, make))
-    # It has no sockets: it keeps the date of the answers, and would end tasks if it was ended.
-    serving = asyncio.create_task(server.serve(sockets=[]))
-    done, _ = await asyncio.wait((accepting, serving), return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        task.result()
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    state = ServerState()
+    return lambda: Connection(
+        connections, config=config, server_state=state, app_state={}, _loop=loop
+    )
 
 
 class LogLimit(logging.Filter):

@@ -145,6 +145,26 @@ class RunHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class RunQuery:
+    """
+    Some of the runs, in order of submission.
+
+    Attributes:
+        after: Number of the run behind which to begin.
+        limit: At most so many.
+        states: Only runs in one of these; none: in whichever.
+        parent: Only elements of this sweep or array; None: all runs.
+        archived: Also finished runs that were removed from the configuration.
+    """
+
+    after: int
+    limit: int
+    states: tuple[RunState, ...] = ()
+    parent: str | None = None
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """
     A plan's entry into the ledger.
@@ -212,6 +232,9 @@ class Reader(Protocol):
         """
 
     def read_runs(self, names: Sequence[str] | None = None) -> tuple[RunHistory, ...]: ...
+    def read_run_page(self, query: RunQuery) -> tuple[RunHistory, ...]:
+        """Read some of the runs, at a cost that depends on their number."""
+
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]: ...

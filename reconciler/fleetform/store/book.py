@@ -30,9 +30,10 @@ from fleetform.store.rows import (
 from fleetform.store.volumes import leaving_volumes
 
 if TYPE_CHECKING:
+    from fleetform.model.ports import RunQuery
     from fleetform.store.statements import Statements
 
-__all__ = ["read_book", "read_histories"]
+__all__ = ["read_book", "read_histories", "read_history_page"]
 
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
@@ -135,7 +136,8 @@ def _by_run(rows: Iterable[Sequence[object]]) -> dict[str, list[Job]]:
 def read_histories(
     connection: Statements, names: Sequence[str] | None, *, earlier: bool
 ) -> tuple[RunHistory, ...]:
-    conditions, values = [], []
+    conditions: list[str] = []
+    values: list[str] = []
     if not earlier:
         conditions.append("(r.listed = 1 OR s.uid IS NOT NULL)")
     if names is not None:
@@ -144,11 +146,33 @@ def read_histories(
             " UNION SELECT number FROM runs, json_each(?1) WHERE runs.parent = value)"
         )
         values.append(json.dumps(list(names)))
+    return _histories(connection, " AND ".join(conditions) or "TRUE", values)
+
+
+def read_history_page(connection: Statements, query: RunQuery) -> tuple[RunHistory, ...]:
+    """Read what `query` asks for, of the runs that have their place."""
+    conditions: list[str] = ["(r.listed = 1 OR s.uid IS NOT NULL)", "r.number > ?"]
+    values: list[str | int] = [query.after]
+    if query.states:
+        conditions.append(f"r.state IN ({', '.join('?' for _ in query.states)})")
+        values += [state.value for state in query.states]
+    if query.parent is not None:
+        conditions.append("r.parent = ?")
+        values.append(query.parent)
+    if not query.archived:
+        conditions.append("COALESCE(s.archived, 0) = 0")
+    values.append(query.limit)
+    return _histories(connection, " AND ".join(conditions), values, "LIMIT ?")
+
+
+def _histories(
+    connection: Statements, condition: str, values: Sequence[str | int], limit: str = ""
+) -> tuple[RunHistory, ...]:
     rows = connection.execute(
         f"SELECT {prefixed('r', RUN)}, s.archived, r.tree_commit, r.execution_digest, r.stale"
         " FROM runs r LEFT JOIN resources s"
         " ON s.kind = 'run' AND s.name = r.name AND s.uid = r.uid"
-        f" WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY r.number",
+        f" WHERE {condition} ORDER BY r.number {limit}",
         values,
     ).fetchall()
     runs = [run_of(row[: len(RUN)]) for row in rows]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
-    from fleetform.model.ports import ApplyRecord, Book, RunHistory
+    from fleetform.model.ports import ApplyRecord, Book, RunHistory, RunQuery
     from fleetform.model.run import RunUid
     from fleetform.model.snapshot import Snapshot
     from fleetform.spec.desired import ResourceKey
@@ -93,6 +93,13 @@ class Reads:
 
         with self._database.read() as connection:
             return read_histories(connection, names, earlier=earlier)
+
+    def read_run_page(self, query: RunQuery) -> tuple[RunHistory, ...]:
+        """Read some of the runs with all their attempts, in order of number."""
+        from fleetform.store.book import read_history_page
+
+        with self._database.read() as connection:
+            return read_history_page(connection, query)
 
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000

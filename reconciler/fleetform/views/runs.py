@@ -31,6 +31,7 @@ from fleetform.views.stale import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table
 
 if TYPE_CHECKING:
+    from fleetform.agents.protocol.keys import JobKey
     from fleetform.model.decision import Waiting
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
@@ -64,7 +65,8 @@ class JobRow:
     What one host did for an attempt.
 
     `instance` is its name, empty before it has one. `exit_code` and `signal` are null unless
-    the job ended so. Sizes in bytes, times in Unix milliseconds.
+    the job ended so. Sizes in bytes, times in Unix milliseconds. `log_bytes` counts what it has
+    printed: of one that runs, what has arrived so far.
     """
 
     rank: int
@@ -199,12 +201,23 @@ def run_detail(
     *,
     instances: Iterable[Instance] = (),
     waiting: Sequence[Waiting] = (),
+    arrived: Mapping[JobKey, int] | None = None,
     now_ms: int,
 ) -> RunDetail:
+    """
+    Make the row of one run with those of its attempts.
+
+    Args:
+        history: As the ledger reads it.
+        instances: To name hosts.
+        waiting: What the scheduler said, if it was asked.
+        arrived: Bytes of output by job; the ledger knows them from a job's end on.
+        now_ms: For the duration of what still runs.
+    """
     names = _names_in(history, {instance.uid: instance.name for instance in instances})
     return RunDetail(
         _row(history, names, _reasons(tuple(waiting), {}), now_ms),
-        tuple(_attempt(attempt, names) for attempt in history.attempts),
+        tuple(_attempt(attempt, names, arrived or {}) for attempt in history.attempts),
     )
 
 
@@ -290,6 +303,8 @@ def _gpu_text(gpu: GpuRequirement) -> str:
 
 def _names_in(history: RunHistory, names: Mapping[str, str]) -> Mapping[str, str]:
     """Add the hosts that are gone, where the run has been on one."""
+    if not names:
+        return history.host_names
     uids = {job.instance_uid for attempt in history.attempts for job in attempt.jobs}
     return names if uids <= names.keys() | {""} else {**history.host_names, **names}
 
@@ -340,7 +355,9 @@ def _reasons(
     return known
 
 
-def _attempt(attempt: Attempt, names: Mapping[str, str]) -> AttemptRow:
+def _attempt(
+    attempt: Attempt, names: Mapping[str, str], arrived: Mapping[JobKey, int]
+) -> AttemptRow:
     return AttemptRow(
         number=attempt.number,
         state=attempt.state.value,
@@ -349,11 +366,11 @@ def _attempt(attempt: Attempt, names: Mapping[str, str]) -> AttemptRow:
         submitted_at_ms=attempt.submitted_at_ms,
         started_at_ms=attempt.started_at_ms,
         finished_at_ms=attempt.finished_at_ms,
-        jobs=tuple(_job(job, names) for job in attempt.jobs),
+        jobs=tuple(_job(job, names, arrived.get(job.key, 0)) for job in attempt.jobs),
     )
 
 
-def _job(job: Job, names: Mapping[str, str]) -> JobRow:
+def _job(job: Job, names: Mapping[str, str], arrived_bytes: int) -> JobRow:
     return JobRow(
         rank=job.key.rank,
         state=job.state.value,
@@ -370,7 +387,7 @@ def _job(job: Job, names: Mapping[str, str]) -> JobRow:
         finished_at_ms=job.finished_at_ms,
         peak_memory_bytes=job.peak_memory_bytes,
         cpu_time_ms=job.cpu_time_ms,
-        log_bytes=job.log_bytes,
+        log_bytes=max(job.log_bytes, arrived_bytes),
     )
 
 

@@ -14,7 +14,7 @@ from contract.ledgers import (
     submit_step,
 )
 from fleetform.model.event import LoggedEvent
-from fleetform.model.ports import Ledger, Reader
+from fleetform.model.ports import Ledger, Reader, RunQuery
 from fleetform.model.rows import Rows, RowsOutdated
 
 
@@ -186,3 +186,24 @@ def test_many_that_differ_are_read_at_once(desk: Desk, look: Callable[[], Reader
             rows = reader.read_live(known).resources
             assert len(rows.quiet) == len(known)
             assert rows == whole.resources
+
+
+def test_runs_come_in_pages_and_by_state(desk: Desk) -> None:
+    """A page has the runs behind a number, at most so many, in the states that are asked for."""
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    desk.run_to_end("a")
+    everything = desk.ledger.read_runs()
+    numbers = [one.run.number for one in everything]
+    assert desk.ledger.read_run_page(RunQuery(0, 10)) == everything
+    assert desk.ledger.read_run_page(RunQuery(0, 2)) == everything[:2]
+    assert desk.ledger.read_run_page(RunQuery(numbers[0], 1)) == everything[1:2]
+    assert desk.ledger.read_run_page(RunQuery(numbers[-1], 1)) == ()
+    states = tuple({one.run.state for one in everything})
+    assert len(states) == 2
+    assert desk.ledger.read_run_page(RunQuery(0, 10, states)) == everything
+    for state in states:
+        assert [one.run.name for one in desk.ledger.read_run_page(RunQuery(0, 10, (state,)))] == [
+            one.run.name for one in everything if one.run.state is state
+        ]
+    assert desk.ledger.read_run_page(RunQuery(0, 10, parent="sweep")) == ()
+    assert desk.ledger.read_run_page(RunQuery(0, 10, parent="")) == everything

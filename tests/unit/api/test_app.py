@@ -12,6 +12,7 @@ from fleetform.api.app import create_app
 from fleetform.cli.main import main
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.refusals import LedgerUnusable
 from fleetform.spec.desired import Environment
 from fleetform.wiring.workspace import Workspace
 
@@ -150,6 +151,17 @@ def test_output_is_read_in_pieces(lab):
     assert get(lab, "/runs/train/logs", attempt=7).status_code == 404
 
 
+def test_output_is_counted_while_it_comes(root):
+    """A job that runs has printed what has arrived, long before the ledger hears of its end."""
+    applied.enter(root)
+    applied.place_all(root)
+    assert get(root, "/runs/train").json()["attempts"][0]["jobs"][0]["log_bytes"] == 0
+    workspace = Workspace.open(str(root))
+    uid = get(root, "/runs/train").json()["row"]["uid"]
+    workspace.logs().append(uid, 1, 0, 0, b"step 1\nstep 2\n", complete=False)
+    assert get(root, "/runs/train").json()["attempts"][0]["jobs"][0]["log_bytes"] == 14
+
+
 def test_letters_are_not_cut_in_two(root):
     """A letter of several bytes at a piece's end comes whole with the next one."""
     applied.enter(root)
@@ -262,12 +274,13 @@ def test_overrides_before_the_first_apply(root):
 @pytest.mark.parametrize(
     ("problem", "status", "code"),
     [
-        (LedgerUnavailable("the server does not answer"), 503, "ledger"),
-        (KeyError("x"), 500, "fault"),
+        (LedgerUnavailable("the server db1:5432 does not answer"), 503, "ledger"),
+        (LedgerUnusable("the ledger /secret/ledger.db is damaged", advice="x"), 503, "ledger"),
+        (KeyError("/secret"), 500, "fault"),
     ],
 )
 def test_what_goes_wrong_inside_has_the_shape_of_every_problem(root, problem, status, code):
-    """A ledger that is away and a fault of our own are told apart, as JSON, without a traceback."""
+    """A ledger that is away and a fault of our own are told apart; neither has a traceback or a path."""
 
     def reader():
         raise problem
@@ -289,3 +302,5 @@ def test_what_goes_wrong_inside_has_the_shape_of_every_problem(root, problem, st
     answer = asyncio.run(call())
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert "Traceback" not in answer.text
+    assert "db1" not in answer.text
+    assert "/secret" not in answer.text

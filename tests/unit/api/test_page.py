@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.api.page import event_place, page, read_cursor, write_cursor
+from fleetform.api.page import number_place, page, read_cursor, write_cursor
 from fleetform.api.problem import ApiProblem
 
 
@@ -52,11 +52,11 @@ def test_a_foreign_cursor_is_refused(cursor):
 
 
 @pytest.mark.parametrize("cursor", [write_cursor("a"), write_cursor(-1), write_cursor(2**63)])
-def test_a_number_of_an_event_is_one_that_a_database_can_compare(cursor):
+def test_a_number_is_one_that_a_database_can_compare(cursor):
     """Beyond 64 bits the databases raise instead of answering."""
     with pytest.raises(ApiProblem):
-        event_place(cursor)
-    assert event_place(write_cursor(2**63 - 1)) == 2**63 - 1
+        number_place(cursor)
+    assert number_place(write_cursor(2**63 - 1)) == 2**63 - 1
 
 
 def test_a_nested_cursor_is_refused_in_short():

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX, Page, event_place, write_cursor
+from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX, Page, number_place, write_cursor
 from fleetform.api.sources import MaybeReader
 from fleetform.views.events import EventRow, event_rows
 
@@ -25,7 +25,7 @@ def list_events(
 
     `next` is never null here: with the last page's it can be asked for what comes later.
     """
-    after = event_place(cursor)
+    after = number_place(cursor)
     events = reader.read_events(run=run, after=after, limit=limit) if reader is not None else ()
     last = events[-1].number if events else after
     return Page(items=list(event_rows(events)), next=write_cursor(last))

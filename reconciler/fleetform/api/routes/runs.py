@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX, Page, page
+from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX, Page, number_place, write_cursor
 from fleetform.api.routes.logs import current_run
 from fleetform.api.sources import FromSources, MaybeReader, SomeReader
 from fleetform.api.waiting import waiting_reasons
-from fleetform.model.run import RunState
+from fleetform.model.decision import Waiting
+from fleetform.model.ports import Reader, RunHistory, RunQuery
+from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import RunDetail, RunRow, run_detail, run_rows
@@ -34,25 +37,29 @@ def list_runs(
     """List runs in order of submission."""
     if reader is None:
         return Page(items=[], next=None)
-    shown = [
-        history
-        for history in reader.read_runs()
-        if (state is None or history.run.state in state)
-        and (parent is None or history.run.template.parent == parent)
-        and (archived or not history.archived)
-    ]
-    shown.sort(key=lambda history: history.run.number)
-    # Pages are cut before rows are made: ten thousand runs are read for a hundred rows.
-    cut = page(shown, lambda history: history.run.number, cursor, limit)
-    now_ms = sources.now_ms()
-    book = reader.read_book()
-    rows = run_rows(
-        cut.items,
-        instances=book.instances,
-        waiting=waiting_reasons(book, now_ms=now_ms),
-        now_ms=now_ms,
+    query = RunQuery(
+        after=number_place(cursor),
+        # One more, which tells whether anything follows.
+        limit=limit + 1,
+        states=tuple(state or ()),
+        parent=parent,
+        archived=archived,
     )
-    return Page(items=list(rows), next=cut.next)
+    found = reader.read_run_page(query)
+    shown = found[:limit]
+    now_ms = sources.now_ms()
+    rows = run_rows(shown, waiting=_waiting(reader, shown, now_ms), now_ms=now_ms)
+    follows = len(found) > limit
+    return Page(items=list(rows), next=write_cursor(shown[-1].run.number) if follows else None)
+
+
+def _waiting(
+    reader: Reader, histories: Sequence[RunHistory], now_ms: int
+) -> Mapping[RunUid, tuple[Waiting, ...]]:
+    """Ask the scheduler only where one of these may wait: it looks at all runs to say why."""
+    if all(history.run.state in FINAL for history in histories):
+        return {}
+    return waiting_reasons(reader.read_book(), now_ms=now_ms)
 
 
 @router.get("/runs/{name:path}/why")
@@ -70,11 +77,11 @@ def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
 def show_run(name: str, sources: FromSources, reader: SomeReader) -> RunDetail:
     """Show a run with all of its attempts and jobs."""
     history = current_run(reader.read_runs([name]), name)
-    book = reader.read_book()
+    logs = sources.open_logs()
     now_ms = sources.now_ms()
     return run_detail(
         history,
-        instances=book.instances,
-        waiting=waiting_reasons(book, now_ms=now_ms).get(history.run.uid, ()),
+        waiting=_waiting(reader, (history,), now_ms).get(history.run.uid, ()),
+        arrived={job.key: logs.size(*job.key) for one in history.attempts for job in one.jobs},
         now_ms=now_ms,
     )
