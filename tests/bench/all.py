@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 
+import bench_api_load
 import bench_array
 import bench_commands
 import bench_impossible
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     bench_commands.main([])
     bench_array.main([])
     bench_latency.main([])
+    bench_api_load.main([])
     bench_impossible.main([])
     bench_resources.main([])
 
