@@ -14,11 +14,11 @@ has; a sync a job would cost a thousand short jobs several seconds.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["FileLogStore"]
 
@@ -49,8 +49,7 @@ class FileLogStore:
     ) -> None:
         """Take in a piece; what of it is there already is passed over."""
         path = self._path(run_uid, attempt, rank)
-        with contextlib.suppress(FileExistsError):
-            Path(path).parent.mkdir(parents=True)
+        make_private_folder(Path(path).parent)
         known = _length(path + ".log")
         if offset > known:
             _append(path + ".gaps", f"{known} {offset}\n".encode())

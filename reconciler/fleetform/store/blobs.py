@@ -13,6 +13,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from fleetform.spec.private_folder import make_private_folder
+
 _PIECE_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -42,7 +44,7 @@ class FileBlobStore:
         if self.has(sha256):
             return
         final = Path(self.path(sha256))
-        final.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(final.parent)
         descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=".put-")
         try:
             found = _copy(Path(path), descriptor)

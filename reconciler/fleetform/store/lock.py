@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from fleetform.model.tenure import Holder
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["FileLock", "try_lock", "who_holds"]
@@ -62,7 +63,7 @@ class FileLock:
 
 def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | None:
     """Take the lock, or return None within 50 ms when somebody else holds it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     # Not inherited: a child that kept the descriptor would keep the lock.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not _take(descriptor):

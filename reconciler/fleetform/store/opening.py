@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
@@ -42,7 +43,7 @@ def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> Sto
         LedgerError: By kind, see `errors`; nothing was changed.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         require_local(path.parent)
         require_sound(path)
         if is_new(path):

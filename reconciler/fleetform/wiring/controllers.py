@@ -61,6 +61,7 @@ def note_start(paths: StatePaths, start: BackgroundStart) -> None:
     """Write down how this process was started; the one before it has ended by now."""
     text = json.dumps({"pid": start.pid, "variables": start.variables, "warning": start.warning})
     fresh = paths.background_start.with_suffix(".new")
+    fresh.touch(mode=0o600)
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(paths.background_start)
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import BackupError
 from fleetform.store.errors import DamagedLedgerError, LedgerError
 from fleetform.store.reads import Reads
@@ -79,7 +80,7 @@ def backup_before(workspace: Workspace, before: str, write: Callable[..., object
 
 def _folder(workspace: Workspace) -> Path:
     folder = workspace.paths.environment / "backups"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder)
     return folder
 
 

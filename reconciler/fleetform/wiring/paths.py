@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.wiring.privacy import require_private
 
 
 def state_home() -> Path:
@@ -15,8 +16,15 @@ def state_home() -> Path:
 
     Raises:
         Problem: The first is relative: each folder would have another ledger. Or it is no folder:
-            a ledger that cannot be there must not look like one that has nothing in it.
+            a ledger that cannot be there must not look like one that has nothing in it. Or another
+            user could change what lies in it.
     """
+    home = _state_home()
+    require_private(home, "FLEETFORM_STATE_HOME")
+    return home
+
+
+def _state_home() -> Path:
     if home := os.environ.get("FLEETFORM_STATE_HOME"):
         return _folder("FLEETFORM_STATE_HOME", _absolute("FLEETFORM_STATE_HOME", home))
     if xdg := _xdg("XDG_STATE_HOME"):
@@ -30,8 +38,16 @@ def cache_home() -> Path | None:
     XDG one. None: nothing is to be kept, since the variable is empty or there is no home.
 
     Raises:
-        Problem: FLEETFORM_CACHE_HOME is relative.
+        Problem: FLEETFORM_CACHE_HOME is relative, or another user could change what lies there: what
+            was read of a configuration is believed.
     """
+    home = _cache_home()
+    if home is not None:
+        require_private(home, "FLEETFORM_CACHE_HOME")
+    return home
+
+
+def _cache_home() -> Path | None:
     home = os.environ.get("FLEETFORM_CACHE_HOME")
     if home is not None:
         return _absolute("FLEETFORM_CACHE_HOME", home) if home else None

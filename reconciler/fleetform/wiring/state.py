@@ -16,6 +16,7 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.model.fingerprint import short_uid
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head
 from fleetform.store.reads import Reads
 from fleetform.store.verifying import Flaw
@@ -100,7 +101,7 @@ def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
             f" {short_uid(workspace.environment.uid)}",
             "restore it in the folder of its own environment",
         )
-    workspace.paths.environment.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(workspace.paths.environment)
     tenure = try_manage(workspace, who=who, command="state restore")
     if tenure is None:
         raise locked(workspace)

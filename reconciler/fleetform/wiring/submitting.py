@@ -23,6 +23,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import EditRefused, create_file, remove, set_value
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.blobs import FileBlobStore
 from fleetform.wiring.editing import ABSENT, Editor
 from fleetform.wiring.edits import Edits, write_edits
@@ -274,7 +275,7 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
 def _bundle(workspace: Workspace, file: Path) -> Bundle:
     into = workspace.paths.blobs
     try:
-        into.mkdir(parents=True, exist_ok=True)
+        make_private_folder(into)
         return make_bundle(
             file.parent, into, files_max=BUNDLE_FILES_MAX, bytes_max=BUNDLE_BYTES_MAX
         )

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import io
 import os
+import stat
 import tempfile
 import zipfile
 from pathlib import Path
@@ -32,19 +33,41 @@ raise SystemExit(main())
 _DATE = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 
+_OTHERS = 0o077
+"""All that a mode can give to group and others; `mkstemp` makes files without any of it."""
+
 
 def make_bundle(folder: Path) -> Path:
     """
-    Return the agent's archive in `folder`, made now unless it is there.
+    Return the agent's archive in `folder`, made now unless it is there and sound.
 
     Several processes may do so at once: each writes a file of its own and renames it.
     """
     content = _archive()
     path = folder / f"fleetform-agent-{hashlib.sha256(content).hexdigest()[:16]}.pyz"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if not _is_sound(path, content):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_atomically(path, content)
     return path
+
+
+def _is_sound(path: Path, content: bytes) -> bool:
+    """
+    Tell whether the file has this content, and only this user can change it.
+
+    Read before each start, in under a millisecond: a disk or a person may have damaged what the
+    name promises, and a file that another user can write to would run as this one.
+    """
+    try:
+        seen = path.lstat()
+        return (
+            stat.S_ISREG(seen.st_mode)
+            and seen.st_uid == os.geteuid()
+            and not seen.st_mode & _OTHERS
+            and path.read_bytes() == content
+        )
+    except OSError:
+        return False
 
 
 @functools.cache
@@ -81,7 +104,6 @@ def _write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             # A name that a power cut left without its bytes would never be written again.
             os.fsync(file.fileno())
-        Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.private_folder import make_private_folder
 
 VOLUME_MARK = ".fleetform-volume"
 """Written by the agent (`agents.host.volumes`), so that whose the data is goes where it goes."""
@@ -121,7 +122,7 @@ class Folder:
                 advice="`fleetform state rebuild` takes it over with what runs on it",
             )
         # Only this user may reach the socket, and with it start processes.
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.path)
         _write_json(self.path / "instance.json", wanted)
 
     def remove(self) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.private_folder import make_private_folder
 from fleetform.spec.tree import codec, tagged, whole_codec
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
 from fleetform.spec.tree.kept_file import SUFFIX, path_of, read_parts, title_of
@@ -52,7 +53,7 @@ def save_cache(cache: ReadingCache, folder: Path, root: Path) -> None:
         return
     # A cache that cannot be written costs time, and nobody's plan fails for that.
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         _replace(path_of(folder, root), _content(cache))
         cache.is_changed = False
         _make_room(folder, path_of(folder, root))
