@@ -20,6 +20,7 @@ from fleetform.views.field_text import leaves
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
+from fleetform.views.plan_commands import command_lines
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_earlier import earlier_runs
@@ -68,6 +69,7 @@ def rendered(plan: Plan) -> Iterator[Line]:
     yield from _progressing(plan)
     yield from _last(plan)
     yield from _forecast(plan)
+    yield from _commands(plan)
 
 
 def _header(plan: Plan) -> Iterator[Line]:
@@ -320,6 +322,14 @@ def _last(plan: Plan) -> Iterator[Line]:
         yield line((f"{figures.counted(runs, 'run')} will be executed once more.", "warn"))
     if cost := total_cost_text(plan):
         yield line((cost, "bold"))
+
+
+def _commands(plan: Plan) -> Iterator[Line]:
+    *lost, advice = command_lines(plan) or ("",)
+    for sentence in lost:
+        yield line(("! ", "warn"), sentence)
+    if lost:
+        yield line(f"  {advice}")
 
 
 def _forecast(plan: Plan) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from typing import TYPE_CHECKING, Any
 
 from fleetform.checker import check
@@ -59,6 +60,8 @@ def make_plan(
         annex["watched_by"] = holder.command
     if any(step.verb.startswith("run.") for step in made.steps):
         annex["forecast"] = _forecast(workspace, made, now_ms)
+        if lost := _lost_programs(made, loaded.desired):
+            annex["only_on_callers_path"] = lost
     return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
 
 
@@ -126,6 +129,12 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
         return forecast(made, None, now_ms=now_ms)
     with contextlib.closing(reader):
         return forecast(made, reader.read_book(), now_ms=now_ms)
+
+
+def _lost_programs(made: Plan, desired: Desired) -> list[dict[str, str]]:
+    from fleetform.wiring.callers_path import only_on_callers_path
+
+    return only_on_callers_path(made, desired, os.environ.get("PATH", ""))
 
 
 def checked_plan(
