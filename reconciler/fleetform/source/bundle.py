@@ -81,13 +81,13 @@ def make_bundle(folder: Path, into: Path, *, files_max: int, bytes_max: int) -> 
     root = (working_tree(folder) or folder).resolve()
     try:
         names = sorted(set(_names(root)))
+        commit = _commit(root)
     except GitRefused as refusal:
         raise BundleRefused(refusal.message, refusal.advice) from refusal
     taken, left_out = _sorted_out(root, names)
     size = sum(root.joinpath(name).lstat().st_size for name in taken)
     if len(taken) > files_max or size > bytes_max:
         raise _too_large(root, taken, size, files_max, bytes_max)
-    commit = _commit(root)
     descriptor, made = tempfile.mkstemp(prefix=".bundle-", dir=into)
     path = Path(made)
     try:
@@ -117,7 +117,7 @@ def _names(root: Path) -> Iterator[str]:
         yield from _listed(root)
     else:
         with tempfile.TemporaryDirectory(prefix="fleetform-bundle-") as folder:
-            run_git(root, "init", "--quiet", "--bare", folder)
+            run_git(root, "init", "--quiet", "--bare", "--template=", folder)
             yield from _listed(root, f"--git-dir={folder}", f"--work-tree={root}")
 
 
@@ -187,7 +187,11 @@ def _commit(root: Path) -> str:
         commit = run_git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     except GitRefused:
         return ""
-    return f"{commit}+dirty" if run_git(root, "status", "--porcelain") else commit
+    return (
+        f"{commit}+dirty"
+        if run_git(root, "status", "--ignore-submodules=dirty", "--porcelain")
+        else commit
+    )
 
 
 def _too_large(

@@ -1,22 +1,32 @@
 """
-Commits of changed files, made by git as its user would make them.
+Commits of changed files, with the author and the signature that their git is configured for.
 
-Committing is the user's own act: author, signature and hooks are as their git says. What they
-have staged or changed besides stays as it is. On the branch that is checked out that is
-`git commit --only`; on a new one the commit is put together in an index of its own, so that the
-working tree does not move.
+A working copy may be a branch of anybody's, so nothing that the repository itself names is run: no
+hook, filter, file system monitor or signing program (`spec.tree.untrusted_git`). A commit is put together in an index
+of its own, from the files' contents. What is staged or changed besides stays as it is.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from fleetform.source.git import working_tree
+from fleetform.source.git import is_changing, working_tree
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.tree.untrusted_git import (
+    GIT,
+    Setting,
+    filters_of,
+    own_environment,
+    read_config,
+    without_filters,
+    without_programs,
+)
 
 __all__ = [
     "Committed",
@@ -25,9 +35,11 @@ __all__ = [
     "changed_files",
     "commit",
     "commit_on_branch",
+    "current_branch",
     "has_git",
     "ignored_files",
     "push",
+    "require_committable",
     "run_git",
 ]
 
@@ -57,6 +69,22 @@ Files = Mapping[Path, bytes | None]
 """What each file is to contain in the commit; None: it is not to be there."""
 
 
+class _Entry(NamedTuple):
+    """A file as an index has it; no blob: it is not there."""
+
+    name: str
+    mode: str
+    blob: str
+
+
+class _Made(NamedTuple):
+    """A commit that no branch has yet."""
+
+    commit: str
+    parent: str
+    entries: tuple[_Entry, ...]
+
+
 def changed_files(root: Path, files: Sequence[Path]) -> tuple[Path, ...]:
     """
     Name those of `files` that are not as in the last commit, or that it does not know.
@@ -71,8 +99,12 @@ def changed_files(root: Path, files: Sequence[Path]) -> tuple[Path, ...]:
             "make the first one yourself: `git add . && git commit`",
         )
     return tuple(
-        file for file in files if run_git(top, "status", "--porcelain", "--", _below(top, file))
+        file for file in files if run_git(top, *_STATUS, "--porcelain", "--", _below(top, file))
     )
+
+
+_STATUS = ("status", "--ignore-submodules=dirty")
+"""A submodule has a configuration of its own, so that git must not look into it."""
 
 
 def ignored_files(root: Path, files: Sequence[Path]) -> frozenset[Path]:
@@ -88,21 +120,33 @@ def ignored_files(root: Path, files: Sequence[Path]) -> frozenset[Path]:
     )
 
 
+def require_committable(root: Path, files: Sequence[Path]) -> None:
+    """
+    Refuse what `commit` would refuse, before the files are written.
+
+    Raises:
+        GitRefused: Git is at work here, a merge is under way, or a filter would have to be run.
+    """
+    top = _top(root)
+    _refuse_unfinished_work(top)
+    _refuse_filtered(top, [_below(top, file) for file in files])
+
+
 def commit(root: Path, files: Sequence[Path], message: str) -> Committed:
     """
     Commit these files as they are now, on what is checked out; nothing else is in the commit.
 
     Raises:
-        GitRefused: Git, or one of the user's hooks, refuses.
+        GitRefused: Git refuses, or `require_committable` does.
     """
     top = _top(root)
-    names = [_below(top, file) for file in files]
-    # `--only` knows no file that git has never heard of.
-    there = [name for name, file in zip(names, files, strict=True) if file.exists()]
-    if there:
-        run_git(top, "add", "--intent-to-add", "--", *there)
-    run_git(top, "commit", "--quiet", "--only", "--message", message, "--", *names)
-    return Committed(run_git(top, "rev-parse", "HEAD"), _branch(top))
+    require_committable(root, files)
+    contents = {file: file.read_bytes() if file.exists() else None for file in files}
+    made = _make(top, contents, message)
+    # The index first: where it cannot be written, nothing is committed.
+    _enter(top, made.entries)
+    run_git(top, "update-ref", "-m", f"commit: {message}", "HEAD", made.commit, made.parent)
+    return Committed(made.commit, _branch(top))
 
 
 def commit_on_branch(root: Path, files: Files, message: str, branch: str) -> Committed:
@@ -112,28 +156,20 @@ def commit_on_branch(root: Path, files: Files, message: str, branch: str) -> Com
     Nothing that is checked out or staged changes.
 
     Raises:
-        GitRefused: There is a branch of that name, or git or a hook refuses.
+        GitRefused: There is a branch of that name, git refuses, or a filter would have to be run.
     """
     top = _top(root)
     if not _succeeds(top, "check-ref-format", "--branch", branch):
         raise GitRefused(f"`{branch}` cannot be the name of a branch", "choose another name")
-    if _succeeds(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"):
+    reference = f"refs/heads/{branch}"
+    if _succeeds(top, "rev-parse", "--verify", "--quiet", reference):
         raise GitRefused(f"there is a branch `{branch}` already", "choose another name")
-    with tempfile.TemporaryDirectory(prefix="fleetform-commit-") as folder:
-        index = {"GIT_INDEX_FILE": f"{folder}/index"}
-        run_git(top, "read-tree", "HEAD", env=index)
-        for file, content in files.items():
-            _stage(top, file, content, index)
-        _hook(top, index, "pre-commit")
-        text = Path(folder, "COMMIT_EDITMSG")
-        text.write_text(f"{message}\n", encoding="utf-8")
-        _hook(top, index, "commit-msg", str(text))
-        tree = run_git(top, "write-tree", env=index)
-        made = run_git(top, "commit-tree", *_signed(top), "-p", "HEAD", "-F", str(text), tree)
-        # From nothing: a branch that somebody made meanwhile is not moved.
-        reference = f"refs/heads/{branch}"
-        run_git(top, "update-ref", "-m", f"commit: {message}", reference, made, "0" * len(made))
-    return Committed(made, branch)
+    _refuse_filtered(top, [_below(top, file) for file in files])
+    made = _make(top, files, message)
+    # From nothing: a branch that another person made meanwhile is not moved.
+    nothing = "0" * len(made.commit)
+    run_git(top, "update-ref", "-m", f"commit: {message}", reference, made.commit, nothing)
+    return Committed(made.commit, branch)
 
 
 def push(root: Path, branch: str, remote: str = "") -> str:
@@ -151,8 +187,14 @@ def push(root: Path, branch: str, remote: str = "") -> str:
         raise GitRefused(
             "the repository has no remote to push to", "add one with `git remote add origin URL`"
         )
-    run_git(top, "push", "--quiet", "--set-upstream", chosen, branch)
+    _refuse_programs_of(top, chosen)
+    words = ("--quiet", "--receive-pack=git-receive-pack", "--set-upstream", chosen, branch)
+    run_git(top, "push", *words, env={"GIT_ALLOW_PROTOCOL": _PROTOCOLS})
     return chosen
+
+
+_PROTOCOLS = "file:git:http:https:ssh"
+"""Others are programs: `ext::` runs what stands behind it."""
 
 
 def current_branch(root: Path) -> str:
@@ -165,20 +207,41 @@ def current_branch(root: Path) -> str:
     return _branch(_top(root))
 
 
-def _stage(top: Path, file: Path, content: bytes | None, index: Mapping[str, str]) -> None:
+# -- a commit ------------------------------------------------------------------------------
+
+
+def _make(top: Path, files: Files, message: str) -> _Made:
+    """Make a commit of the last one and these files; no branch has it yet."""
+    parent = run_git(top, "rev-parse", "HEAD")
+    with tempfile.TemporaryDirectory(prefix="fleetform-commit-") as folder:
+        index = {"GIT_INDEX_FILE": f"{folder}/index"}
+        run_git(top, "read-tree", parent, env=index)
+        entries = tuple(_entry(top, file, content, index) for file, content in files.items())
+        _enter(top, entries, index)
+        tree = run_git(top, "write-tree", env=index)
+    text = f"{message}\n".encode()
+    made = run_git(top, "commit-tree", *_signed(top), "-p", parent, "-F", "-", tree, stdin=text)
+    return _Made(made, parent, entries)
+
+
+def _entry(top: Path, file: Path, content: bytes | None, index: Mapping[str, str]) -> _Entry:
     name = _below(top, file)
     if content is None:
-        run_git(top, "update-index", "--force-remove", "--", name, env=index)
-        return
-    # With the path's own filters and line ends, as `git add` would have it.
+        return _Entry(name, "", "")
+    # With the path's own line ends, as `git add` would have it.
     blob = run_git(top, "hash-object", "-w", "--stdin", "--path", name, stdin=content)
     known = run_git(top, "ls-files", "--stage", "--", name, env=index)
-    mode = known.split()[0] if known else "100644"
-    run_git(top, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{name}", env=index)
+    return _Entry(name, known.split()[0] if known else "100644", blob)
 
 
-def _hook(top: Path, index: Mapping[str, str], name: str, *arguments: str) -> None:
-    run_git(top, "hook", "run", "--ignore-missing", name, "--", *arguments, env=index)
+def _enter(top: Path, entries: Sequence[_Entry], env: Mapping[str, str] | None = None) -> None:
+    """Write entries into an index, the working tree's own if none is named."""
+    for one in entries:
+        if one.blob:
+            entry = f"{one.mode},{one.blob},{one.name}"
+            run_git(top, "update-index", "--add", "--cacheinfo", entry, env=env)
+        else:
+            run_git(top, "update-index", "--force-remove", "--", one.name, env=env)
 
 
 def _signed(top: Path) -> list[str]:
@@ -187,6 +250,50 @@ def _signed(top: Path) -> list[str]:
     return (
         ["-S"] if said and run_git(top, "config", "--type=bool", "commit.gpgSign") == "true" else []
     )
+
+
+# -- what is refused -----------------------------------------------------------------------
+
+
+def _refuse_unfinished_work(top: Path) -> None:
+    if is_changing(top):
+        raise GitRefused("git is at work in this repository", "try again once it is done")
+    for reference, what in (("MERGE_HEAD", "a merge"), ("CHERRY_PICK_HEAD", "a cherry-pick")):
+        if _succeeds(top, "rev-parse", "--verify", "--quiet", reference):
+            raise GitRefused(
+                f"{what} is under way, and no commit of a part is made meanwhile", "finish it first"
+            )
+
+
+def _refuse_filtered(top: Path, names: Sequence[str]) -> None:
+    """Without its filter a file would be committed as it is, also one that is to be encrypted."""
+    configured = filters_of(_config(top))
+    said = run_git(top, "check-attr", "-z", "filter", "--", *names).split("\0")
+    for name, value in zip(said[::3], said[2::3], strict=False):
+        if value in configured:
+            raise GitRefused(
+                f"{name} goes through the filter `{value}`, a program that fleetform does not run",
+                f"leave out --commit, then `git commit {name}`",
+            )
+
+
+def _refuse_programs_of(top: Path, remote: str) -> None:
+    """A remote may be a program, or a repository within this one, whose hooks would run here."""
+    if any(one.is_foreign and one.key == f"remote.{remote}.vcs" for one in _config(top)):
+        raise GitRefused(
+            f"the remote `{remote}` is a program that the repository names (remote.{remote}.vcs)",
+            "push it yourself",
+        )
+    address = run_git(top, "remote", "get-url", "--push", remote)
+    here = top.resolve()
+    if "://" not in address and (top / address).resolve().is_relative_to(here):
+        raise GitRefused(
+            f"the remote `{remote}` lies in the working tree, and its hooks would be run",
+            "push it yourself",
+        )
+
+
+# -- asking git ----------------------------------------------------------------------------
 
 
 def _remote_of(top: Path, branch: str) -> str:
@@ -230,6 +337,24 @@ def _succeeds(top: Path, *arguments: str) -> bool:
     return True
 
 
+def _config(top: Path) -> tuple[Setting, ...]:
+    try:
+        return read_config(top, own_environment())
+    except OSError as problem:
+        raise GitRefused(f"git cannot be asked: {problem}") from problem
+
+
+def _options(top: Path) -> list[str]:
+    """Options that keep git from running what the repository names."""
+    config = _config(top)
+    try:
+        return [*without_filters(config), *without_programs(config)]
+    except ValueError as problem:
+        raise GitRefused(
+            f"the repository's configuration names {problem}", "look at `git config --local --list`"
+        ) from problem
+
+
 def run_git(
     top: Path,
     *arguments: str,
@@ -237,31 +362,28 @@ def run_git(
     stdin: bytes | None = None,
 ) -> str:
     """
-    Run git in a folder as its user would; returns what it prints, without the last line's end.
+    Run git in a folder, without the programs that the repository there names.
+
+    Returns what it prints, without the last line's end.
 
     Raises:
         GitRefused: It fails, with what it says.
     """
-    # Where the program is missing is said above; the library would refuse to be imported.
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    from git import Git, GitCommandError
-
     # A name with a star in it is that file and no pattern; of names to ignore git asks no less.
     literal = {} if arguments[0] == "check-ignore" else {"GIT_LITERAL_PATHSPECS": "1"}
-    environment = {**os.environ, **literal, **(env or {})}
-    with tempfile.TemporaryFile() as given:
-        given.write(stdin or b"")
-        given.seek(0)
-        try:
-            said = Git(str(top)).execute(["git", *arguments], istream=given, env=environment)
-        except GitCommandError as refusal:
-            words = _words(refusal.stderr) or _words(refusal.stdout) or "it says nothing"
-            raise GitRefused(f"git {arguments[0]} refused: {words}") from refusal
-    assert isinstance(said, str), "text was asked for"
+    asked = subprocess.run(
+        [*GIT, *_options(top), *arguments],
+        cwd=top,
+        env={**own_environment(), **literal, **(env or {})},
+        input=stdin or b"",
+        capture_output=True,
+        check=False,
+    )
+    said, complaint = (
+        stream.decode("utf-8", "surrogateescape").removesuffix("\n")
+        for stream in (asked.stdout, asked.stderr)
+    )
+    if asked.returncode:
+        words = complaint.strip() or said.strip() or "it says nothing"
+        raise GitRefused(f"git {arguments[0]} refused: {words}")
     return said
-
-
-def _words(stream: str | None) -> str:
-    """What git printed, without the label and the quotes that the library puts around it."""
-    said = (stream or "").strip()
-    return said.removeprefix("stderr: ").removeprefix("stdout: ").strip().strip("'").strip()

@@ -19,6 +19,7 @@ from fleetform.source.commits import (
     current_branch,
     ignored_files,
     push,
+    require_committable,
 )
 from fleetform.wiring.edits import write_edits
 from fleetform.wiring.problems import EditProblem
@@ -51,6 +52,7 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
         # Before anything is written: of a file that is gone git would not say whether it is its.
         files = [_file(workspace, edit.path) for edit in _committed(workspace, edits)]
         _refuse_uncommitted(workspace, edits)
+        require_committable(workspace.root, files)
     except GitRefused as refusal:
         raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
     write_edits(workspace.root, edits)
@@ -107,7 +109,7 @@ def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
 
 def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
     """
-    Refuse to call a thing committed that only stands in a file: a hook may have stopped it.
+    Refuse to call a thing committed that only stands in a file: git may have refused it before.
 
     Raises:
         EditProblem: A file in which it stands has changes that nobody committed.

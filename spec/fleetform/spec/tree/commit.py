@@ -2,10 +2,9 @@
 The commit that a tree is at, from `git` itself.
 
 Git runs while documents are being read, so that it costs next to nothing; and where no `.git`
-is anywhere above the tree, it is not started at all. A repository may come from anybody, and
-its configuration can name programs: hooks, the file system monitor and the repository's own
-filters are turned off, objects that are missing are not fetched, nothing is asked for at the
-terminal, and nothing is written.
+is anywhere above the tree, it is not started at all. Programs that the repository's configuration
+names are not run (`untrusted_git`), objects that are missing are not fetched, nothing is asked for at
+the terminal, and nothing is written.
 """
 
 from __future__ import annotations
@@ -18,14 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import subprocess
 
-_GIT = ("git", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
 _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty", "--", ".")
-# Answers in milliseconds, from files; one that is a pipe would never end.
-_FILTERS = ("config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\.")
-_FILTERS_TIMEOUT_SECONDS = 2
-# A filter is run for each file whose time stamp has changed. Those of the machine and of the
-# person, such as LFS, are their own.
-_FOREIGN = frozenset({"local", "worktree"})
 # Longer than a cold status of a large repository on a slow disk. A commit that comes later is
 # not worth waiting for: it is shown, and decides nothing.
 _TIMEOUT_SECONDS = 10
@@ -70,11 +62,13 @@ def is_ancestor(root: Path, commit: str, of: str) -> bool:
     """
     import subprocess
 
+    from fleetform.spec.tree import untrusted_git as git
+
     try:
         asked = subprocess.run(
-            [*_GIT, "merge-base", "--is-ancestor", "--end-of-options", commit, of],
+            [*git.GIT, "merge-base", "--is-ancestor", "--end-of-options", commit, of],
             cwd=root,
-            env=_environment(),
+            env=git.safe_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -94,66 +88,21 @@ def _has_repository(root: Path) -> bool:
 def _start(root: Path, bases: Sequence[str]) -> subprocess.Popen[bytes] | None:
     import subprocess
 
-    environment = _environment()
+    from fleetform.spec.tree import untrusted_git as git
+
+    environment = git.safe_environment()
     try:
-        asked = subprocess.run(
-            [*_GIT, *_FILTERS],
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_FILTERS_TIMEOUT_SECONDS,
-            check=False,
-        )
+        options = git.without_filters(git.read_config(root, environment))
         return subprocess.Popen(
-            [*_GIT, *_without_filters(asked.stdout), *_STATUS, *bases],
+            [*git.GIT, *options, *_STATUS, *bases],
             cwd=root,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError):
         return None
-
-
-def _environment() -> dict[str, str]:
-    # GIT_DIR and the like, set by a hook that runs us, would speak of another repository.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {
-        "GIT_TERMINAL_PROMPT": "0",
-        # A partial clone fetches what it lacks, by a program that its configuration names. Git
-        # before 2.45 does not know the first; no protocol is left to it then.
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_ALLOW_PROTOCOL": "",
-        "LC_ALL": "C",
-    }
-
-
-def _without_filters(output: bytes) -> list[str]:
-    """
-    Options that take the programs out of each filter that the repository itself brings.
-
-    A name with an equals sign would end at it where it is given as an option, so it cannot be
-    turned off, and such a repository is asked nothing.
-
-    Raises:
-        ValueError: There is one of these.
-    """
-    words = output.decode("utf-8", "surrogateescape").split("\0")
-    names = {
-        key.rpartition(".")[0]
-        for scope, key in zip(words[::2], words[1::2], strict=False)
-        if scope in _FOREIGN
-    }
-    if any("=" in name for name in names):
-        raise ValueError("a filter that cannot be turned off")
-    return [
-        option
-        for name in sorted(names)
-        for said in ("clean=", "process=", "smudge=", "required=false")
-        for option in ("-c", f"{name}.{said}")
-    ]
 
 
 def _parse(output: bytes) -> str:

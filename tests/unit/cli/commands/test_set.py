@@ -72,12 +72,11 @@ def test_the_environment_has_an_address_of_its_own(typed, tree):
 
 
 @pytest.mark.parametrize("how", [("--commit",), ("--branch", "lower"), ("--commit", "--json")])
-def test_what_a_hook_kept_out_is_not_called_committed(typed, tree, how):
-    """Said again after a hook refused, it stands in the file alone, and that is an error."""
+def test_what_git_kept_out_is_not_called_committed(typed, tree, how):
+    """Said again after git refused, it stands in the file alone, and that is an error."""
     repository = git_repository(tree)
-    refusing = tree / ".git" / "hooks" / "pre-commit"
-    refusing.write_text("#!/bin/sh\nexit 1\n")
-    refusing.chmod(0o755)
+    refusing = tree / ".git" / f"{repository.head.reference.path}.lock"
+    refusing.touch()
     assert typed("set", "eval", "priority=4", "--commit")[0] == 1
     refusing.unlink()
     code, out, err = typed("set", "eval", "priority=4", *how)
