@@ -89,4 +89,6 @@ def _compared(
         fields=tuple([sealed_field(*seals, one.key.kind, field) for field in fields]),
         parent=one.parent,
         element=one.element,
+        before=None if old is None else seals[0].value(one.key.kind, "", old.document),
+        after=None if new is None else seals[1].value(one.key.kind, "", new.document),
     )

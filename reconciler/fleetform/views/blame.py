@@ -14,7 +14,7 @@ from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import Action, Change
 from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
-from fleetform.views.field_text import leaves
+from fleetform.views.field_text import brief_leaves
 from fleetform.views.history import DIGEST_SHOWN
 from fleetform.views.moments import moment
 from fleetform.views.reasons import reason_sentence
@@ -76,7 +76,7 @@ def field_origins(
     for name in sorted(shown):
         if name == "type":
             continue
-        for path, text in leaves(kind, name, shown[name]):
+        for path, text in brief_leaves(kind, name, shown[name]):
             rows.append(_row(path, text, past))
     return tuple(rows)
 

@@ -12,8 +12,8 @@ from fleetform.model.run_state import FINAL
 from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import BLANK, Line, Span, line, printable
-from fleetform.views.plan_fields import FieldRow, field_rows
-from fleetform.views.plan_groups import Group, group_changes
+from fleetform.views.plan_field_lines import field_lines
+from fleetform.views.plan_groups import group_changes
 from fleetform.views.table import Cell, Column, Table, make_table
 
 __all__ = [
@@ -34,23 +34,9 @@ def difference_lines(changes: Sequence[Change]) -> Iterator[Line]:
         sign, tone = _SIGNS[group.first.action]
         yield line(Span(f"{sign:>3} ", tone), (group.title, "bold"))
         if group.first.action is not Action.CREATE:
-            yield from _fields(field_rows(group.first.key.kind, group.fields))
-        yield from _varying(group)
+            yield from field_lines(group)
         yield BLANK
     yield line((_count(changes), "bold"))
-
-
-def _fields(rows: Iterable[FieldRow]) -> Iterator[Line]:
-    for row in rows:
-        before = Span("(not set)", "dim") if row.before is None else Span(row.before, "bad")
-        after = Span("(not set)", "dim") if row.after is None else Span(row.after, "good")
-        yield line(f"      {row.path}: ", before, (" → ", "dim"), after)
-
-
-def _varying(group: Group) -> Iterator[Line]:
-    if group.varying:
-        noun = figures.counted(group.varying, "field")
-        yield line("      ", (f"and {noun} of each element's own", "dim"))
 
 
 def _count(changes: Sequence[Change]) -> str:

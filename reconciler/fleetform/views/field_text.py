@@ -2,7 +2,7 @@
 Canonical values as people write them: `16GB` for bytes, `2h` for seconds, `0.5` for millicores.
 
 The unit of a field is in `spec.fields`. What a document says is shown so that it can be typed
-back, on one line, cut where it is long, and with nothing in it that a terminal obeys.
+back, whole, on one line, and with nothing in it that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+from fleetform.model import figures
 from fleetform.spec import fields
-from fleetform.views.lines import printable
+from fleetform.views.lines import Written, printable
 from fleetform.views.moments import moment
+from fleetform.views.text_diff import same_length
 
-__all__ = ["VALUE_WIDTH", "change_texts", "leaves", "value_text"]
+__all__ = ["VALUE_WIDTH", "brief_leaves", "change_texts", "leaf_values", "value_text"]
 
 VALUE_WIDTH = 100
-"""Characters of one value: a plan shows that a script changed; the diff of the commit shows how."""
+"""Characters from which on a value is shown without most of what stays the same in it."""
 
 
 @cache
@@ -58,61 +60,82 @@ def value_text(kind: str, path: str, value: Any) -> str:
         path: As in `FieldChange.path`.
         value: JSON value; None is an open bound or an empty value.
     """
-    return _cut(_text(kind, path, value), 0)
+    return _text(kind, path, value)
 
 
 def change_texts(kind: str, path: str, before: Any, after: Any) -> tuple[str, str]:
-    """Write both sides of a change; long ones are cut so that the difference is still seen."""
-    texts = (_text(kind, path, before), _text(kind, path, after))
-    if max(map(len, texts)) <= VALUE_WIDTH:
-        return texts
-    same = 0
-    for left, right in zip(*texts, strict=False):
-        if left != right:
-            break
-        same += 1
-    # Some of what is the same tells where in the value this is.
-    start = max(0, same - VALUE_WIDTH // 3)
-    return _cut(texts[0], start), _cut(texts[1], start)
+    """
+    Write both sides of a change.
+
+    Of long ones, what is the same at the beginning and at the end is cut, and never what differs.
+    """
+    left, right = _text(kind, path, before), _text(kind, path, after)
+    if left == right and before != after:
+        # Two files whose digests begin alike, say: what is shown in short is shown in full.
+        left, right = (printable(json.dumps(one, ensure_ascii=False)) for one in (before, after))
+    if max(len(left), len(right)) <= VALUE_WIDTH or left == right:
+        return left, right
+    start = same_length(left, right)
+    rest = min(len(left), len(right)) - start
+    end = same_length(left[::-1][:rest], right[::-1][:rest])
+    return _without_same(left, start, end), _without_same(right, start, end)
 
 
-def _cut(text: str, start: int) -> str:
-    shown = text if start == 0 else f"…{text[start + 1 :]}"
-    return shown if len(shown) <= VALUE_WIDTH else f"{shown[: VALUE_WIDTH - 1]}…"
+def _without_same(text: str, start: int, end: int) -> str:
+    """Some of what is the same stays, and tells where in the value this is."""
+    first = max(0, start - _CONTEXT)
+    last = len(text) - max(0, end - _CONTEXT)
+    # One sign in the place of two or more.
+    head = f"…{text[first:start]}" if first > 1 else text[:start]
+    tail = f"{text[len(text) - end : last]}…" if len(text) - last > 1 else text[len(text) - end :]
+    return f"{head}{text[start : len(text) - end]}{tail}"
 
 
-def leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
+_CONTEXT = VALUE_WIDTH // 3
+
+
+def leaf_values(kind: str, path: str, value: Any) -> list[tuple[str, Any]]:
     """
     The fields inside a value that is shown as several rows: `resources.gpu`, `env.LR`.
 
-    Lists of named things are one row of names, and a list of texts has a row for each.
+    Lists of named things are one row of names, and a list of commands has a row for each.
     """
     # Most that is declared is text; asking whether that is a map takes as long as to write it.
     if isinstance(value, str):
-        as_it_is = len(value) <= VALUE_WIDTH and _is_plain(value) and not path.endswith("sha256")
-        return [(path, value if as_it_is else value_text(kind, path, value))]
+        return [(path, value)]
     if isinstance(value, Mapping) and value and not _is_whole(path, value):
-        found: list[tuple[str, str]] = []
+        found: list[tuple[str, Any]] = []
         for name in sorted(value):
-            found.extend(leaves(kind, f"{path}.{printable(str(name))}", value[name]))
+            found.extend(leaf_values(kind, f"{path}.{printable(str(name))}", value[name]))
         return found
     if isinstance(value, list) and value:
-        if (brief := _BRIEF.get(path)) and all(isinstance(one, Mapping) for one in value):
-            return [(path, _cut(printable(", ".join(brief(one) for one in value)), 0))]
+        brief = _BRIEF.get(path)
+        if brief is not None and all(map(brief.says_all_of, value)):
+            return [(path, Written(printable(", ".join(map(brief.text, value)))))]
         if len(value) > 1 and path == "commands":
-            return [(f"{path}[{place}]", _first_line(one)) for place, one in enumerate(value)]
+            return [(f"{path}[{place}]", one) for place, one in enumerate(value)]
         if path == "commands":
-            return [(path, _first_line(value[0]))]
-    return [(path, value_text(kind, path, value))]
+            return [(path, value[0])]
+    return [(path, value)]
 
 
-def _first_line(text: Any) -> str:
-    """A script by its first line: what matters of it is read where it is written."""
-    if not isinstance(text, str):
-        return value_text("run", "commands", text)
-    first, *rest = text.strip().split("\n")
-    more = f" … {len(rest)} more {'line' if len(rest) == 1 else 'lines'}" if rest else ""
-    return _cut(printable(first), 0) + more
+def brief_leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
+    """Write the same, each on a line that a table has room for, for those who look for one field."""
+    return [
+        (name, _brief_text(kind, name, inner)) for name, inner in leaf_values(kind, path, value)
+    ]
+
+
+def _brief_text(kind: str, path: str, value: Any) -> str:
+    if not isinstance(value, str) or "\n" not in value:
+        return _cut(_text(kind, path, value))
+    first, *rest = value.strip().split("\n")
+    more = f" … {figures.counted(len(rest), 'more line')}" if rest else ""
+    return _cut(printable(first)) + more
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= VALUE_WIDTH else f"{text[: VALUE_WIDTH - 1]}…"
 
 
 _MOUNTED = (
@@ -153,12 +176,30 @@ def _window(one: Mapping[str, Any]) -> str:
     return printable(f"{one.get('reason', '')}: {when}{only}")
 
 
-# What names an item of a list to people, and little more.
-_BRIEF: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "files": lambda one: str(one.get("path")),
-    "volumes": _mount,
-    "depends_on.runs": _dependency,
-    "rules.freeze": _window,
+class _Brief(NamedTuple):
+    """What names an item of a list to people; an item that has more than `keys` is shown whole."""
+
+    text: Callable[[Mapping[str, Any]], str]
+    keys: frozenset[str]
+
+    def says_all_of(self, one: Any) -> bool:
+        return isinstance(one, Mapping) and one.keys() <= self.keys
+
+
+_BRIEF: Mapping[str, _Brief] = {
+    # Of a file that is new, what is in it stands in the commit.
+    "files": _Brief(
+        lambda one: str(one.get("path")), frozenset({"path", "sha256", "size", "mode"})
+    ),
+    "volumes": _Brief(
+        _mount,
+        frozenset({"name", "path", "instance_path", *(flag for flag, _ in _MOUNTED)}),
+    ),
+    "depends_on.runs": _Brief(_dependency, frozenset({"run", "when", "each"})),
+    "rules.freeze": _Brief(
+        _window,
+        frozenset({"reason", "begin", "end", "cron", "duration", "timezone", "only"}),
+    ),
 }
 
 
@@ -166,17 +207,26 @@ def _is_whole(path: str, value: Mapping[str, Any]) -> bool:
     """Ranges and GPUs are read as one value."""
     if path in {"env", "tags", "matrix"}:
         return False
-    return value.keys() <= {"min", "target", "max"} or path.rpartition(".")[2] == "gpu"
+    return value.keys() <= {"min", "target", "max"} or _is_brief_gpu(path, value)
+
+
+def _is_brief_gpu(path: str, value: Mapping[str, Any]) -> bool:
+    return path.rpartition(".")[2] == "gpu" and value.keys() <= _GPU_KEYS
+
+
+_GPU_KEYS = frozenset({"vendor", "name", "memory", "count"})
 
 
 def _text(kind: str, path: str, value: Any) -> str:
+    if isinstance(value, Written):
+        return printable(value)
     if isinstance(value, str):
         # A command alone on its row is read as it is typed; quotes within quotes are not.
-        if path.startswith("commands[") and value.strip() == value and value.isprintable():
-            return value or '""'
+        if _COMMAND.fullmatch(path) and _reads_as_typed(value):
+            return value
         # Nobody reads 64 digits; twelve tell two files apart.
         is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
-        return value[:12] if is_digest else _quoted(value)
+        return printable(value[:12]) if is_digest else _quoted(value)
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -207,6 +257,16 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
     return write(value)
 
 
+_COMMAND = re.compile(r"commands(\[\d+\])?")
+
+# What a row has beside its values, so that no value passes for a change of its own.
+_OURS = re.compile(r"→|…|  # forces |^\(not set\)$|^\".*\"$")
+
+
+def _reads_as_typed(value: str) -> bool:
+    return value.isprintable() and value.strip() == value != "" and not _OURS.search(value)
+
+
 def _quoted(value: str) -> str:
     return value if _is_plain(value) else printable(json.dumps(value, ensure_ascii=False))
 
@@ -235,7 +295,7 @@ def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
         target = _text(kind, path, value["target"])
         fixed = value["min"] == value["max"]
         return bounds if fixed else f"{bounds} (now {target})"
-    if name == "gpu":
+    if _is_brief_gpu(path, value):
         return _gpu(kind, path, value)
     inside = (
         f"{printable(str(key))}: {_text(kind, f'{path}.{key}', value[key])}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["BLANK", "Line", "Span", "line", "printable", "printable_lines"]
+__all__ = ["BLANK", "Line", "Span", "Written", "line", "printable", "printable_lines"]
 
 
 class Span(NamedTuple):
@@ -35,6 +35,12 @@ class Line:
 
 
 BLANK = Line()
+
+
+class Written(str):
+    """Text that is already as people read it, and needs neither a unit nor quotes."""
+
+    __slots__ = ()
 
 
 def line(*parts: str | Span | tuple[str, str]) -> Line:

@@ -8,23 +8,30 @@ with the same action, reasons and stakes make a group; what they have in common 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
-from math import prod
 
-from fleetform.model.plan import Change, FieldChange, Held, HeldBy
-from fleetform.spec.canonical import plain_json
+from fleetform.model.plan import Change, Held, HeldBy
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
+from fleetform.views.element_names import element_of, name_elements
 from fleetform.views.lines import printable
 
-__all__ = ["GROUP_MIN", "Group", "HeldGroup", "group_changes", "group_held", "split_held"]
+__all__ = [
+    "ALL_OF_THEM",
+    "GROUP_MIN",
+    "Group",
+    "HeldGroup",
+    "group_changes",
+    "group_held",
+    "split_held",
+]
+
+ALL_OF_THEM = "`fleetform plan --json` lists them"
+
+NAMES_MAX = 10
+"""Elements of a block that are named one by one, where its title names only the first."""
 
 GROUP_MIN = 4
 """Elements from which on a group is shorter than its members and says as much."""
-
-NAMES_MAX = 4
-
-VALUES_MAX = 6
-"""Values of one parameter, or names of elements, that a title has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +39,10 @@ class Group:
     """
     Changes shown as one, or a single one.
 
-    `fields` are those that all members share; `varying` counts paths that differ among them.
+    Values that members do not share are shown by template, or one by one: see `plan_folds`.
     """
 
     changes: tuple[Change, ...]
-    fields: tuple[FieldChange, ...]
-    varying: int = 0
 
     @property
     def first(self) -> Change:
@@ -52,7 +57,18 @@ class Group:
         """`task train`, or `task array[1-1000]  1000 elements`."""
         if not self.is_many:
             return f"{self.first.type} {printable(self.first.key.name)}"
-        return f"{self.first.type} {elements_text(self.changes)}  {len(self.changes)} elements"
+        named = name_elements(self.changes)
+        parent = printable(self.first.parent)
+        return f"{self.first.type} {parent}{named.text}  {len(self.changes)} elements"
+
+    @property
+    def names(self) -> str:
+        """The elements, or the first of them and how many follow; empty where the title has all."""
+        if not self.is_many or self.first.replaces or name_elements(self.changes).is_complete:
+            return ""
+        shown = ", ".join(printable(element_of(one)) for one in self.changes[:NAMES_MAX])
+        more = len(self.changes) - NAMES_MAX
+        return shown if more <= 0 else f"{shown} and {more} more: {ALL_OF_THEM}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +88,14 @@ def group_changes(changes: Iterable[Change]) -> tuple[Group, ...]:
             members.setdefault(_looks(change), []).append(change)
         else:
             # A single resource looks like nothing else.
-            groups.append(Group((change,), change.fields))
-    for together in members.values():
+            groups.append(Group((change,)))
+    for unsorted in members.values():
+        together = sorted(unsorted, key=lambda change: natural_order(change.key.name))
         if len(together) >= GROUP_MIN:
-            groups.append(_group(together))
+            groups.append(Group(tuple(together)))
         else:
-            groups.extend(Group((change,), change.fields) for change in together)
-    return tuple(sorted(groups, key=lambda group: group.changes[0].key))
+            groups.extend(Group((change,)) for change in together)
+    return tuple(sorted(groups, key=_order))
 
 
 def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
@@ -91,7 +108,7 @@ def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
         for together in by_cause.values()
         for group in group_changes(one.change for one in together)
     ]
-    return tuple(sorted(groups, key=lambda one: one.group.first.key))
+    return tuple(sorted(groups, key=lambda one: _order(one.group)))
 
 
 def split_held(held: Iterable[Held]) -> tuple[tuple[HeldGroup, ...], tuple[HeldGroup, ...]]:
@@ -107,89 +124,11 @@ def split_held(held: Iterable[Held]) -> tuple[tuple[HeldGroup, ...], tuple[HeldG
     return group_held(waiting), group_held(beyond)
 
 
-def elements_text(changes: Iterable[Change]) -> str:
-    """
-    Name elements of one parent in short.
-
-    `array[1-98,101]` for numbers, `sweep[batch=8|16,lr=0.1|0.2]` where each value goes with each,
-    else the first few of them.
-    """
-    together = list(changes)
-    parent = printable(together[0].parent)
-    elements = [printable(change.element) for change in together]
-    if all(_is_number(element) for element in elements):
-        return f"{parent}[{_ranges(sorted(map(int, elements)))}]"
-    if grid := _grid(elements):
-        return f"{parent}[{grid}]"
-    more = " | …" if len(elements) > NAMES_MAX else ""
-    return f"{parent}[{' | '.join(elements[:NAMES_MAX])}{more}]"
-
-
-def _grid(elements: list[str]) -> str:
-    """The values of each parameter, if the elements are all of their combinations; else empty."""
-    values: dict[str, list[str]] = {}
-    for element in elements:
-        for part in element.split(","):
-            name, _, value = part.partition("=")
-            if value not in values.setdefault(name, []):
-                values[name].append(value)
-    if prod(map(len, values.values())) != len(elements):
-        return ""
-    combinations = {
-        ",".join(f"{name}={value}" for name, value in zip(values, row, strict=True))
-        for row in product(*values.values())
-    }
-    # A value may hold a comma of its own; then taking apart and putting together differ.
-    if combinations != set(elements):
-        return ""
-    return ",".join(f"{name}={_few(found)}" for name, found in values.items())
-
-
-def _few(values: list[str]) -> str:
-    values = sorted(values, key=_natural)
-    return "|".join(values[:VALUES_MAX]) + ("|…" if len(values) > VALUES_MAX else "")
-
-
-def _natural(value: str) -> tuple[float, str]:
-    """Numbers by their size, and before words."""
-    try:
-        return (float(value), value)
-    except ValueError:
-        return (float("inf"), value)
-
-
-def _is_number(element: str) -> bool:
-    return element.isascii() and element.isdecimal()
+def _order(group: Group) -> tuple[str, list[tuple[float, str]]]:
+    """As people count: `arr[2]` stands before `arr[10]`."""
+    return group.first.key.kind, natural_order(group.first.key.name)
 
 
 def _looks(change: Change) -> tuple[object, ...]:
     same = (change.key.kind, change.parent, change.action, change.reasons)
     return (*same, change.destructive, bool(change.fields))
-
-
-def _group(together: list[Change]) -> Group:
-    counts: dict[str, int] = {}
-    paths: set[str] = set()
-    first: dict[str, FieldChange] = {}
-    for change in together:
-        for one in change.fields:
-            paths.add(one.path)
-            key = plain_json([one.path, one.before, one.after, one.before_set, one.after_set])
-            counts[key] = counts.get(key, 0) + 1
-            first.setdefault(key, one)
-    shared = [one for key, one in first.items() if counts[key] == len(together)]
-    return Group(tuple(together), tuple(shared), len(paths) - len(shared))
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Write sorted numbers as `1-98,101`; a long list is cut."""
-    parts: list[str] = []
-    start = previous = numbers[0]
-    for number in [*numbers[1:], -1]:
-        if number == previous + 1:
-            previous = number
-            continue
-        parts.append(str(start) if start == previous else f"{start}-{previous}")
-        start = previous = number
-    shown = parts[:12]
-    return ",".join(shown) + (",…" if len(parts) > len(shown) else "")

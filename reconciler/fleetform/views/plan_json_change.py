@@ -12,6 +12,7 @@ from typing import Any
 
 from fleetform.model.plan import Action, Change, FieldChange, Reason
 from fleetform.model.sealing import sensitive_part
+from fleetform.views.plan_change_documents import LEAVING, document_after, document_before
 from fleetform.views.plan_document import ChangeBody, FieldBody, ResourceChange, Verb
 from fleetform.views.plan_paths import nested, path_parts
 from fleetform.views.reasons import reason_sentence
@@ -45,7 +46,6 @@ _ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
     Action.FORGET: ((Reason.REMOVED, "delete_because_no_resource_config"),),
 }
 
-_LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
 _SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
 _ENDS = (".remove", ".stop", ".archive", ".forget")
 _MAKES = (".make", ".submit")
@@ -125,10 +125,10 @@ def _action_reason(change: Change) -> str:
 
 def _body(change: Change, actions: list[Verb]) -> ChangeBody:
     # What returns is made, and there is nothing of it now; `fields` say what it was.
-    before = None if actions == ["create"] else _before(change)
-    after = _after(change)
+    before = None if actions == ["create"] else document_before(change)
+    after = document_after(change)
     # Of a broken document nobody can say what it would become.
-    unknown = after is None and change.action not in _LEAVING
+    unknown = after is None and change.action not in LEAVING
     body: ChangeBody = {
         "actions": actions,
         "before": before,
@@ -144,31 +144,6 @@ def _body(change: Change, actions: list[Verb]) -> ChangeBody:
     if change.action is Action.ADOPT:
         body["importing"] = {"id": change.uid or str(change.key)}
     return body
-
-
-def _before(change: Change) -> Mapping[str, Any] | None:
-    if change.before is not None:
-        return change.before
-    # Rules have no document of their own: what changes is all that there is.
-    known = [(one.path, one.before) for one in change.fields if one.before_set]
-    return nested(known) if known else None
-
-
-def _after(change: Change) -> Mapping[str, Any] | None:
-    if change.action in _LEAVING:
-        return None
-    if change.after is not None:
-        return change.after
-    for step in reversed(change.steps):
-        document = step.arguments.get("document")
-        if document is not None:
-            shown: Mapping[str, Any] = document
-            return shown
-    if change.before is not None:
-        # A pure move changes nothing of it.
-        return None if change.fields or not change.moved_from else change.before
-    known = [(one.path, one.after) for one in change.fields if one.after_set]
-    return nested([("type", change.type), *known]) if known else None
 
 
 def _provider(change: Change, body: ChangeBody) -> str:

@@ -18,9 +18,10 @@ from fleetform.views.overrides import in_force
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_earlier import earlier_runs
-from fleetform.views.plan_fields import field_rows
+from fleetform.views.plan_fields import field_row
+from fleetform.views.plan_folds import SAME_TEXT, fold, more_text
 from fleetform.views.plan_forecast import forecast_lines
-from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.plan_text import SIGNS, short_commit
@@ -42,24 +43,26 @@ _LINKING = re.compile(r"&#64;|&#35;|:(?=/)|(?<=www)\.", re.IGNORECASE)
 
 
 def render(plan: Plan) -> str:
-    """Return the whole text with a newline at its end; what does not fit is left out, and said."""
+    """Return the whole text with a newline at its end; what does not fit is said at the top."""
     head = _head(plan)
     tail = _tail(plan)
-    room = SIZE_MAX - len(head) - len(tail) - 200  # The note itself needs some.
     blocks = list(_blocks(plan))
+    if len(head) + sum(map(len, blocks)) + len(tail) <= SIZE_MAX:
+        return f"{head}{''.join(blocks)}{tail}"
+    room = SIZE_MAX - len(head) - len(tail) - 500  # The warnings themselves need some.
     kept: list[str] = []
     for block in blocks:
         if len(block) > room:
             break
         room -= len(block)
         kept.append(block)
-    left_out = len(blocks) - len(kept)
-    note = (
-        f"> {left_out} more blocks do not fit here. `fleetform plan` shows them.\n\n"
-        if left_out
-        else ""
+    left_out = figures.counted(len(blocks) - len(kept), "block")
+    return (
+        f"> 🛑 **This is not the whole plan:** {left_out} of {len(blocks)} did not fit into a"
+        " comment, and changes are among them. `fleetform plan` shows everything.\n\n"
+        f"{head}{''.join(kept)}"
+        f"\n> {left_out} did not fit here. `fleetform plan` shows everything.\n\n{tail}"
     )
-    return f"{head}{''.join(kept)}{note}{tail}"
 
 
 def _head(plan: Plan) -> str:
@@ -87,6 +90,9 @@ def _blocks(plan: Plan) -> Iterator[str]:
     held, beyond = split_held(plan.held)
     yield from _held(held)
     yield from _beyond(beyond)
+    for one in (*held, *beyond):
+        if details := _details(one.group):
+            yield details
     yield from _deferred(plan)
     for earlier in earlier_runs(plan):
         yield f"#### {earlier.headline}\n\n| run | state | detail |\n|---|---|---|\n"
@@ -162,22 +168,43 @@ def _why(plan: Plan, group: Group) -> str:
 
 
 def _details(group: Group) -> str:
-    rows = field_rows(group.first.key.kind, group.fields)
-    if not rows and not group.first.replaces:
-        return ""
-    lines = [f"| {_code(row.path)} | {_cell(row.before)} | {_cell(row.after)} |" for row in rows]
+    rows: list[str] = []
+    texts: list[str] = []
+    for one in fold(group):
+        if one.more:
+            rows.append(f"| {_escaped(more_text(one))} | | |")
+            continue
+        row = field_row(group.first.key.kind, one.field)
+        path = f"{_code(row.path)}{f' of {_code(one.elements)}' if one.elements else ''}"
+        if row.lines:
+            texts.append(f"{path}\n\n{_fenced([str(it) for it in row.lines])}")
+        elif row.before is not None and row.before == row.after:
+            rows.append(f"| {path} | {_cell(row.before)} | {SAME_TEXT} |")
+        else:
+            rows.append(f"| {path} | {_cell(row.before)} | {_cell(row.after)} |")
     if group.first.replaces and group.is_many:
-        lines.extend(
+        rows.extend(
             f"| element | {_code(change.replaces)} | {_code(change.key.name)} |"
             for change in group.changes[:LIST_MAX]
         )
         if len(group.changes) > LIST_MAX:
-            lines.append(f"| and {len(group.changes) - LIST_MAX} more | | |")
-    body = "\n".join(lines)
-    return (
-        f"<details><summary><code>{_html(group.title)}</code></summary>\n\n"
-        f"| field | before | after |\n|---|---|---|\n{body}\n\n</details>\n\n"
-    )
+            more = len(group.changes) - LIST_MAX
+            rows.append(f"| and {more} more: {_escaped(ALL_OF_THEM)} | | |")
+    if not rows and not texts:
+        return ""
+    if names := group.names:
+        texts.insert(0, f"Elements: {_escaped(names)}")
+    table = ["| field | before | after |\n|---|---|---|\n" + "\n".join(rows)] if rows else []
+    body = "\n\n".join([*table, *texts])
+    title = f"<details><summary><code>{_html(group.title)}</code></summary>"
+    return f"{title}\n\n{body}\n\n</details>\n\n"
+
+
+def _fenced(lines: Sequence[str]) -> str:
+    """A block of literal text, whose fence is longer than any run of backticks in it."""
+    runs = [len(run) for one in lines for run in re.findall(r"`+", one)]
+    fence = "`" * max(3, max(runs, default=0) + 1)
+    return "\n".join([f"{fence}diff", *lines, fence])
 
 
 def _cell(text: str | None) -> str:

@@ -10,13 +10,12 @@ with what would release it, then what this version does not carry out, and the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from fleetform.model import figures
-from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Plan
+from fleetform.model.plan import Action, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.field_text import leaves
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
@@ -24,9 +23,9 @@ from fleetform.views.plan_commands import command_lines
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_earlier import earlier_runs
-from fleetform.views.plan_fields import FieldRow, field_rows
+from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_forecast import forecast_lines
-from fleetform.views.plan_groups import Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_stakes import stake_text
 from fleetform.views.plan_summary import summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
@@ -43,9 +42,6 @@ SIGNS: dict[Action, tuple[str, str]] = {
     Action.FORGET: (".", "dim"),
     Action.ARCHIVE: (">", "dim"),
 }
-
-PATH_WIDTH = 40
-"""Columns up to which the paths of a block are aligned; a longer one pushes its own value only."""
 
 LIST_MAX = 10
 """Names of a list that are shown before `and N more`."""
@@ -119,10 +115,9 @@ def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]
         yield line("      ", ("cost: ", "info"), text)
     if change.replaces and group.is_many:
         yield from _pairs(group)
-    yield from _field_lines(change, group.fields)
-    if group.varying and not change.replaces:
-        noun = figures.counted(group.varying, "field")
-        yield line("      ", (f"and {noun} of each element's own", "dim"))
+    if names := group.names:
+        yield line("      ", ("elements: ", "dim"), names)
+    yield from field_lines(group)
 
 
 def _title(group: Group) -> Line:
@@ -161,60 +156,12 @@ def _pairs(group: Group) -> Iterator[Line]:
             (" → ", "dim"),
             (printable(change.key.name), "good"),
         )
-    yield from _more(len(group.changes))
+    yield from _more(len(group.changes), f": {ALL_OF_THEM}")
 
 
-def _more(count: int) -> Iterator[Line]:
+def _more(count: int, hint: str = "") -> Iterator[Line]:
     if count > LIST_MAX:
-        yield line("      ", (f"and {count - LIST_MAX} more", "dim"))
-
-
-def _field_lines(change: Change, fields: Sequence[FieldChange]) -> Iterator[Line]:
-    kind = change.key.kind
-    if change.action in _CREATES and (told := _made(kind, fields)) is not None:
-        width = _width([path for path, _ in told])
-        for path, text in told:
-            yield Line((Span(f"      {path}: {' ' * (width - len(path))}{text}"),))
-        return
-    rows = field_rows(kind, fields)
-    width = _width([row.path for row in rows])
-    for row in rows:
-        path = f"      {row.path}: {' ' * (width - len(row.path))}"
-        parts = [Span(path), *_sides(row)]
-        if row.forces and change.action is Action.REPLACE and not change.replaces:
-            parts.append(Span("  # forces replacement", "dim"))
-        yield line(*parts)
-
-
-_CREATES = frozenset({Action.CREATE, Action.ADOPT})
-
-
-def _made(kind: str, fields: Sequence[FieldChange]) -> list[tuple[str, str]] | None:
-    """
-    What new things come to, without rows: of a plan that makes everything nearly all is this.
-
-    None where something was there before: what returns is compared with what it was.
-    """
-    told: list[tuple[str, str]] = []
-    for one in fields:
-        if one.before_set:
-            return None
-        told += leaves(kind, printable(one.path), one.after)
-    return told
-
-
-def _width(paths: Sequence[str]) -> int:
-    lengths = list(map(len, paths))
-    widest = max(lengths, default=0)
-    if widest <= PATH_WIDTH:
-        return widest
-    return max([length for length in lengths if length <= PATH_WIDTH], default=0)
-
-
-def _sides(row: FieldRow) -> list[Span]:
-    before = Span("(not set)", "dim") if row.before is None else Span(row.before, "bad")
-    after = Span("(not set)", "dim") if row.after is None else Span(row.after, "good")
-    return [before, Span(" → ", "dim"), after]
+        yield line("      ", (f"and {count - LIST_MAX} more{hint}", "dim"))
 
 
 # -- the rest ------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ __all__ = [
     "scalar_text",
     "secret_name_problem",
     "split_element",
+    "split_parameters",
 ]
 
 EXPRESSION_MARK = "${{"
@@ -167,13 +168,19 @@ def natural_order(name: str) -> list[tuple[float, str]]:
     return [(float(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
 
 
-_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)?)", re.ASCII)
+# `1e-05` is how a small parameter is written.
+_NUMBERS = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)", re.ASCII)
 
 
 def split_element(name: str) -> tuple[str, str]:
     """Return a name's document and element: `("sweep", "lr=0.1")`, or `("train", "")`."""
     parent, bracket, inside = name.partition("[")
     return (parent, inside[:-1]) if bracket and inside.endswith("]") else (name, "")
+
+
+def split_parameters(element: str) -> dict[str, str]:
+    """Return an element's parameters, `{"lr": "0.1"}`; empty where it has an index."""
+    return dict(_split_params(element)) if "=" in element else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +213,7 @@ class Address:
             is_index = element.isascii() and element.isdigit()
             return is_index and any(low <= int(element) <= high for low, high in self.indices)
         if self.params:
-            has = dict(_split_params(element)) if "=" in element else {}
+            has = split_parameters(element)
             return all(has.get(key) in {text, _canonical_number(text)} for key, text in self.params)
         return True
 

@@ -87,7 +87,10 @@ def test_values_are_never_markup(value: str) -> None:
 
 
 def _without_code(markdown: str) -> str:
-    """What a renderer would take for Markdown: all but code spans, as CommonMark finds them."""
+    """What a renderer would take for Markdown: all but fences and code spans, as CommonMark finds them."""
+    markdown = re.sub(
+        r"^(`{3,})diff\n.*?^ {0,3}\1`*[ \t]*$", "", markdown, flags=re.DOTALL | re.MULTILINE
+    )
     return re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", markdown)
 
 
@@ -116,12 +119,12 @@ def test_addresses_in_prose_are_no_links() -> None:
 
 
 def test_it_fits_into_a_comment() -> None:
-    """Ten thousand changes are cut at a block's end, and the text says so."""
+    """Ten thousand changes are cut at a block's end, and the text says so before all else."""
     tasks = [task(f"t{number}", env={"X": "y" * 50}) for number in range(3000)]
     text = render(planned(tree(*tasks), ledger()))
     assert len(text) <= SIZE_MAX
-    assert re.search(r"> \d+ more blocks do not fit here", text)
-    assert text.startswith("### Plan of `lab`")
+    assert re.match(r"> 🛑 \*\*This is not the whole plan:\*\* \d+ blocks of \d+ did not fit", text)
+    assert "`fleetform plan` shows everything" in text.partition("\n\n")[0]
     assert text.endswith("</sub>\n")
 
 

@@ -114,7 +114,6 @@ def test_a_thousand_elements_are_one_line() -> None:
 
           + task array[1-1000]  1000 elements  it does not exist yet
               commands: true
-              and 1 field of each element's own
 
         Plan: 1000 to create.
     """)
@@ -126,12 +125,15 @@ def test_a_grid_is_named_by_its_values() -> None:
     assert "task s[batch=8|16,lr=0.1|0.2|0.3]  6 elements" in text(planned(tree(*grid), ledger()))
     ragged = text(planned(tree(*grid[:-1]), ledger()))
     assert (
-        "task s[batch=16,lr=0.1 | batch=16,lr=0.2 | batch=8,lr=0.1 | batch=8,lr=0.2 | …]" in ragged
+        "task s[batch=8,lr=0.1 | batch=8,lr=0.2 | batch=8,lr=0.3 | batch=16,lr=0.1 | …]" in ragged
     )
+    assert (
+        "      elements: batch=8,lr=0.1, batch=8,lr=0.2, batch=8,lr=0.3, batch=16,lr=0.1, batch=16,lr=0.2\n"
+    ) in ragged
 
 
 def test_named_things_are_shown_by_name() -> None:
-    """Files, volumes and dependencies are a row each, a script its first line."""
+    """Files, volumes and dependencies are a row each, a script has all of its lines."""
     train = task(
         "train",
         commands=["cd /tmp", "if true; then\n  date\nfi"],
@@ -141,7 +143,11 @@ def test_named_things_are_shown_by_name() -> None:
     )
     assert (
         "      commands[0]:     cd /tmp\n"
-        "      commands[1]:     if true; then … 2 more lines\n"
+        "      commands[1]:\n"
+        "        +if true; then\n"
+        "        +  date\n"
+        "        +fi\n"
+        "        \\ no newline at the end\n"
         "      depends_on.runs: a, b (finished, element by element)\n"
         "      files:           a.py\n"
         "      volumes:         data:in (read only)\n"
@@ -168,7 +174,8 @@ def test_a_changed_value_of_a_sweep() -> None:
     new = [element("s", lr=0.2, batch=batch) for batch in range(12)]
     many = text(planned(tree(*new), ledger(*old)))
     assert "      s[batch=0,lr=0.1] → s[batch=0,lr=0.2]\n" in many
-    assert "      and 2 more\n      matrix.lr: 0.1 → 0.2\n" in many
+    rest = "      and 2 more: `fleetform plan --json` lists them\n"
+    assert f"{rest}      matrix.lr: 0.1 → 0.2\n" in many
 
 
 def test_what_is_held_says_what_releases_it() -> None:

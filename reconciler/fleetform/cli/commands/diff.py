@@ -129,6 +129,7 @@ def _show_runs(
 ) -> bool:
     from fleetform.plan.difference import run_differences
     from fleetform.views.difference import run_facts, run_facts_table
+    from fleetform.views.plan_field_lines import row_lines
     from fleetform.views.plan_fields import field_rows
 
     facts = run_facts(left[1], right[1], seal)
@@ -139,15 +140,13 @@ def _show_runs(
                 "left": left[1].history.run.name,
                 "right": right[1].history.run.name,
                 "facts": facts,
-                "fields": field_rows("run", fields),
+                "fields": [row.sides() for row in field_rows("run", fields)],
             }
         )
     else:
         out.table(run_facts_table(facts, left[0], right[0]))
         out.line()
         for row in field_rows("run", fields):
-            before = out.toned(row.before or "(not set)", "bad" if row.before else "dim")
-            after = out.toned(row.after or "(not set)", "good" if row.after else "dim")
-            out.line(f"  {row.path}: {before} → {after}")
+            out.lines(row_lines(row, "  "))
         out.line(_documents_differ(len(fields)), "bold")
     return bool(fields)

@@ -73,4 +73,5 @@ def _change(declared: Declared, row: LiveResource | None) -> Change:
         uid="" if row is None else row.uid,
         generation=0 if row is None else row.generation,
         parent=declared.parent,
+        element=declared.element,
     )
