@@ -24,7 +24,12 @@ if [ "$1" = validate ]; then
   printf '::error file=a.yaml::wrong\\n'
   exit 1
 fi
+if [ "$1" = show ]; then
+  printf 'the whole plan\\n{COMMAND}-of-plan\\n'
+  exit 0
+fi
 printf '%s\\n' "$@" >"$RECORD"
+[ -n "$LONG" ] && seq 100000 >&2
 [ -z "$PLAN" ] || printf '%s' "$PLAN" >"$5"
 printf '## Plan\\n'
 printf 'warning: hm\\n{COMMAND}\\n' >&2
@@ -117,7 +122,7 @@ def act(tmp_path):
     program.write_text(FLEETFORM, encoding="utf-8")
     program.chmod(0o755)
 
-    def run(*, code, plan="", **inputs):
+    def run(*, code, plan="", is_long=False, **inputs):
         files = {name: tmp_path / name for name in ("summary", "output")}
         for file in files.values():
             file.write_text("", encoding="utf-8")
@@ -137,6 +142,7 @@ def act(tmp_path):
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
                 env={
                     "PATH": f"{program.parent}:/usr/bin:/bin", "CODE": str(code), "PLAN": plan,
+                    "LONG": "yes" if is_long else "",
                     "RECORD": str(tmp_path / "record"), "GITHUB_STEP_SUMMARY": str(files["summary"]),
                     "GITHUB_OUTPUT": str(files["output"]), **env,
                 },
@@ -194,6 +200,27 @@ def test_what_findings_quote_is_no_command(act):
         assert len(token) == 32
         tokens.add(token)
     assert len(tokens) == 2
+
+
+def test_the_log_has_the_whole_plan(act):
+    """A summary has what fits into a comment; nothing that a plan quotes is obeyed in the log."""
+    lines = act(code=0, plan=FULL)[0].stdout.splitlines()
+    (begin,) = (line for line in lines if line.startswith("::stop-commands::"))
+    token = begin.removeprefix("::stop-commands::")
+    places = [begin, "the whole plan", f"{COMMAND}-of-plan", f"::{token}::"]
+    assert [lines.index(one) for one in places] == sorted(lines.index(one) for one in places)
+    assert "the whole plan" not in act(code=1)[0].stdout
+
+
+def test_errors_that_do_not_fit_are_not_cut_in_silence(act):
+    """A summary that is too large would be dropped; what it leaves out, it says first."""
+    finished, _outputs, summary, _asked = act(code=1, is_long=True)
+    assert len(summary.encode()) < 1 << 20
+    before, _, errors = summary.partition("\n**Not all errors are shown here; the log")
+    assert before == "## Plan\n"
+    assert "    1\n" in errors
+    assert "100000" not in errors
+    assert "100000" in finished.stdout
 
 
 def test_changes_may_be_forbidden(act):

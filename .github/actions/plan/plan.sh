@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows the findings of INPUT_PATH at their lines of the pull request, plans it with
-# INPUT_FLEETFORM, appends the plan to the job's summary, and sets the outputs `changes` and
-# `exit-code`. Fails for an error in the tree or in planning; what is held or has failed before is
+# INPUT_FLEETFORM, prints the whole plan into the log, appends it to the job's summary, and sets the
+# outputs `changes` and `exit-code`. Fails for an error in the tree or in planning; what is held or has failed before is
 # shown and is no error of this change.
 set -euo pipefail
 
@@ -20,19 +20,22 @@ code=0
 stop="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
 printf '::stop-commands::%s\n' "$stop"
 cat "$work/errors"
+# The summary has what fits into a comment, and says so at its top; the log has the whole plan.
+if [ -s "$work/plan" ]; then
+  "$INPUT_FLEETFORM" show "$work/plan" 2>&1 || true
+fi
 printf '::%s::\n' "$stop"
 
-# A step's summary may have 1 MiB; GitHub drops the whole of a larger one.
-summary_max=1000000
-if [ "$(wc -c <"$work/plan.md")" -gt "$summary_max" ]; then
-  head -c "$summary_max" "$work/plan.md" >>"$GITHUB_STEP_SUMMARY"
-  printf '\n\nThe plan is longer than a summary may be; the rest is left out.\n' >>"$GITHUB_STEP_SUMMARY"
-else
-  cat "$work/plan.md" >>"$GITHUB_STEP_SUMMARY"
-fi
+cat "$work/plan.md" >>"$GITHUB_STEP_SUMMARY"
 if [ -s "$work/errors" ]; then
-  # Four spaces make a code block that no text of the tree can end.
-  { printf '\n'; sed 's/^/    /' "$work/errors"; } >>"$GITHUB_STEP_SUMMARY"
+  # Four spaces make a code block that no text of the tree can end. A step's summary may have
+  # 1 MiB, and GitHub drops the whole of a larger one; the plan has at most 60 000 characters.
+  errors_max=500000
+  sed 's/^/    /' "$work/errors" >"$work/errors.md"
+  if [ "$(wc -c <"$work/errors.md")" -gt "$errors_max" ]; then
+    printf '\n**Not all errors are shown here; the log of this step has all of them:**\n' >>"$GITHUB_STEP_SUMMARY"
+  fi
+  { printf '\n'; head -c "$errors_max" "$work/errors.md"; } >>"$GITHUB_STEP_SUMMARY"
 fi
 
 # From the plan and not from the exit code: a plan may have changes and something held as well.

@@ -23,6 +23,7 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.plan.approval import following, is_within, runs_ended_by
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -185,7 +186,7 @@ def _until_over(apply: _Apply, plan: Plan) -> _End:
             # Another process has carried it out, and it is over.
             end = _with_earlier(end, None, newer)
             break
-        _say_released(sorted(waiting - still))
+        _say_released(sorted(waiting - still, key=lambda key: natural_order(str(key))))
         end = _with_earlier(_until_entered(apply, newer), end, newer)
         waiting = still
     return end
@@ -225,7 +226,7 @@ def _until_entered(apply: _Apply, plan: Plan) -> _End:
             before, newer = newer, apply.again()
             if not is_within(newer, plan, unasked=apply.unasked):
                 raise
-            _say_begun(sorted(_runs_ended(newer) - _runs_ended(before)))
+            _say_begun(sorted(_runs_ended(newer) - _runs_ended(before), key=natural_order))
     return _carry_out(apply, newer)
 
 

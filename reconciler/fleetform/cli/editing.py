@@ -146,8 +146,7 @@ def show_diff(workspace: Workspace, edits: Edits) -> None:
         before, after = (
             None if data is None else data.decode() for data in (edit.before, edit.after)
         )
-        for line in text_diff(shown(workspace.root / edit.path), before, after):
-            out.line("".join(out.toned(span.text, span.tone) for span in line.spans))
+        out.exact_lines(text_diff(shown(workspace.root / edit.path), before, after))
 
 
 def write(

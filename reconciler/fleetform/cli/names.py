@@ -10,6 +10,8 @@ import click
 
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import Screen
+from fleetform.model.figures import counted
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
@@ -29,7 +31,8 @@ def one_run(reader: Reader, name: str) -> RunHistory:
     if found:
         elements = [history.run.name for history in found]
         raise Refused(
-            f"`{name}` has {len(elements)} elements", advice=f"name one of them: {some(elements)}"
+            f"`{name}` has {counted(len(elements), 'element')}",
+            advice=f"name one of them: {some(elements)}",
         )
     raise unknown("run", name, [history.run.name for history in reader.read_runs()])
 
@@ -44,7 +47,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> Refused:
     """Say that there is no such name, and which ones are near."""
     import difflib
 
-    names = sorted(known)
+    names = sorted(known, key=natural_order)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         advice = f"did you mean {' or '.join(f'`{found}`' for found in near)}?"

@@ -21,8 +21,9 @@ def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
         screen.json(plan_json.to_json(plan, version=VERSION))
     elif form == "markdown":
         from fleetform.views import plan_markdown
+        from fleetform.views.lines import inert
 
-        screen.stream.write(plan_markdown.render(plan))
+        screen.stream.write(inert(plan_markdown.render(plan)))
     else:
         from fleetform.views import plan_text
 

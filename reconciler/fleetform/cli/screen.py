@@ -2,7 +2,8 @@
 The terminal: whether to colour, how wide it is, and how a toned line is written.
 
 Colour follows https://no-color.org and FORCE_COLOR: NO_COLOR wins, then FORCE_COLOR, then
-whether somebody looks at a terminal. Escape sequences are written here and nowhere else.
+whether somebody looks at a terminal. Escape sequences are written here and nowhere else, and what
+is printed here is nothing that a CI runner obeys in its log.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Screen:
         return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
     def line(self, text: str = "", tone: str = "plain") -> None:
-        self.stream.write(f"{self.toned(text, tone)}\n")
+        self.stream.write(f"{self.toned(_inert(text), tone)}\n")
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write lines of a view, each span in its tone."""
@@ -78,7 +79,12 @@ class Screen:
             texts = [self._text(one).rstrip() for one in batch] if self.colour else [
                 one.text.rstrip() for one in batch
             ]  # fmt: skip
-            self.stream.write("\n".join([*texts, ""]))
+            self.stream.write(_inert("\n".join([*texts, ""])))
+
+    def exact_lines(self, lines: Iterable[Line]) -> None:
+        """The same with blanks at the ends of lines: a difference of files is taken by `patch`."""
+        for one in lines:
+            self.stream.write(f"{_inert(self._text(one))}\n")
 
     def _text(self, one: Line) -> str:
         return "".join([self.toned(span.text, span.tone) for span in one.spans])
@@ -90,7 +96,8 @@ class Screen:
         for cells in aligned(table, width=self.width):
             # Padding is outside the tone and goes at the line's end: no blanks are left there.
             line = "".join(self.toned(cell.text, cell.tone) for cell in cells[:-1])
-            self.stream.write(f"{line}{self.toned(cells[-1].text, cells[-1].tone)}".rstrip() + "\n")
+            line += self.toned(cells[-1].text, cells[-1].tone)
+            self.stream.write(f"{_inert(line.rstrip())}\n")
 
     def json(self, value: Any) -> None:
         """Write a row, or anything made of rows, as JSON for scripts."""
@@ -98,7 +105,8 @@ class Screen:
 
         from fleetform.views.json_value import to_json
 
-        self.stream.write(json.dumps(to_json(value), indent=2, ensure_ascii=False) + "\n")
+        # In JSON a number sign stands within a text, where its escape is the same sign.
+        self.stream.write(_inert(json.dumps(to_json(value), indent=2, ensure_ascii=False)) + "\n")
 
     def json_line(self, value: Any) -> None:
         """Write it on one line, for output that goes on."""
@@ -106,7 +114,7 @@ class Screen:
 
         from fleetform.views.json_value import to_json
 
-        self.stream.write(json.dumps(to_json(value), ensure_ascii=False) + "\n")
+        self.stream.write(_inert(json.dumps(to_json(value), ensure_ascii=False)) + "\n")
 
     def labelled(self, label: str, text: str) -> None:
         """Write `error: …` or `help: …` in the label's tone; what is in the text is only shown."""
@@ -116,6 +124,12 @@ class Screen:
 
     def flush(self) -> None:
         self.stream.flush()
+
+
+def _inert(text: str) -> str:
+    from fleetform.views.lines import inert
+
+    return inert(text)
 
 
 def wants_colour(environ: Mapping[str, str], interactive: bool) -> bool:

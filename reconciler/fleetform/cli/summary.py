@@ -17,6 +17,7 @@ from fleetform.cli.words import NOBODY_DRIVES
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
@@ -95,7 +96,7 @@ def _say_ending(told: Screen, workspace: Workspace) -> None:
     finally:
         reader.close()
     begun = (book.runs[uid] for uid, one in book.attempts.items() if one.state not in _NOT_BEGUN)
-    names = sorted({run.name for run in begun if run.stop_requested})
+    names = sorted({run.name for run in begun if run.stop_requested}, key=natural_order)
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         verb = "are" if more else "is"

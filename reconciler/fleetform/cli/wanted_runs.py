@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.cli.failure import Refused
 from fleetform.model.run_state import FINAL
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
@@ -105,7 +106,9 @@ def _row_of(live: Live, name: str) -> LiveResource | None:
     return next(
         (
             row
-            for key, row in sorted(live.resources.items())
+            for key, row in sorted(
+                live.resources.items(), key=lambda item: natural_order(str(item[0]))
+            )
             if key.kind == "run" and name in {key.name, row.parent}
         ),
         None,

@@ -7,6 +7,10 @@ Pure rooms that do not know each other share it, so that one amount looks the sa
 
 from __future__ import annotations
 
+from fleetform.spec.plurals import counted
+
+__all__ = ["cores", "counted", "cpus", "decimal", "dollars", "size", "span"]
+
 _UNITS = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
@@ -50,11 +54,6 @@ def span(span_ms: int) -> str:
     if hours < 48:
         return f"{hours}h{seconds % 3600 // 60:02}m"
     return f"{hours // 24}d{hours % 24:02}h"
-
-
-def counted(number: int, noun: str) -> str:
-    """Write `1 run`, `2 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def decimal(amount: int, unit: int) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from fleetform.model.figures import counted
 from fleetform.source.commits import GitRefused, has_git, run_git
 from fleetform.source.git import working_tree
 from fleetform.spec.dataclass import dataclass
@@ -202,7 +203,7 @@ def _too_large(
         f"{name} ({root.joinpath(name).lstat().st_size / 2**20:.1f} MB)" for name in largest
     )
     return BundleRefused(
-        f"the working copy {root} has {len(taken)} files with {size / 2**20:.0f} MB, and"
+        f"the working copy {root} has {counted(len(taken), 'file')} with {size / 2**20:.0f} MB, and"
         f" {files_max} files with {bytes_max / 2**20:.0f} MB are taken along at most",
         f"name what the run does not need in {IGNORE_FILE}, as in .gitignore, or put data into a"
         f" volume; the largest: {named}",

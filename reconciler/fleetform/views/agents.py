@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 from fleetform.views.table import Cell, Column, Table, make_table
 
 
@@ -30,7 +31,7 @@ def agent_rows(seen: Sequence[InstanceSeen]) -> tuple[AgentRow, ...]:
     """Make the rows in order of name."""
     return tuple(
         AgentRow(one.name, one.fleet, one.uid, one.alive, one.ledger_id, one.epoch)
-        for one in sorted(seen, key=lambda one: (one.fleet, one.name))
+        for one in sorted(seen, key=lambda one: (one.fleet, natural_order(one.name)))
     )
 
 

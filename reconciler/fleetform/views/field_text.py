@@ -36,6 +36,9 @@ def _formats() -> Mapping[str, Callable[[int], str]]:
         "seconds": format_duration,
         "millicores": format_millicores,
         "percent": lambda amount: f"{amount}%",
+        "millionths": format_price,
+        "moment": lambda seconds: moment(seconds * 1000),
+        "minutes": lambda minutes: f"{minutes // 60:02d}:{minutes % 60:02d}",
         "micro-dollars": lambda amount: f"${format_price(amount)}",
     }
 
@@ -239,6 +242,8 @@ def _text(kind: str, path: str, value: Any) -> str:
             return _window(value)
         return _mapping(kind, path, name, value)
     if isinstance(value, Sequence):
+        if name == "compute_capability":
+            return ".".join(map(str, value))  # As NVIDIA has it, and documents.
         return f"[{', '.join(_text(kind, path, item) for item in value)}]"
     return json.dumps(value)
 

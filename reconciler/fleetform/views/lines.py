@@ -8,11 +8,12 @@ tones are those of `table`: `plain`, `bold`, `dim`, `good`, `bad`, `warn`, `info
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["BLANK", "Line", "Span", "Written", "line", "printable", "printable_lines"]
+__all__ = ["BLANK", "Line", "Span", "Written", "inert", "line", "printable", "printable_lines"]
 
 
 class Span(NamedTuple):
@@ -66,6 +67,31 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else json.dumps(character)[1:-1] for character in text
     )
+
+
+# GitHub's runner obeys `::name …::` behind blanks at a line's beginning and `##[name …]` anywhere
+# in it; Azure's `##vso[name …]` likewise. `${path##[a-z]*}` of a shell is none of them.
+_COMMAND = re.compile(
+    r"(?P<begin>^[^\S\n]*):(?=:[A-Za-z])|#(?=#(?:vso)?\[[a-z]+(?:[-.][a-z]{2,})*[ \]])",
+    re.MULTILINE,
+)
+
+
+def inert(text: str) -> str:
+    """
+    Return the text with nothing in it that a CI runner obeys which reads it in its log.
+
+    What is printed quotes documents that nobody has reviewed yet: `::stop-commands::` on a line of
+    its own would be carried out. One sign of it is escaped, as `printable` and JSON have it.
+    """
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    begin: str | None = found["begin"]
+    return "\\u0023" if begin is None else f"{begin}\\u003a"
 
 
 def printable_lines(text: str) -> str:

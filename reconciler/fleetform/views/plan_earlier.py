@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fleetform.model.figures import counted
 from fleetform.model.plan import Plan, Settled
 from fleetform.model.run_state import RunState
+from fleetform.spec.names import natural_order
 
 __all__ = ["EarlierRuns", "earlier_runs"]
 
@@ -22,9 +23,10 @@ class EarlierRuns(NamedTuple):
 
 def earlier_runs(plan: Plan) -> Iterator[EarlierRuns]:
     """Tell the failed, the unknown and the stopped apart, in this order; what is empty is left out."""
-    unknown = tuple(one for one in plan.settled if one.state == RunState.UNKNOWN)
-    stopped = tuple(one for one in plan.settled if not one.is_failure)
-    failed = tuple(one for one in plan.settled if one not in {*unknown, *stopped})
+    settled = sorted(plan.settled, key=lambda one: natural_order(one.key.name))
+    unknown = tuple(one for one in settled if one.state == RunState.UNKNOWN)
+    stopped = tuple(one for one in settled if not one.is_failure)
+    failed = tuple(one for one in settled if one not in {*unknown, *stopped})
     for runs, summary, what, cure in (
         (failed, "failed earlier", "failed earlier", _FAILED),
         (unknown, "unknown", "may have run, and no host knows", _AGAIN),

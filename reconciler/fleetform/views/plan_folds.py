@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fleetform.model import figures
 from fleetform.model.altered import altered
 from fleetform.model.plan import Action, Change, FieldChange
 from fleetform.spec.interpolate import Scope
@@ -71,8 +72,7 @@ def fold(group: Group) -> tuple[Fold, ...]:
 
 def more_text(one: Fold) -> str:
     """Count what is not shown, and name the command that shows it."""
-    noun = "more value" if one.more == 1 else "more values"
-    return f"and {one.more} {noun} of {one.field.path}: {ALL_OF_THEM}"
+    return f"and {figures.counted(one.more, 'more value')} of {one.field.path}: {ALL_OF_THEM}"
 
 
 class _Member(NamedTuple):

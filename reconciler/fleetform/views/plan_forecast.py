@@ -17,9 +17,13 @@ def forecast_lines(plan: Plan) -> tuple[str, ...]:
     """
     Sentences, first the one that sums up; none where everything would start at once.
 
-    That is what people expect, and one line less to read in every plan.
+    That is what people expect, and one line less to read in every plan. Where a run may start on
+    hosts that the plan creates and whose size they report only then, nothing is said of waiting.
     """
     found = plan.annex.get("forecast") or {}
+    if found.get("unknown", {}).get("total"):
+        nothing = {"total": 0, "first": []}
+        found = {**found, "waits": nothing, "starts": {**nothing, "total": None}}
     waits, impossible = found.get("waits", {}), found.get("impossible", {})
     if not waits.get("total") and not impossible.get("total"):
         return ()
@@ -34,7 +38,8 @@ def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
         assert isinstance(first, list)
         if not total:
             continue
-        yield f"{figures.counted(total, 'run')} {word}, and {starts} would start now:"
+        beside = "" if starts is None else f", and {starts} would start now"
+        yield f"{figures.counted(total, 'run')} {word}{beside}:"
         for one in first[:LIST_MAX]:
             reasons = one["reasons"]
             more = (

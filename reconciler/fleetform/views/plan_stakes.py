@@ -6,6 +6,7 @@ from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.plan import Change, Plan, Stake
+from fleetform.spec.names import natural_order
 from fleetform.views.lines import printable
 
 __all__ = ["stake_text"]
@@ -32,7 +33,7 @@ def stake_text(plan: Plan, change: Change) -> str:
 def _whose(change: Change, stake: Stake) -> str:
     if change.key.kind == "run":
         return "its work"
-    runs = [printable(name) for name in stake.runs]
+    runs = [printable(name) for name in sorted(stake.runs, key=natural_order)]
     more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
     return f"{', '.join(runs[:RUNS_MAX])}{more}"
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from fleetform.model import figures
 from fleetform.model.plan import Action, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import natural_order
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force
@@ -253,7 +254,7 @@ def _progressing(plan: Plan) -> Iterator[Line]:
 
 
 def _names(keys: Iterable[ResourceKey]) -> str:
-    names = [printable(str(key)) for key in keys]
+    names = [printable(str(key)) for key in sorted(keys, key=lambda key: natural_order(str(key)))]
     more = f" and {len(names) - LIST_MAX} more" if len(names) > LIST_MAX else ""
     return f"{', '.join(names[:LIST_MAX])}{more}"
 

@@ -8,6 +8,7 @@ from typing import Any
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.sealing import Seal
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 from fleetform.views.withheld import withhold_document
 
 
@@ -46,7 +47,10 @@ class ResourceDetail:
 def resource_rows(live: Live) -> tuple[ResourceRow, ...]:
     """Make the rows in order of address, what is archived too."""
     seal = Seal(live.environment_uid)
-    return tuple(_row(live.resources[key], seal) for key in sorted(live.resources))
+    return tuple(
+        _row(live.resources[key], seal)
+        for key in sorted(live.resources, key=lambda key: natural_order(str(key)))
+    )
 
 
 def _row(resource: LiveResource, seal: Seal) -> ResourceRow:

@@ -53,10 +53,10 @@ def text_diff(path: str, before: str | None, after: str | None) -> tuple[Line, .
         after: None: the file goes.
 
     Returns:
-        Nothing where both say the same.
+        Nothing where both say the same. Blanks are as they are, so that `patch` takes it.
     """
     # An empty file has no line, and none to be without an end.
-    found = list(diff_lines(before or None, after or None))
+    found = list(diff_lines(before or None, after or None, show_blanks=False))
     if not found:
         return ()
     heads = (("---", before), ("+++", after))
@@ -67,16 +67,31 @@ def text_diff(path: str, before: str | None, after: str | None) -> tuple[Line, .
     )
 
 
-def diff_lines(before: str | None, after: str | None) -> Iterator[DiffLine]:
-    """Compare two texts; None is a text that is not there. What differs is never cut."""
+def diff_lines(
+    before: str | None, after: str | None, *, show_blanks: bool = True
+) -> Iterator[DiffLine]:
+    """
+    Compare two texts. What differs is never cut.
+
+    Args:
+        before: None: it was not there.
+        after: None: it goes.
+        show_blanks: Escape tabs, and blanks at a line's end: a change of them is easily overlooked.
+    """
     old, new = _lines(before), _lines(after)
-    if _changed_count(old, new) > ALIGN_MAX:
-        yield from _unaligned(old, new)
-        return
+    compare = _unaligned if _changed_count(old, new) > ALIGN_MAX else _aligned
+    for sign, text in compare(old, new):
+        body = text.removesuffix("\n")
+        yield DiffLine(sign, _escaped(body) if show_blanks else _as_it_is(body))
+        if sign != "@" and body == text:
+            yield DiffLine("\\", " no newline at the end")
+
+
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
     import difflib  # Few plans have a text of several lines.
 
     for text in list(difflib.unified_diff(old, new, n=CONTEXT))[2:]:
-        yield from _shown(text[0], text if text[0] == "@" else text[1:])
+        yield text[0], text if text[0] == "@" else text[1:]
 
 
 def _lines(text: str | None) -> list[str]:
@@ -88,14 +103,14 @@ def _lines(text: str | None) -> list[str]:
     return lines if lines[-1] or len(lines) == 1 else lines[:-1]
 
 
-def _shown(sign: str, text: str) -> Iterator[DiffLine]:
-    body = text.removesuffix("\n")
-    kept = body.rstrip()
-    # Blanks at a line's end are a change that nobody would see.
-    blanks = "".join(f"\\u{ord(one):04x}" for one in body[len(kept) :])
-    yield DiffLine(sign, f"{printable(kept)}{blanks}")
-    if sign != "@" and not text.endswith("\n"):
-        yield DiffLine("\\", " no newline at the end")
+def _escaped(text: str) -> str:
+    kept = text.rstrip()
+    blanks = "".join(f"\\u{ord(one):04x}" for one in text[len(kept) :])
+    return f"{printable(kept)}{blanks}"
+
+
+def _as_it_is(text: str) -> str:
+    return "\t".join(map(printable, text.split("\t")))
 
 
 def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
@@ -117,10 +132,10 @@ def _changed_count(old: Sequence[str], new: Sequence[str]) -> int:
     return (len(old) - start - end) * (len(new) - start - end)
 
 
-def _unaligned(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
+def _unaligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
     start, end = _ends(old, new)
     first = max(0, start - CONTEXT)
-    yield DiffLine("@", f"@@ -{first + 1} +{first + 1} @@")
+    yield "@", f"@@ -{first + 1} +{first + 1} @@\n"
     stretches = (
         (" ", old[first:start]),
         ("-", old[start : len(old) - end]),
@@ -129,4 +144,4 @@ def _unaligned(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     )
     for sign, lines in stretches:
         for text in lines:
-            yield from _shown(sign, text)
+            yield sign, text

@@ -11,6 +11,7 @@ from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
 from fleetform.model.snapshot import Snapshot
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table
 
@@ -40,7 +41,7 @@ def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
     users = _users(live)
     return tuple(
         _volume_row(live.resources[key], tuple(users.get(key.name, ())))
-        for key in sorted(live.resources)
+        for key in sorted(live.resources, key=lambda key: natural_order(str(key)))
         if key.kind == "volume" and not live.resources[key].archived
     )
 
@@ -61,7 +62,7 @@ def volumes_table(rows: Iterable[VolumeRow]) -> Table:
 def _users(live: Live) -> dict[str, list[str]]:
     """Find the runs that mount each volume, in order of name."""
     users: dict[str, list[str]] = {}
-    for key in sorted(live.resources):
+    for key in sorted(live.resources, key=lambda key: natural_order(str(key))):
         resource = live.resources[key]
         if key.kind != "run" or resource.archived or _is_over(resource):
             continue

@@ -26,6 +26,7 @@ from fleetform.plan.exit import apply_code
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.errors import LedgerError, UnreachableLedgerError
 from fleetform.store.gate import WriterGate
@@ -192,7 +193,9 @@ class _Apply:
 
     async def finish(self) -> ApplyResult:
         if self._ending:
-            names = ", ".join(sorted({one.name for one in self._ending.values()}))
+            names = ", ".join(
+                sorted({one.name for one in self._ending.values()}, key=natural_order)
+            )
             self._progress.notice(f"waiting for the end of {names}, which was asked to stop")
         with contextlib.closing(WriterGate()) as gate:
             while True:

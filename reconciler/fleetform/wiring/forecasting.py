@@ -19,6 +19,7 @@ from fleetform.model.template import from_document
 from fleetform.plan.moves import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
@@ -84,15 +85,23 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
             waits.append((run.name, [one.detail for one in reasons]))
         elif run.uid in decisions.waiting:
             unknown.append(run.name)
-    impossible = sorted((names[one.run_uid], list(one.reasons)) for one in decisions.impossible)
-    impossible += sorted((names[uid], [reason]) for uid, reason in decisions.aborts.items())
+    impossible = [(names[one.run_uid], list(one.reasons)) for one in decisions.impossible]
+    impossible += [(names[uid], [reason]) for uid, reason in decisions.aborts.items()]
     return {
-        "starts": _listed(sorted(names[one.run_uid] for one in decisions.starts)),
-        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in sorted(waits)),
-        "unknown": _listed(sorted(unknown)),
-        "impossible": _listed({"run": name, "reasons": reasons} for name, reasons in impossible),
-        "ends": _listed(sorted(later.ended)),
+        "starts": _listed(
+            sorted((names[one.run_uid] for one in decisions.starts), key=natural_order)
+        ),
+        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in _in_order(waits)),
+        "unknown": _listed(sorted(unknown, key=natural_order)),
+        "impossible": _listed(
+            {"run": name, "reasons": reasons} for name, reasons in _in_order(impossible)
+        ),
+        "ends": _listed(sorted(later.ended, key=natural_order)),
     }
+
+
+def _in_order(runs: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    return sorted(runs, key=lambda one: natural_order(one[0]))
 
 
 def _listed(items: Iterable[Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fleetform.lifecycle.patience import kept_by_silence
 from fleetform.model.figures import counted
 from fleetform.model.run import FINAL, RunState, RunUid
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
     from fleetform.lifecycle.patience import Rows
@@ -100,13 +101,15 @@ class Patience:
         self._is_homeless = True
 
     def _no_host(self) -> str:
-        names = sorted(self._kept)
+        names = sorted(self._kept, key=natural_order)
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return f"no fleet has a host, and {names[0]}{more} {'wait' if more else 'waits'} for one"
 
     def _tell_silence(self) -> None:
         """Say once for which hosts runs wait."""
-        hosts = tuple(sorted({host for hosts in self._kept.values() for host in hosts}))
+        hosts = tuple(
+            sorted({host for hosts in self._kept.values() for host in hosts}, key=natural_order)
+        )
         if hosts and hosts != self._told:
             self._notice(self._silence(hosts))
         self._told = hosts

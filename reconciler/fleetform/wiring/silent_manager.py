@@ -14,6 +14,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from fleetform.model.run import AttemptState, RunUid
+from fleetform.spec.names import natural_order
 from fleetform.views.locks import held_by
 from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.problems import Locked
@@ -64,7 +65,7 @@ async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock
 
 def _named(book: Book, uids: Collection[RunUid]) -> str:
     """Name one of these runs, and count the others."""
-    names = sorted({book.runs[uid].name for uid in uids})
+    names = sorted({book.runs[uid].name for uid in uids}, key=natural_order)
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 

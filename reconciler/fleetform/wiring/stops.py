@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
+from fleetform.spec.names import natural_order
+
 if TYPE_CHECKING:
     from fleetform.model.ports import Clock
 
@@ -63,10 +65,10 @@ class Stops:
 
 
 def _hosts(owed: Collection[tuple[str, str]]) -> str:
-    names = sorted({host for _, host in owed})
+    names = sorted({host for _, host in owed}, key=natural_order)
     return f"host {names[0]}" if len(names) == 1 else f"hosts {', '.join(names)}"
 
 
 def _runs(owed: Collection[tuple[str, str]]) -> str:
-    names = sorted({run for run, _ in owed})
+    names = sorted({run for run, _ in owed}, key=natural_order)
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -12,6 +12,7 @@ from fleetform.lsp.meaning import listed
 from fleetform.spec.documents import read_documents
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, plain
+from fleetform.spec.plurals import counted
 
 __all__ = ["NAMESPACES", "Known", "Said", "known"]
 
@@ -74,7 +75,7 @@ def _parameters(node: Node | None) -> list[tuple[str, Said]]:
 def _axis(node: Node, place: Span) -> Said:
     items = node.items if isinstance(node, SequenceNode) else (node,)
     values = [item.value for item in items if isinstance(item, ScalarNode)]
-    count = f"{len(values)} value{'' if len(values) == 1 else 's'}"
+    count = counted(len(values), "value")
     return Said(f"takes {count}: {listed(values)}" if values else "", place)
 
 

@@ -118,6 +118,16 @@ def test_addresses_in_prose_are_no_links() -> None:
         assert piece not in shown.replace("&#64;", "@")
 
 
+@pytest.mark.parametrize("line", ["```", "````", " ```", "</details>", "| a |", "    x", "`"])
+def test_a_script_ends_no_fence(line: str) -> None:
+    """Whatever a line of a script is, it is literal, and so is all that follows it."""
+    script = f"a\n{line}\n@everyone https://evil.example <img src=x>\n"
+    old, new = task("train", commands=[script]), task("train", commands=[f"b{script}"])
+    outside = _without_code(render(planned(tree(new), ledger(row(old)))))
+    for piece in ("everyone", "evil", "img"):
+        assert piece not in outside
+
+
 def test_it_fits_into_a_comment() -> None:
     """Ten thousand changes are cut at a block's end, and the text says so before all else."""
     tasks = [task(f"t{number}", env={"X": "y" * 50}) for number in range(3000)]

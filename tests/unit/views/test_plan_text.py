@@ -241,6 +241,13 @@ def test_failures_and_progress_are_listed() -> None:
     """)
 
 
+def test_elements_stand_in_the_order_in_which_people_count() -> None:
+    """`arr[100]` comes before `arr[1000]`, whatever the order of their letters."""
+    shown = text(planned(tree(*(item("arr", index) for index in (9, 1000, 100))), ledger()))
+    titles = [one.split()[2] for one in shown.splitlines() if one.startswith("  + task")]
+    assert titles == ["arr[9]", "arr[100]", "arr[1000]"]
+
+
 def test_long_lists_are_cut() -> None:
     """Ten thousand waiting runs are one line."""
     tasks = [task(f"t{number:02}") for number in range(14)]

@@ -8,7 +8,7 @@ from typing import Any
 from fleetform.model.plan import Plan
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.wiring.forecasting import forecast
-from unit.plan.trees import NOW_MS, fleet, ledger, planned, task, tree
+from unit.plan.trees import NOW_MS, fleet, item, ledger, planned, task, tree
 
 HOST = {"local": {"cpu": 4000, "memory": 8 << 30}}
 
@@ -55,6 +55,24 @@ def test_hosts_of_which_nobody_knows_what_they_have_promise_nothing():
     assert found["waits"]["first"] == [
         {"run": "b2", "reasons": ["waits for a1 to succeed; it is submitted"]}
     ]
+
+
+def test_nothing_is_said_of_waiting_for_hosts_that_nobody_knows_yet():
+    """`local: true` says its size when it is created; until then a number of starts is a guess."""
+    plan, found = foretold(
+        fleet("local"), task("a1"), task("b2", depends_on={"runs": [{"run": "a1"}]})
+    )
+    assert forecast_lines(replace(plan, annex={"forecast": found})) == ()
+
+
+def test_runs_that_wait_are_listed_as_people_count():
+    """The second element before the tenth."""
+    elements = [item("arr", index, **needs(3000)) for index in range(1, 13)]
+    plan, found = foretold(fleet("local", **HOST), *elements)
+    starting = found["starts"]["first"]
+    waiting = [f"arr[{index}]" for index in range(1, 13) if f"arr[{index}]" not in starting]
+    lines = forecast_lines(replace(plan, annex={"forecast": found}))
+    assert [one.split(":")[0].strip() for one in lines[1:4]] == waiting[:3]
 
 
 def test_a_plan_without_runs_foretells_nothing():

@@ -12,8 +12,10 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import some
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.model.figures import counted
 from fleetform.model.live import Live
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import natural_order
 
 _EXAMPLES = (
     (
@@ -73,13 +75,13 @@ def _find(live: Live, name: str) -> ResourceKey:
     if found:
         raise Refused(
             f"several resources are called `{name}`",
-            advice=f"write one of {some([str(key) for key in sorted(found)])}",
+            advice=f"write one of {some([str(key) for key in sorted(found, key=lambda key: natural_order(str(key)))])}",
         )
     elements = [key for key in live.resources if key.name.startswith(f"{rest or name}[")]
     if elements:
         raise Refused(
-            f"`{name}` is a sweep of {len(elements)} elements, each with a past of its own",
-            advice=f"name one: {some([str(key) for key in sorted(elements)])}",
+            f"`{name}` is a sweep of {counted(len(elements), 'element')}, each with a past of its own",
+            advice=f"name one: {some([str(key) for key in sorted(elements, key=lambda key: natural_order(str(key)))])}",
         )
     import difflib
 

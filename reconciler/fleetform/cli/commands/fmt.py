@@ -105,13 +105,10 @@ def _take(folder: Path, file: FormattedFile, *, check: bool, diff: bool) -> None
 
 
 def _show_diff(file: FormattedFile, shown: str) -> None:
-    import difflib
+    from fleetform.views.text_diff import text_diff
 
-    tones = {"+": "good", "-": "bad", "@": "info"}
-    out = screen()
-    before, after = (data.decode().splitlines() for data in (file.before, file.formatted.data))
-    for line in difflib.unified_diff(before, after, shown, shown, lineterm=""):
-        out.line(line, "bold" if line[:3] in {"+++", "---"} else tones.get(line[:1], "plain"))
+    before, after = (data.decode() for data in (file.before, file.formatted.data))
+    screen().exact_lines(text_diff(shown, before, after))
 
 
 def _show_findings(file: FormattedFile) -> bool:

@@ -24,6 +24,7 @@ from fleetform.cli.settings import parse_setting
 from fleetform.cli.tree import open_to_write, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
+from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import EXPRESSION_MARK
 
@@ -176,7 +177,9 @@ def _say_submitted(submission: Submission) -> None:
     if bundle.commit:
         dirty = "+dirty" if bundle.commit.endswith("+dirty") else ""
         commit = f", {bundle.commit[:12]}{dirty}"
-    say.line(f"{submission.key.name}: {bundle.files} files of {bundle.root}{commit}", "dim")
+    say.line(
+        f"{submission.key.name}: {counted(bundle.files, 'file')} of {bundle.root}{commit}", "dim"
+    )
     if submission.from_shell:
         names = ", ".join(submission.from_shell)
         say.line(f"from this shell, in `env:` of {submission.file}: {names}", "dim")

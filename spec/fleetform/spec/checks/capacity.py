@@ -13,6 +13,7 @@ from typing import Any
 
 from fleetform.spec.checks.supply import Pool, Supply, candidates, pools
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import format_bytes, format_millicores
 from fleetform.spec.references import Catalogue, Entry
 
@@ -65,7 +66,7 @@ def _misfit(document: Mapping[str, Any], fleet: Pool) -> tuple[str, str]:
     if most is not None and wanted > most:
         return (
             "nodes",
-            f"has at most {most} {'node' if most == 1 else 'nodes'} of the {wanted} asked for",
+            f"has at most {counted(most, 'node')} of the {wanted} asked for",
         )
     resources = document.get("resources", {})
     reason = ""
@@ -97,7 +98,7 @@ def _lacking_gpu(wanted: Mapping[str, Any], has: Supply) -> str:
     if not least or "slice" in wanted:
         return ""
     if has.gpus is not None and has.gpus < least:
-        return f"has {has.gpus} GPUs a node of the {least} asked for"
+        return f"has {counted(has.gpus, 'GPU')} a node of the {least} asked for"
     names = {name.lower() for name in wanted.get("name", ())}
     if names and has.gpu_names and not names & has.gpu_names:
         return f"has {_listed(has.gpu_names)} and not {'/'.join(wanted['name'])}"

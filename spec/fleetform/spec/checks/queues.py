@@ -11,6 +11,7 @@ from typing import Any
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import format_duration
 from fleetform.spec.references import Catalogue, Entry
 
@@ -56,13 +57,13 @@ def _beyond(
     if most is not None and nodes > most:
         yield (
             "nodes" if "nodes" in run else "queue",
-            f"`{name}` takes runs on {most} {_nodes(most)} at most, and this one is on {nodes}.",
+            f"`{name}` takes runs on {counted(most, 'node')} at most, and this one is on {nodes}.",
             "Use fewer nodes, or choose a queue for larger runs.",
         )
     if least is not None and nodes < least:
         yield (
             "nodes" if "nodes" in run else "queue",
-            f"`{name}` takes runs on {least} {_nodes(least)} at least, and this one is on {nodes}.",
+            f"`{name}` takes runs on {counted(least, 'node')} at least, and this one is on {nodes}.",
             "Choose a queue for smaller runs.",
         )
     fleets, leads = set(run.get("fleets", ())), set(queue.get("fleets", ()))
@@ -91,10 +92,6 @@ def _defaults(catalogue: Catalogue, kind: str) -> Iterator[tuple[Entry, Problem]
                 at_key=True,
             ),
         )
-
-
-def _nodes(count: int) -> str:
-    return "node" if count == 1 else "nodes"
 
 
 def _listed(names: set[str]) -> str:

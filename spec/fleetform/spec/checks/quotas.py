@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import format_bytes, format_duration, format_millicores
 from fleetform.spec.references import Catalogue, Entry
 
@@ -72,7 +73,9 @@ def _excesses(run: Mapping[str, Any], quota: Mapping[str, Any]) -> Iterator[_Exc
     for field in ("nodes", "jobs"):
         if quota.get(field, nodes) < nodes:
             yield _Excess(
-                "nodes" if nodes > 1 else "commands", _counted(nodes, field), f"{quota[field]}"
+                "nodes" if nodes > 1 else "commands",
+                counted(nodes, field.removesuffix("s")),
+                f"{quota[field]}",
             )
     for field, name, shown in (
         ("cpu", "cpus", format_millicores),
@@ -95,14 +98,10 @@ def _gpu_excesses(
         return
     wanted = ((gpu.get("count") or {"min": 1}).get("min") or 0) * nodes
     if allowed.get(_ANY, wanted) < wanted:
-        yield _Excess("resources", _counted(wanted, "GPUs"), f"{allowed[_ANY]}")
+        yield _Excess("resources", counted(wanted, "GPU"), f"{allowed[_ANY]}")
     named = {name.lower(): count for name, count in allowed.items() if name != _ANY}
     asked = [name.lower() for name in gpu.get("name", ())]
     # Any of several names will do; only if none of them is allowed enough, it is too much.
     if asked and all(named.get(name, wanted) < wanted for name in asked):
         most = max(named[name] for name in asked)
         yield _Excess("resources", f"{wanted} {'/'.join(gpu['name'])}", f"{most}")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun.removesuffix('s') if count == 1 else noun}"

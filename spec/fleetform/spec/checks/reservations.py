@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from fleetform.spec.checks.supply import hosts_of, nodes_max
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
+from fleetform.spec.plurals import counted
 from fleetform.spec.references import Catalogue, Entry
 
 _PERIODS = {"daily": 86_400, "weekly": 604_800}
@@ -44,7 +45,7 @@ def _own(document: Mapping[str, Any], name: str, fleet: Mapping[str, Any]) -> It
         yield Problem(
             "never-placed",
             ("nodes",),
-            f"`{name}` has {most} hosts of the {document['nodes']} that are to be kept.",
+            f"`{name}` has {counted(most, 'host')} of the {document['nodes']} that are to be kept.",
             "Ask for fewer, or leave it out for all of them.",
             level=Level.WARNING,
         )

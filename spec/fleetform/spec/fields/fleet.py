@@ -44,6 +44,7 @@ ROWS: Rows = {
     "max_price": control(unit="micro-dollars"),
     "idle_duration": control(unit="seconds"),
     "backend_options": control(),
+    "backend_options.min_reliability": control(unit="millionths"),
     "retry": control(),
     "retry.duration": control(unit="seconds"),
     "retry.delay": control(unit="seconds"),

@@ -23,6 +23,7 @@ ROWS: Rows = {
     "max_price": control("spec.overlay", "micro-dollars"),
     "idle_duration": control("spec.overlay", "seconds"),
     "backend_options": _LENT,
+    "backend_options.min_reliability": _LENT._replace(unit="millionths"),
     "creation_policy": _LENT,
     "retry": _LENT,
     "retry.duration": control("spec.overlay", "seconds"),

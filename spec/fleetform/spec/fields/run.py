@@ -126,6 +126,7 @@ ROWS: Rows = {
     "creation_policy": control(essential=False),
     "idle_duration": control(unit="seconds", essential=False),
     "backend_options": control(essential=False),
+    "backend_options.min_reliability": control(unit="millionths", essential=False),
     "priority": control("schedule"),
     "begin": control(unit="moment"),
     "deadline": control(unit="moment"),

@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
+from fleetform.spec.plurals import counted
 from fleetform.spec.quantities.ranges import shown
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
@@ -41,7 +42,7 @@ def cron_expression(value: str) -> str:
     if len(parts) != len(_FIELDS):
         raise refuse(
             "bad-value",
-            f"{shown(value)} has {len(parts) if expression else 'no'} fields; cron has five.",
+            f"{shown(value)} has {counted(len(parts), 'field') if expression else 'no fields'}; cron has five.",
             f"Write {', '.join(_FIELDS)}: `30 2 * * mon-fri`.",
         )
     problem = _problem(expression)

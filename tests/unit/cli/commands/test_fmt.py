@@ -51,6 +51,18 @@ def test_a_difference_can_be_applied(typed, tree):
     assert (tree / "train.yaml").read_text(encoding="utf-8") == LOOSE
 
 
+def test_a_difference_commands_no_runner_and_no_terminal(typed, tree):
+    """What stands in a file of a branch is shown in the log of CI, and not obeyed there."""
+    (tree / "train.yaml").write_text(
+        "name: a\u202eb\ntype: task\ncommands:\n  - |\n    ::stop-commands::x\n",
+        encoding="utf-8",
+    )
+    _code, out, _err = typed("fmt", "--diff", "train.yaml")
+    assert "\\u003a:stop-commands::x" in out
+    assert "a\\u202eb" in out
+    assert all(one.isprintable() for one in out.splitlines())
+
+
 def test_a_broken_file_is_left_alone_and_the_others_are_not(typed, tree):
     """Its finding is shown, and the exit code says so."""
     (tree / "broken.yaml").write_text("type: [\n", encoding="utf-8")

@@ -1,0 +1,10 @@
+"""Numbers of things in sentences: `1 run`, `2 runs`."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """Write `1 run`, `2 runs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
