@@ -182,3 +182,13 @@ def test_looking_at_runs_loads_neither_database_nor_language(
     assert code == 0, finished.stderr
     assert tops(modules) & (HEAVY - {"yaml"}) == set()
     assert loads(modules, *ACTING, *LANGUAGE) == set()
+
+
+@pytest.mark.parametrize("listen", [[], ["--listen", "127.0.0.1:0"]], ids=["alone", "listening"])
+def test_serve_loads_no_web_server(listen, tmp_path):
+    """The API is answered by another process, which alone pays for what that takes."""
+    root = applied.write_tree(tmp_path / "lab")
+    code, modules, finished = loaded_by("serve", "--once", *listen, cwd=root, state=tmp_path)
+    assert code == 0, finished.stderr
+    assert tops(modules) & {"anyio", "fastapi", "starlette", "uvicorn"} == set()
+    assert loads(modules, "fleetform.api.app", "fleetform.api.server") == set()

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from integration.api.conftest import Served, seconds_of_processor
 from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+from postgres_server import PASSWORD, PostgresServer
 
 IDLE = 1500
 """Connections that somebody opens and leaves alone."""
@@ -139,6 +141,30 @@ def test_the_environment_says_which_controller_runs(lab: Lab, served: Served) ->
     assert row["controller"]["command"] == "serve"
     assert row["controller"]["pid"] == served.process.pid
     assert not any("no controller" in note for note in row["notes"])
+
+
+def test_an_api_on_postgresql(
+    lab: Lab, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers the same, odd names too, and the password is in nobody's list of processes."""
+    monkeypatch.setenv("FLEETFORM_LEDGER", postgres.url)
+    served = Served(lab)
+    lab.declare(FLEET, task("short", lab.says("done")))
+    lab.wait_until_said("done")
+    served.until(lambda: answers(f"{served.root}/runs/short/logs"))
+    row = get(f"{served.root}/environments/lab")
+    assert isinstance(row, dict)
+    assert row["controller"]["pid"] == served.process.pid
+    for name in ("%00", "short%00", "%ff", "..", "%2e%2e%2f"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(f"{served.root}/runs/{name}/logs")
+        with refused.value as answer:
+            assert answer.code in {400, 404}
+    assert PASSWORD not in Path(f"/proc/{served.child()}/cmdline").read_text()
+    served.process.terminate()
+    assert served.process.wait(PATIENCE_SECONDS) == 0
+    assert PASSWORD not in served.said()
+    served.until(lambda: not served.children())
 
 
 @pytest.mark.parametrize("module", ["json", "fastapi", "fleetform"])
