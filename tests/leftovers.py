@@ -39,14 +39,40 @@ def end_manager(state: Path) -> None:
                 os.kill(pid, signal.SIGTERM)
 
 
+def end_background(state: Path) -> None:
+    """End the background controllers of a state home's environments, whatever their ledger is."""
+    for number, seconds in ((signal.SIGTERM, PATIENCE_SECONDS), (signal.SIGKILL, PATIENCE_SECONDS)):
+        deadline = time.monotonic() + seconds
+        while found := _background(state):
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+
+
+def _background(state: Path) -> list[int]:
+    found = []
+    for pid in processes_naming(state / "environments"):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"controller" in words:
+                found.append(pid)
+    return found
+
+
 def end_agents(state: Path) -> None:
     """
-    End a state home's agents, and return when nothing of them is alive.
+    End a state home's background controllers and agents; returns when nothing of them is alive.
+
+    The controllers first: they would start the agents again.
 
     They are asked by the ids that they wrote down, which may be stale: only one that still names
     its root gets the signal. An agent leaves running jobs to their supervisors; what is left
     after a moment is killed.
     """
+    end_background(state)
     _signal(_written_pids(state), state, signal.SIGTERM)
     if _are_gone(state, GRACE_SECONDS):
         return

@@ -7,15 +7,16 @@ Carrying out a plan at a terminal: ask, watch, and say how it ended and what to 
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from fleetform.cli.background import leave, leave_quietly, say_left
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, Refused, explain
+from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.progress.several import SeveralProgress
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Progress
     from fleetform.spec.desired import ResourceKey
+    from fleetform.views.controllers import ControllerRow
     from fleetform.wiring.applying import ApplyResult
     from fleetform.wiring.workspace import Workspace
 
@@ -62,6 +64,7 @@ class _Apply(NamedTuple):
     again: Callable[[], Plan] | None
     unasked: bool
     record: JsonProgress | None
+    interrupts: Interrupts
 
 
 class _End(NamedTuple):
@@ -119,9 +122,13 @@ def settle_earlier(workspace: Workspace) -> bool:
 
     if not unfinished(workspace):
         return False
-    import asyncio
-
-    asyncio.run(settle(workspace, who=who_asks(), progress=PlainProgress(error_screen())))
+    progress = PlainProgress(error_screen())
+    with Interrupts() as interrupts:
+        try:
+            interrupts.run(settle(workspace, who=who_asks(), progress=progress))
+        finally:
+            # Its runs are not waited for here, and what comes next may be looked at for long.
+            interrupts.shield(lambda: leave_quietly(workspace))
     return True
 
 
@@ -144,26 +151,39 @@ def carry_out(
 
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
+        Problem: What goes on could not be left to a background controller.
     """
     with contextlib.ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
         record = _record(stack, watching.json_into)
-        apply = _Apply(workspace, watching, again, unasked, record)
+        apply = _Apply(workspace, watching, again, unasked, record, interrupts)
         try:
             end = _until_over(apply, plan)
         except KeyboardInterrupt:
             # While it was planned again: an apply that goes on takes it for itself.
-            if record is not None:
-                record.result(None, Exit.INTERRUPTED)
-            raise
+            end = _End(Exit.INTERRUPTED, None, 0)
         except Exception as problem:
-            if record is not None:
-                failure = explain(problem) or Failure(str(problem), "", Exit.ERROR)
-                record.refused(failure.message, failure.code)
+            # Also where nothing can be printed any more: the terminal or the pipe is closed.
+            interrupts.shield(lambda: leave_quietly(workspace))
+            _record_refusal(record, problem)
+            raise
+        # Who does not wait has to know that it goes on; who has waited knows how it ended.
+        leaves = leave if watching.detach and end.result is not None else leave_quietly
+        try:
+            left = interrupts.shield(lambda: leaves(workspace))
+        except Exception as problem:
+            _record_refusal(record, problem)
             raise
         if record is not None:
             record.result(end.result, end.code)
-    _show_end(workspace, end, watching)
+        _show_end(workspace, end, watching, left)
     return end.code
+
+
+def _record_refusal(record: JsonProgress | None, problem: Exception) -> None:
+    if record is not None:
+        failure = explain(problem) or Failure(str(problem), "", Exit.ERROR)
+        record.refused(failure.message, failure.code)
 
 
 def _until_over(apply: _Apply, plan: Plan) -> _End:
@@ -279,8 +299,6 @@ def record_nothing(path: str | None, plan: Plan, code: int) -> None:
 
 
 def _carry_out(apply: _Apply, plan: Plan) -> _End:
-    import asyncio
-
     from fleetform.wiring.applying import apply_plan
     from fleetform.wiring.clock import SystemClock
 
@@ -291,48 +309,27 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
             apply.record.began(plan)
             progress = SeveralProgress(shown, apply.record)
         try:
-            with _ended_in_good_order():
-                result: ApplyResult | None = asyncio.run(
-                    apply_plan(
-                        apply.workspace, plan, who=who_asks(), detach=detach, progress=progress
-                    )
-                )
+            result: ApplyResult | None = apply.interrupts.run(
+                apply_plan(apply.workspace, plan, who=who_asks(), detach=detach, progress=progress)
+            )
         except KeyboardInterrupt:
             result = None
     code = Exit.INTERRUPTED if result is None else result.exit_code
     return _End(code, result, began_ms)
 
 
-def _show_end(workspace: Workspace, end: _End, watching: Watching) -> None:
+def _show_end(
+    workspace: Workspace, end: _End, watching: Watching, left: ControllerRow | None
+) -> None:
     from fleetform.cli.summary import show_interrupted, show_summary
 
-    if end.result is None:
-        show_interrupted(workspace)
-    else:
+    if end.result is not None:
         show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
-
-
-@contextlib.contextmanager
-def _ended_in_good_order() -> Iterator[None]:
-    """
-    Take SIGTERM, which pipelines and service managers send, for Ctrl-C, and SIGHUP of a terminal
-    that is closed; under `nohup` that stays ignored.
-
-    Else the lease of a ledger on PostgreSQL would outlive the process, and nobody could go on for
-    the rest of its ten seconds.
-    """
-    numbers = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = [
-        (number, signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT)))
-        for number in numbers
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        say_left(left)
+        return
+    # The terminal may be closed: nobody reads it then.
+    with contextlib.suppress(OSError):
+        show_interrupted(workspace, left)
 
 
 def _record(stack: contextlib.ExitStack, path: str | None) -> JsonProgress | None:

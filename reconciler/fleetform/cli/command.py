@@ -42,7 +42,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A noun with verbs below it: `fleet list`, `fleet show`. Without a verb it lists, or helps."""
+    """A noun with verbs below it: `fleet list`, `fleet show`. Without one it lists, shows or helps."""
 
     command_class = Command
 
@@ -53,7 +53,8 @@ class Group(click.Group):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or ["list" if "list" in self.commands else "--help"])
+        default = next((verb for verb in ("list", "show") if verb in self.commands), "--help")
+        return super().parse_args(ctx, args or [default])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)

@@ -25,3 +25,8 @@ def main() -> int:
         sys.stderr.write("interrupted\n")
         # `cli.exit` may be what could not be imported.
         return 130
+
+
+# The background controller is started by the interpreter's own path: no script need be on PATH.
+if __name__ == "__main__":
+    sys.exit(main())

@@ -68,6 +68,9 @@ ROWS = (
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
     Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),
     Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
+    Row(
+        "controller", "controller", "Show the controller, stop the background controller.", "Tools"
+    ),
     Row("lock", "lock", "See who manages an environment, and take it from them.", "Tools"),
     Row("state", "state", "Back up, restore and verify the ledger; rebuild a lost one.", "Tools"),
     Row("completion", "completion", "Print the completion script of a shell.", "Tools"),

@@ -8,20 +8,23 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleetform.cli.background import say_left
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import explain
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tail import last_lines
-from fleetform.cli.words import NOBODY_DRIVES
+from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
 from fleetform.spec.names import natural_order
+from fleetform.views.controllers import ControllerKind
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
+    from fleetform.views.controllers import ControllerRow
     from fleetform.wiring.applying import ApplyResult
     from fleetform.wiring.workspace import Workspace
 
@@ -49,6 +52,8 @@ def show_summary(
         began_ms: When it began. A run that had ended well before is not what was done.
         finished: Said where nothing else is to be said.
     """
+    from fleetform.wiring.controllers import find_controller
+
     out = screen()
     runs = tuple(each for each in result.runs if not _was_done(each, began_ms))
     if result.runs and not runs:
@@ -66,24 +71,33 @@ def show_summary(
         _show_trouble(out, workspace, each)
     _show_next(out, result, bad, finished)
     # A detached apply leaves, and runs neither start nor end by themselves.
-    if any(each.run.state not in FINAL for each in runs) and workspace.manager() is None:
-        error_screen().labelled("help", NOBODY_DRIVES)
+    if any(each.run.state not in FINAL for each in runs) and find_controller(workspace) is None:
+        error_screen().labelled("help", NOT_DRIVEN)
 
 
-def show_interrupted(workspace: Workspace) -> None:
-    """Say what Ctrl-C has done, and what it has not."""
+def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
+    """
+    Say what Ctrl-C has done, and what it has not.
+
+    Args:
+        workspace: Whose runs go on.
+        left: The controller that drives them from now on, if one does.
+    """
     told = error_screen()
-    told.line("interrupted: nothing is lost, and what was started goes on on its hosts", "warn")
-    manager = workspace.manager()
-    if manager is None:
+    told.line("interrupted: nothing is lost, and running jobs go on on their hosts", "warn")
+    if left is None:
         _say_ending(told, workspace)
         told.labelled(
-            "help", "`fleetform apply` takes the runs up again, `fleetform stop RUN` ends one"
+            "help", "`fleetform apply` drives the runs again, `fleetform stop RUN` ends one"
         )
+        return
+    if left.kind is ControllerKind.BACKGROUND:
+        say_left(left)
     else:
         # One that has just begun may not have said yet who it is.
-        who = f"`{manager.command}` (pid {manager.pid})" if manager.command else "somebody"
-        told.labelled("help", f"{who} drives them; see `fleetform ps`")
+        who = f"`{left.command}` (pid {left.pid})" if left.command else "another command"
+        told.labelled("help", f"{who} drives the runs; see `fleetform ps`")
+    told.labelled("help", "`fleetform stop RUN` ends a run")
 
 
 def _say_ending(told: Screen, workspace: Workspace) -> None:

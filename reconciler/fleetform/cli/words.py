@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fleetform.model.plan import Step
 
-NOBODY_DRIVES = "nobody drives the runs now; `fleetform apply` or `fleetform serve` takes them up"
-"""Said where something is not over and no process of ours would bring it to its end."""
+NOT_DRIVEN = "no controller is running; `fleetform apply` or `fleetform serve` drives the runs"
+"""Said where a run is not over and no process would bring it to its end."""
 
 _DONE = {
     "fleet.make": "made",

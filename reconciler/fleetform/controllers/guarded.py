@@ -35,6 +35,10 @@ class GuardedHosts:
         self._provider = provider
         self._tenure = tenure
 
+    @property
+    def environment_variables(self) -> tuple[str, ...]:
+        return self._provider.environment_variables
+
     async def ensure(self, request: InstanceRequest) -> None:
         self._tenure.require()
         await self._provider.ensure(request)

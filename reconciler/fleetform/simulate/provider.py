@@ -33,6 +33,8 @@ REPLY_TIMEOUT_SECONDS = 10.0
 class SimulatedHosts:
     """Fills `contract.hosts.HostProvider`. `hosts` is the world: no crash of ours touches it."""
 
+    environment_variables: tuple[str, ...] = ()
+
     def __init__(
         self,
         hosts: dict[str, Host],

@@ -16,7 +16,7 @@ from fleetform.spec.dataclass import dataclass
 if TYPE_CHECKING:
     from fleetform.store.statements import Storage
 
-__all__ = ["LEASE", "RAISE", "RELEASE", "LeaseStatements", "take_lease"]
+__all__ = ["LEASE", "RAISE", "RELEASE", "REQUEST", "WITHDRAW", "LeaseStatements", "take_lease"]
 
 LEASE = "manager"
 """The row's name; others are for what will be driven apart, such as shards of hosts."""
@@ -25,6 +25,13 @@ RAISE = "UPDATE leases SET fence = ? WHERE name = ?"
 """Part of raising the ledger's fence, so that both are always the same."""
 
 RELEASE = "UPDATE leases SET until_ms = 0, holder = '' WHERE name = ? AND fence = ?"
+
+
+REQUEST = "request"
+"""The row of whoever asks the manager to give its lease up; it is over when its term is."""
+
+WITHDRAW = "UPDATE leases SET until_ms = 0, holder = '' WHERE name = ? AND holder = ?"
+"""Takes a request back, unless another one has taken its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,13 @@ class LeaseStatements:
     def renew(self) -> str:
         """Changes no row where somebody else has taken it since."""
         return f"UPDATE leases SET until_ms = {self.now} + ? WHERE name = ? AND fence = ?"
+
+    @property
+    def request(self) -> str:
+        return (
+            f"INSERT INTO leases (name, holder, until_ms) VALUES (?, ?, {self.now} + ?)"
+            " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms"
+        )
 
 
 def take_lease(

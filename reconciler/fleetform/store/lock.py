@@ -7,10 +7,12 @@ holder. What is written in the file only says who that is; it is believed while 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -19,7 +21,7 @@ from fleetform.model.tenure import Holder
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.whereabouts import Whereabouts
 
-__all__ = ["FileLock", "try_lock", "who_holds"]
+__all__ = ["FileLock", "asking", "is_asked", "try_lock", "who_holds"]
 
 
 class FileLock:
@@ -115,3 +117,40 @@ def _read_holder(descriptor: int) -> Holder:
     except (ValueError, TypeError):
         # Taken a moment ago and not yet written, or written by another release.
         return Holder(0, "", "", 0, "")
+
+
+# -- asking its holder to give it up --------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def asking(path: Path) -> Iterator[None]:
+    """
+    Ask the lock's holder to give it up, for as long as this lasts.
+
+    A shared lock on a second file: it needs no room on a full disk and no sound ledger, several
+    may ask, and the kernel takes back the request of a process that has died.
+    """
+    make_private_folder(path.parent)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Waits only for `is_asked`, which has it for some microseconds.
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_asked(path: Path) -> bool:
+    """Tell whether any process asks for the lock."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)

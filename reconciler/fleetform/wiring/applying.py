@@ -1,16 +1,17 @@
 """
 Applies a plan: enters it, then carries it out or follows whoever does.
 
-One process manages an environment at a time. An `apply` that finds nobody becomes the manager
-until its own runs are over; one that finds somebody leaves its plan in the ledger and watches.
-When the manager goes away meanwhile, a watcher takes its place, so that nothing is left lying.
+One process manages an environment at a time. An `apply` that finds none, or a background
+controller, becomes the manager until its own runs are over; one that finds `serve` or another
+`apply` leaves its plan in the ledger and watches. When the manager goes away meanwhile, a watcher
+takes its place, so that nothing is left lying.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from fleetform.model.ports import (
     LedgerOutgrown,
     RunHistory,
 )
+from fleetform.model.tenure import BACKGROUND
 from fleetform.plan.awaited import ended_besides, ending, waited_for
 from fleetform.plan.exit import apply_code
 from fleetform.plan.file import dump
@@ -44,6 +46,7 @@ from fleetform.wiring.patience import Patience
 from fleetform.wiring.problems import LedgerProblem
 from fleetform.wiring.silent_manager import TakenUp
 from fleetform.wiring.stops import Stops
+from fleetform.wiring.yielding import become_manager, take_from_background
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
@@ -100,22 +103,31 @@ async def apply_plan(
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
         Problem: The ledger cannot be used, or the world remembers another one.
     """
-    with contextlib.closing(open_for_writing(workspace)) as ledger:
+    with contextlib.ExitStack() as stack:
+        ledger = stack.enter_context(contextlib.closing(open_for_writing(workspace)))
         hosts = host_provider(workspace)
-        alone = workspace.manager() is None
-        if alone:
+        holder = workspace.manager()
+        if holder is None:
             await refuse_if_outgrown(ledger, hosts)
         # Files may be large, and a session that waits for its agent must not.
         await asyncio.to_thread(
             freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)
         )
+        tenure = None
+        if holder is not None and holder.command == BACKGROUND:
+            # Before it is entered: a background controller would begin what is then taken from it.
+            tenure = await take_from_background(
+                workspace, who=who, command="apply", notice=progress.notice
+            )
+        if tenure is not None:
+            stack.enter_context(tenure)
         try:
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
-            detach=detach, leave=detach, asked=alone,
+            detach=detach, leave=detach, asked=holder is None, tenure=tenure,
         )  # fmt: skip
         return await apply.finish()
 
@@ -133,7 +145,8 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
     """
     See what was entered before through, so that a new plan is made of what is there.
 
-    It was approved when it was entered. A manager that is alive is waited for; where a crash
+    It was approved when it was entered. A manager that is alive is waited for, also a background
+    controller: the new plan may be looked at for long, and runs are driven meanwhile. Where a crash
     left nobody, it is carried out here.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
@@ -146,8 +159,9 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
                 await refuse_if_outgrown(ledger, hosts)
                 progress.notice("going on with the apply that was interrupted")
             apply = _Apply(
-                workspace, plan, accepted, ledger, hosts, who, progress, detach=True, asked=alone
-            )
+                workspace, plan, accepted, ledger, hosts, who, progress,
+                detach=True, asked=alone, makes_way=True,
+            )  # fmt: skip
             await apply.finish()
 
 
@@ -167,8 +181,14 @@ class _Apply:
         detach: bool,
         leave: bool = False,
         asked: bool = False,
+        tenure: Tenure | None = None,
+        makes_way: bool = False,
     ) -> None:
         self._workspace = workspace
+        # Taken already; used once.
+        self._tenure = tenure
+        # A background controller carries it out; else its place is taken.
+        self._makes_way = makes_way
         # The world was, and nobody else has managed since.
         self._asked = asked
         self._plan = plan
@@ -203,7 +223,7 @@ class _Apply:
                 try:
                     if await self._is_over(gate):
                         break
-                    with self._lock() as tenure:
+                    async with self._lock() as tenure:
                         if tenure is not None:
                             self._tell_succession()
                             if not asked:
@@ -240,14 +260,23 @@ class _Apply:
             else:
                 return
 
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[Tenure | None]:
-        tenure = try_manage(self._workspace, who=self._who, command="apply")
+    @contextlib.asynccontextmanager
+    async def _lock(self) -> AsyncIterator[Tenure | None]:
+        tenure, self._tenure = self._tenure, None
+        if tenure is None:
+            tenure = await self._take()
         try:
             yield tenure
         finally:
             if tenure is not None:
                 tenure.release()
+
+    async def _take(self) -> Tenure | None:
+        if self._makes_way:
+            return try_manage(self._workspace, who=self._who, command="apply")
+        return await become_manager(
+            self._workspace, who=self._who, command="apply", notice=self._progress.notice
+        )
 
     def _tell_succession(self) -> None:
         """Say that whoever was to carry it out has gone, and that it is done here after all."""

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from fleetform.model.tenure import BACKGROUND
 from fleetform.spec.dataclass import dataclass
 from fleetform.views.controllers import ControllerRow, controller_row
+from fleetform.wiring.managing import is_requested
 
 if TYPE_CHECKING:
+    from fleetform.model.tenure import Holder
     from fleetform.wiring.paths import StatePaths
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["BackgroundStart", "note_start", "read_controller"]
+__all__ = ["BackgroundStart", "find_controller", "note_start", "read_controller"]
+
+CHANGE_SECONDS = 2.0
+"""How long a change of controllers takes at most: a connection to the ledger's server is made in it."""
+
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,24 @@ class BackgroundStart:
     warning: str = ""
 
 
+def find_controller(workspace: Workspace) -> Holder | None:
+    """
+    Return who drives the runs, or None where no controller is running.
+
+    While one makes way for another there is neither for a moment, which is waited for.
+
+    Raises:
+        LedgerUnavailable: The ledger does not answer now.
+        LedgerProblem: It cannot be used.
+    """
+    until = time.monotonic() + CHANGE_SECONDS
+    while (holder := workspace.manager()) is None and is_requested(workspace):
+        if time.monotonic() > until:
+            break
+        time.sleep(_LOOK_SECONDS)
+    return holder
+
+
 def read_controller(workspace: Workspace) -> ControllerRow | None:
     """
     Return the controller of an environment; None where none is running.
@@ -44,7 +70,7 @@ def read_controller(workspace: Workspace) -> ControllerRow | None:
         LedgerUnavailable: The ledger does not answer now.
         LedgerProblem: It cannot be used.
     """
-    holder = workspace.manager()
+    holder = find_controller(workspace)
     if holder is None:
         return None
     if holder.command != BACKGROUND or holder.host != socket.gethostname():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.guarded import GuardedHosts
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["WATCH_SECONDS", "build_manager", "fence_of", "under"]
+__all__ = [
+    "WATCH_SECONDS",
+    "build_manager",
+    "fence_of",
+    "stop_on_signals",
+    "under",
+    "until_stopped",
+]
 
 WATCH_SECONDS = 0.25
 """How late a manager that does nothing notices that its tenure is over; each effect asks anew."""
@@ -85,3 +93,44 @@ async def under(tenure: Tenure, work: Coroutine[Any, Any, None]) -> None:
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+async def until_stopped(
+    work: Coroutine[Any, Any, None], stopped: asyncio.Event, *, seconds: float
+) -> None:
+    """Run `work` to its end, which is forced so long after `stopped`: its ledger may be full."""
+    working = asyncio.ensure_future(work)
+    signalled = asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((working, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            await asyncio.wait((working,), timeout=seconds)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        signalled.cancel()
+        await asyncio.gather(working, signalled, return_exceptions=True)
+
+
+def stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
+    """
+    Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
+
+    A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
+    it was ignored from the start, and stays so.
+    """
+    wake: list[Callable[[], None]] = []
+
+    def stop() -> None:
+        stopped.set()
+        for call in wake:
+            call()
+
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
+    return wake

@@ -19,13 +19,43 @@ from fleetform.wiring.problems import LedgerProblem
 if TYPE_CHECKING:
     from fleetform.store.postgres.address import Address
 
-__all__ = ["FILE_VARIABLE", "VARIABLE", "has_address", "ledger_address", "postgresql"]
+__all__ = [
+    "DRIVER_VARIABLES",
+    "FILE_VARIABLE",
+    "VARIABLE",
+    "has_address",
+    "ledger_address",
+    "postgresql",
+]
 
 VARIABLE = "FLEETFORM_LEDGER"
 """A URL, `postgresql://…`; not set or empty: the ledger is a SQLite file in the state folder."""
 
 FILE_VARIABLE = "FLEETFORM_LEDGER_FILE"
 """Names a file with that URL in it, which only its owner may read."""
+
+DRIVER_VARIABLES = (
+    "PGDATABASE",
+    "PGGSSLIB",
+    "PGHOST",
+    "PGKRBSRVNAME",
+    "PGPASSFILE",
+    "PGPASSWORD",
+    "PGPORT",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSSLCERT",
+    "PGSSLCRL",
+    "PGSSLKEY",
+    "PGSSLMAXPROTOCOLVERSION",
+    "PGSSLMINPROTOCOLVERSION",
+    "PGSSLMODE",
+    "PGSSLNEGOTIATION",
+    "PGSSLROOTCERT",
+    "PGTARGETSESSIONATTRS",
+    "PGUSER",
+)
+"""What the driver reads beside the address, as libpq does."""
 
 _LONGEST_BYTES = 8192
 

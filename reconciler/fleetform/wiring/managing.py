@@ -12,7 +12,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
-from fleetform.store.lock import try_lock, who_holds
+from fleetform.store.lock import asking, is_asked, try_lock, who_holds
 from fleetform.store.reserve import keep
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.ledger_address import has_address, ledger_address, postgresql
@@ -25,7 +25,19 @@ if TYPE_CHECKING:
     from fleetform.store.postgres.lease import LeaseLook
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["break_tenure", "holder", "keep_reserve", "problems", "try_manage"]
+__all__ = [
+    "REQUEST_SECONDS",
+    "break_tenure",
+    "holder",
+    "is_requested",
+    "keep_reserve",
+    "problems",
+    "requesting",
+    "try_manage",
+]
+
+REQUEST_SECONDS = 12.0
+"""How long a request for the lease is waited for: a lease of a dead holder is over by then."""
 
 _looks: dict[tuple[str, str], LeaseLook] = {}
 """One connection an environment: whoever follows a manager asks many times a second."""
@@ -73,6 +85,47 @@ def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None
         return try_lease(
             address, workspace.environment.uid, RandomIds(), clock, who=who, command=command
         )
+
+
+@contextlib.contextmanager
+def requesting(workspace: Workspace, *, who: str) -> Iterator[None]:
+    """
+    Ask the manager to give its lease up, for as long as this lasts; a background controller does.
+
+    Raises:
+        LedgerUnavailable: The ledger, in which the request stands, does not answer now.
+        LedgerProblem: It cannot be used.
+    """
+    address = ledger_address()
+    if address is None:
+        with asking(workspace.paths.manager_request):
+            yield
+        return
+    with problems(), postgresql():
+        from fleetform.store.postgres.lease import asking_for_lease
+
+        with asking_for_lease(
+            address,
+            workspace.environment.uid,
+            SystemClock(),
+            who=who,
+            term_ms=int(REQUEST_SECONDS * 1000),
+        ):
+            yield
+
+
+def is_requested(workspace: Workspace) -> bool:
+    """
+    Tell whether any process asks the manager to give its lease up.
+
+    Raises:
+        LedgerUnavailable: The ledger does not answer now.
+        LedgerProblem: It cannot be used.
+    """
+    if not has_address():
+        return is_asked(workspace.paths.manager_request)
+    with problems():
+        return _look(workspace).is_asked()
 
 
 def keep_reserve(workspace: Workspace) -> None:

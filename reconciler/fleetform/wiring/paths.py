@@ -115,6 +115,11 @@ class StatePaths:
         return self.environment / "manager.lock"
 
     @property
+    def manager_request(self) -> Path:
+        """Locked by each process that asks the manager to give `manager_lock` up."""
+        return self.environment / "manager.request"
+
+    @property
     def background_log(self) -> Path:
         """What the background controller prints."""
         return self.environment / "background.log"

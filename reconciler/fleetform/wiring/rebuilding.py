@@ -28,10 +28,10 @@ from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.driving import fence_of
 from fleetform.wiring.kept_ledger import is_damaged, keep_ledger
-from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.wiring.serving import locked
+from fleetform.wiring.yielding import become_manager
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
@@ -70,6 +70,7 @@ async def rebuild(
     who: str,
     lost: Sequence[str],
     trial: bool,
+    notice: Callable[[str], None],
     from_nothing: bool = False,
 ) -> Rebuilt:
     """
@@ -81,6 +82,7 @@ async def rebuild(
         who: For the events.
         lost: Names of hosts that a person says are gone for good.
         trial: Nothing is written, and hosts go on obeying whom they obey.
+        notice: Told which process is waited for, where one takes long to give its lease up.
         from_nothing: A trial as if there were no ledger, compared with the one that is there.
 
     Raises:
@@ -89,7 +91,7 @@ async def rebuild(
     """
     lock = None
     if not trial:
-        lock = try_manage(workspace, who=who, command="state rebuild")
+        lock = await become_manager(workspace, who=who, command="state rebuild", notice=notice)
         if lock is None:
             raise locked(workspace)
     with contextlib.ExitStack() as stack:

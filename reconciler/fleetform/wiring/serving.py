@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.tree import (
@@ -35,9 +34,9 @@ from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
-from fleetform.wiring.driving import build_manager, under
+from fleetform.wiring.driving import build_manager, stop_on_signals, under, until_stopped
 from fleetform.wiring.keeping import keep_plan
-from fleetform.wiring.managing import keep_reserve, try_manage
+from fleetform.wiring.managing import keep_reserve
 from fleetform.wiring.opening import (
     host_provider,
     open_for_writing,
@@ -47,6 +46,7 @@ from fleetform.wiring.opening import (
 from fleetform.wiring.planning import checked_plan
 from fleetform.wiring.problems import Locked, Problem
 from fleetform.wiring.workspace import ENVIRONMENT_FILE
+from fleetform.wiring.yielding import become_manager
 
 if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
@@ -132,7 +132,7 @@ class _Serving:
 
     async def run(self) -> None:
         """Serve tenure after tenure until the signal; a ledger that is away is waited for."""
-        wake = _stop_on_signals(self._stopped)
+        wake = stop_on_signals(self._stopped)
         told = ""
         while not self._stopped.is_set():
             try:
@@ -158,7 +158,7 @@ class _Serving:
             await self._rest(taken)
             self._has_rested = True
             return False
-        tenure = try_manage(self._workspace, who=WHO, command="serve")
+        tenure = await self._take()
         if tenure is None:
             if not self._has_rested:
                 raise locked(self._workspace)
@@ -173,6 +173,18 @@ class _Serving:
             if self._has_rested:
                 await refuse_if_outgrown(self._ledger, self._hosts, tenure)
             return await self._manage(tenure, wake)
+
+    async def _take(self) -> Tenure | None:
+        """Take the lease, also from a background controller; None where it is not given up."""
+        try:
+            return await become_manager(
+                self._workspace, who=WHO, command="serve", notice=self._progress.notice
+            )
+        except Locked as silent:
+            if not self._has_rested:
+                raise
+            self._progress.notice(silent.message)
+            return None
 
     # -- managing -----------------------------------------------------------------------------
 
@@ -215,7 +227,7 @@ class _Serving:
                 name, root = self._workspace.environment.name, self._workspace.root
                 self._progress.notice(f"serving {name} from {root}")
                 managing = under(tenure, manager.run(finished))
-                await nursery.run(_until_stopped(managing, self._stopped))
+                await nursery.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         except LedgerOutgrown as proof:
             raise recovering(str(proof)) from proof
         return over or self._stopped.is_set()
@@ -340,22 +352,6 @@ def _until(taken: Override) -> str:
     return "" if taken.until_ms is None else f" until {moment(taken.until_ms)}"
 
 
-async def _until_stopped(work: Coroutine[Any, Any, None], stopped: asyncio.Event) -> None:
-    """Run `work` to its end, which is forced a while after `stopped`: its ledger may be full."""
-    working = asyncio.ensure_future(work)
-    signalled = asyncio.ensure_future(stopped.wait())
-    try:
-        await asyncio.wait((working, signalled), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            await asyncio.wait((working,), timeout=STOP_SECONDS)
-        if working.done():
-            working.result()
-    finally:
-        working.cancel()
-        signalled.cancel()
-        await asyncio.gather(working, signalled, return_exceptions=True)
-
-
 def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:
     """A sentence where the folder holds another environment by now: a branch was switched."""
     if loaded.desired is None or loaded.desired.environment.uid == workspace.environment.uid:
@@ -381,29 +377,6 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
     except LedgerUnavailable as problem:
         return Planned(None, (*notices, str(problem)))
     return Planned(plan, notices, held_notices(plan.held))
-
-
-def _stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
-    """
-    Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
-
-    A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
-    it was ignored from the start, and stays so.
-    """
-    wake: list[Callable[[], None]] = []
-
-    def stop() -> None:
-        stopped.set()
-        for call in wake:
-            call()
-
-    loop = asyncio.get_running_loop()
-    numbers = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
-    return wake
 
 
 def locked(workspace: Workspace) -> Locked:

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from fleetform.model.run import AttemptState, RunUid
+from fleetform.model.tenure import BACKGROUND
 from fleetform.spec.names import natural_order
 from fleetform.views.locks import held_by
 from fleetform.wiring.opening import open_for_writing
@@ -31,7 +32,7 @@ ACTS_MS = 10_000
 
 _LOOK_SECONDS = 0.05
 
-_MANAGES = frozenset({"apply", "serve"})
+_MANAGES = frozenset({"apply", "serve", BACKGROUND})
 """Commands that carry out plans; others hold the environment for a while and leave them alone."""
 
 _ENDS = frozenset({AttemptState.STOPPING, AttemptState.ABORTING, AttemptState.FINISHED})

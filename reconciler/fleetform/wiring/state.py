@@ -22,13 +22,13 @@ from fleetform.store.reads import Reads
 from fleetform.store.verifying import Flaw
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.kept_ledger import keep_ledger, told
-from fleetform.wiring.managing import try_manage
 from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import Problem
 from fleetform.wiring.serving import locked
+from fleetform.wiring.yielding import become_manager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fleetform.agents.protocol.messages import JobRecord
     from fleetform.model.instance import Instance
@@ -85,9 +85,13 @@ def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
 # -- restore --------------------------------------------------------------------------------------
 
 
-def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
+def restore(
+    workspace: Workspace, path: Path, *, who: str, notice: Callable[[str], None]
+) -> Restored:
     """
     Put the backup at `path` in the place of the ledger, which is kept first.
+
+    `notice` is told which process is waited for, where one takes long to give its lease up.
 
     Raises:
         Problem: The file is no backup, not whole, or another environment's.
@@ -102,7 +106,7 @@ def restore(workspace: Workspace, path: Path, *, who: str) -> Restored:
             "restore it in the folder of its own environment",
         )
     make_private_folder(workspace.paths.environment)
-    tenure = try_manage(workspace, who=who, command="state restore")
+    tenure = asyncio.run(become_manager(workspace, who=who, command="state restore", notice=notice))
     if tenure is None:
         raise locked(workspace)
     with tenure:

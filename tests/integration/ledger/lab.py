@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,24 +70,32 @@ class Lab:
 
     # -- the program --------------------------------------------------------------------------
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, pass_fds: Sequence[int] = (), **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run one command in the tree to its end."""
-        return self._run(FLEETFORM, *arguments)
+        return self._run(FLEETFORM, *arguments, pass_fds=pass_fds, variables=variables)
 
     def run_python(self, code: str) -> subprocess.CompletedProcess[str]:
         """Run the program with something in it changed."""
         return self._run(sys.executable, "-c", code)
 
-    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self,
+        *command: str,
+        pass_fds: Sequence[int] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
             cwd=self.tree,
-            env=self._environment(),
+            env=self.variables() | dict(variables or {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
             check=False,
+            pass_fds=pass_fds,
         )
 
     def json(self, *arguments: str) -> Any:
@@ -102,7 +110,7 @@ class Lab:
         child = subprocess.Popen(
             [FLEETFORM, *arguments],
             cwd=self.tree,
-            env=self._environment(),
+            env=self.variables(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -186,5 +194,11 @@ class Lab:
             child.communicate()
         end_agents(self.state)
 
-    def _environment(self) -> dict[str, str]:
-        return {**os.environ, "FLEETFORM_STATE_HOME": str(self.state), "COLUMNS": "200"}
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables of each command."""
+        return {
+            **os.environ,
+            "FLEETFORM_STATE_HOME": str(self.state),
+            "COLUMNS": "200",
+            "PATH": f"{Path(FLEETFORM).parent}:{os.environ['PATH']}",
+        }

@@ -68,6 +68,8 @@ def test_an_emergency_stop_returns_although_a_successor_waits(lab: Lab) -> None:
     file = lab.tree / "tree.yaml"
     file.write_text(file.read_text().replace("sleep 0.1", "sleep 0.2"))
     assert lab.run("apply", "-y", "--detach").returncode == 0
+    # A controller that is running would end it, and is not waited for so long.
+    assert lab.run("controller", "stop").returncode == 0
     assert lab.states() == {"train": "pending"}
     done = lab.run("emergency", "stop", "train", "--reason", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,7 +16,13 @@ from fleetform.store.postgres import connection as connecting
 from fleetform.store.postgres import lease as leasing
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
-from fleetform.store.postgres.lease import Lease, LeaseLook, break_lease, try_lease
+from fleetform.store.postgres.lease import (
+    Lease,
+    LeaseLook,
+    asking_for_lease,
+    break_lease,
+    try_lease,
+)
 from fleetform.store.postgres.opening import open_postgres
 from integration.postgres.interleaving import beside, is_waiting
 
@@ -226,3 +232,32 @@ def test_a_server_that_is_away_ends_the_tenure(site: Site, monkeypatch: pytest.M
     lease.renew()
     lease.require()
     lease.release()
+
+
+def test_a_lease_is_asked_for_as_long_as_somebody_asks(site: Site) -> None:
+    """The request is a row that its holder reads, and takes nothing from it."""
+    with site.must_take() as lease, LeaseLook(site.address, site.uid) as look:
+        assert not look.is_asked()
+        with asking_for_lease(site.address, site.uid, site.clock, who="bert", term_ms=600_000):
+            assert look.is_asked()
+            lease.require()
+            lease.renew()
+            holder = look.holder()
+            assert holder is not None
+            assert holder.who == "anna"
+        assert not look.is_asked()
+
+
+def test_a_request_ends_with_its_term_and_not_with_another_one(site: Site) -> None:
+    """Who asked and died is over; who asked first takes nobody else's request back."""
+    with site.must_take(), LeaseLook(site.address, site.uid) as look:
+        with asking_for_lease(site.address, site.uid, site.clock, who="bert", term_ms=600_000):
+            with asking_for_lease(site.address, site.uid, site.clock, who="carl", term_ms=0):
+                assert not look.is_asked()
+            later = asking_for_lease(
+                site.address, site.uid, site.clock, who="dora", term_ms=600_000
+            )
+            later.__enter__()
+        assert look.is_asked()
+        later.__exit__(None, None, None)
+        assert not look.is_asked()

@@ -155,7 +155,46 @@ def test_a_manager_that_is_asked_to_end_gives_its_lease_back(site: Site) -> None
     assert process.wait(PATIENCE_SECONDS) == 130, site.said("first")
     assert "interrupted: nothing is lost" in site.said("first")
     held = json.loads(site.run("lock", "list", "--json").stdout)
-    assert [one["held"] for one in held if one["uid"] == f"{site.uid[:8]}…"] == [False]
+    holders = [one["command"] for one in held if one["uid"] == f"{site.uid[:8]}…"]
+    assert holders == ["background controller"], site.said("first")
+
+
+def test_a_background_controller_gives_its_lease_up_when_it_is_asked(site: Site) -> None:
+    """The request stands in the database: the next apply need not wait for the lease's own end."""
+    site.hold.touch()
+    done = site.run("apply", "-y", "--detach")
+    assert done.returncode == 0, done.stdout + done.stderr
+    first = json.loads(site.run("controller", "show", "--json").stdout)
+    assert first["kind"] == "background"
+    apply = site.start("first", "apply", "-y")
+    until(
+        lambda: f'"pid": {apply.pid},' in site.run("controller", "show", "--json").stdout,
+        site,
+    )
+    until(lambda: not Path(f"/proc/{first['pid']}").exists(), site)
+    site.hold.unlink()
+    assert apply.wait(PATIENCE_SECONDS) == 0, site.said("first")
+    starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
+    assert set(starts.values()) == {1}
+    assert len(starts) == 12
+
+
+def test_a_background_controller_that_does_not_answer_loses_its_lease(site: Site) -> None:
+    """It was stopped: its term ends, the apply goes on, and it ends when it goes on itself."""
+    site.hold.touch()
+    done = site.run("apply", "-y", "--detach")
+    assert done.returncode == 0, done.stdout + done.stderr
+    pid = json.loads(site.run("controller", "show", "--json").stdout)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    apply = site.start("first", "apply", "-y")
+    waits = "waiting for the background controller of"
+    until(lambda: waits in site.said("first"), site)
+    site.hold.unlink()
+    assert apply.wait(PATIENCE_SECONDS) == 0, site.said("first")
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: not Path(f"/proc/{pid}").exists(), site)
+    starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
+    assert set(starts.values()) == {1}
 
 
 def test_who_follows_says_when_it_goes_on_itself(site: Site) -> None:

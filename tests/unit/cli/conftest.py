@@ -8,6 +8,7 @@ import pytest
 
 import applied
 from fleetform.cli.main import main
+from leftovers import end_agents
 
 TASKS = """\
 type: volume
@@ -40,7 +41,8 @@ matrix: {lr: [0.1, 0.2]}
 def root(tmp_path, monkeypatch):
     """A tree that was never applied; its state is of this test alone."""
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
-    return applied.write_tree(tmp_path / "lab", applied.FLEET, TASKS)
+    yield applied.write_tree(tmp_path / "lab", applied.FLEET, TASKS)
+    end_agents(tmp_path / "state")
 
 
 @pytest.fixture

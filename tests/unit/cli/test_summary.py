@@ -10,6 +10,7 @@ from fleetform.cli.summary import quoted, show_interrupted, show_summary
 from fleetform.model.override import OverrideKind
 from fleetform.model.run import RunState
 from fleetform.model.tenure import Holder
+from fleetform.views.controllers import controller_row
 from fleetform.wiring.applying import ApplyResult
 from fleetform.wiring.opening import open_for_writing
 from fleetform.wiring.workspace import Workspace
@@ -119,7 +120,7 @@ def test_an_element_is_quoted_for_the_shell():
 def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
     """Nobody brings it about once the apply has gone."""
     workspace = Workspace.open(str(lab))
-    show_interrupted(workspace)
+    show_interrupted(workspace, None)
     assert "asked to end" not in capsys.readouterr().err
     applied.write_tree(lab, applied.FLEET, "type: task\nname: more\ncommands: [sleep 60]\n")
     applied.enter(lab)
@@ -130,12 +131,11 @@ def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
             now_ms=applied.NOW_MS, until_ms=applied.NOW_MS + 60_000,
         )  # fmt: skip
     assert put.ending == ("more",)
-    show_interrupted(workspace)
+    show_interrupted(workspace, None)
     assert "more is asked to end and may work on" in capsys.readouterr().err
 
 
-def test_a_manager_that_has_not_said_yet_who_it_is_is_somebody(lab, capsys, monkeypatch):
+def test_a_manager_that_has_not_said_yet_who_it_is_has_no_name(lab, capsys):
     """Its lock is taken a moment before its name is written."""
-    monkeypatch.setattr(Workspace, "manager", lambda _: Holder(0, "", "", 0, ""))
-    show_interrupted(Workspace.open(str(lab)))
-    assert "help: somebody drives them" in capsys.readouterr().err
+    show_interrupted(Workspace.open(str(lab)), controller_row(Holder(0, "", "", 0, "")))
+    assert "help: another command drives the runs" in capsys.readouterr().err

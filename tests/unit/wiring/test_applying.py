@@ -12,7 +12,7 @@ from fleetform.model.ports import ApplyRecord
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.simulate.controller import Silent
-from fleetform.wiring import applying, silent_manager
+from fleetform.wiring import applying, silent_manager, yielding
 from fleetform.wiring.applying import failed_steps
 from fleetform.wiring.planning import make_plan
 from fleetform.wiring.problems import RecoveringProblem
@@ -54,7 +54,7 @@ def test_who_does_not_wait_leaves_a_slow_manager_after_a_while(
     monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
     monkeypatch.setattr(applying, "HANDED_OVER_MS", 200)
     # Somebody manages, and does nothing at all.
-    monkeypatch.setattr(applying, "try_manage", lambda *_, **__: None)
+    monkeypatch.setattr(yielding, "try_manage", lambda *_, **__: None)
     holder = SimpleNamespace(command="serve", pid=1)
     monkeypatch.setattr(Workspace, "manager", lambda _: holder)
     root = applied.write_tree(tmp_path / "lab", applied.FLEET)
@@ -104,7 +104,7 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
     monkeypatch.setattr(silent_manager, "ACTS_MS", 50)
-    monkeypatch.setattr(applying, "try_manage", lambda *_, **__: None)
+    monkeypatch.setattr(yielding, "try_manage", lambda *_, **__: None)
     holder = Holder(1, "serve", "serve", 0, "node1")
     monkeypatch.setattr(Workspace, "manager", lambda _: holder)
     root = applied.write_tree(tmp_path / "lab", applied.FLEET)

@@ -102,7 +102,16 @@ class Host(Protocol):
 
 
 class HostProvider(Protocol):
-    """Where a fleet's hosts come from."""
+    """
+    Where a fleet's hosts come from.
+
+    Attributes:
+        environment_variables: Names of the environment variables that the provider reads, such as
+            `AWS_PROFILE`. A background controller is started with these and few others.
+    """
+
+    @property
+    def environment_variables(self) -> tuple[str, ...]: ...
 
     async def ensure(self, request: InstanceRequest) -> None:
         """Make the instance exist and its agent run; nothing when both are so."""

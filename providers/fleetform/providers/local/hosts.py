@@ -51,6 +51,8 @@ _LAST_FENCE = (1 << 63) - 1
 class LocalHosts:
     """Fills `contract.hosts.HostProvider` for one environment."""
 
+    environment_variables: tuple[str, ...] = ()
+
     def __init__(
         self,
         state_home: Path,

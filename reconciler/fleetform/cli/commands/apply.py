@@ -173,6 +173,7 @@ def _carry_out(
     yes: bool,
     again: Callable[[], Plan] | None = None,
 ) -> int:
+    from fleetform.cli.background import leave, say_left
     from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
@@ -184,6 +185,9 @@ def _carry_out(
     if plan.recovering or is_over:
         code = apply_code(plan)
         record_nothing(watching.json_into, plan, code)
+        if watching.detach and not plan.recovering:
+            # Nothing differs, and what goes on may have lost its controller.
+            say_left(leave(workspace))
         return code
     if not plan.is_empty or follows:
         screen().line()

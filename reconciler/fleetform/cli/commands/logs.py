@@ -13,6 +13,8 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run
 from fleetform.cli.screen import error_screen
 from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.words import NOT_DRIVEN
+from fleetform.model.run import FINAL
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
@@ -47,6 +49,7 @@ def command(
     Where a run has several ranks, each line says whose it is.
     """
     from fleetform.cli import tail as tailing
+    from fleetform.wiring.controllers import find_controller
 
     if follow and attempt is not None:
         raise Refused("--follow and --attempt exclude each other: only the latest attempt goes on")
@@ -57,6 +60,9 @@ def command(
     out = sys.stdout.buffer
     if follow:
         told = error_screen()
+        if history.run.state not in FINAL and find_controller(workspace) is None:
+            told.labelled("help", NOT_DRIVEN)
+            told.flush()
         pieces = tailing.follow(
             lambda: one_run(reader, run),
             store,
@@ -72,6 +78,8 @@ def command(
         if piece:
             out.write(piece)
             out.flush()
+    if not follow and history.run.state not in FINAL and find_controller(workspace) is None:
+        error_screen().labelled("help", NOT_DRIVEN)
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

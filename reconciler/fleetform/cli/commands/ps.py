@@ -8,7 +8,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_argument
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
-from fleetform.cli.words import NOBODY_DRIVES
+from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.run import FINAL
 
 _EXAMPLES = (
@@ -42,6 +42,7 @@ def command(
     from fleetform.views.overrides import in_force_lines
     from fleetform.views.runs import groups_table, in_order, run_groups, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(path)
     reader = open_reader(workspace)
@@ -74,6 +75,6 @@ def command(
     single = [row for row in rows if not sweeps or not row.parent]
     if single:
         out.table(runs_table(single, now_ms=now_ms))
-    if any(row.state not in FINAL for row in rows) and workspace.manager() is None:
+    if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
         out.flush()
-        error_screen().labelled("help", NOBODY_DRIVES)
+        error_screen().labelled("help", NOT_DRIVEN)

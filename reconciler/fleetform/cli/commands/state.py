@@ -77,6 +77,7 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     What is there is kept in a backup first. The ledger gets a new epoch and is recovering: nothing
     is started or removed until `fleetform state rebuild` has asked the hosts what happened since.
     """
+    from fleetform.cli.background import given_back
     from fleetform.cli.carry_out import ask
     from fleetform.wiring.state import restore as put_back
 
@@ -87,7 +88,8 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     )
     look = "what is there is kept in a backup first:"
     ask(question, expected=name, yes=yes, how="-y to restore it", look=look)
-    done = put_back(workspace, Path(file), who=who_asks())
+    with given_back(workspace) as notice:
+        done = put_back(workspace, Path(file), who=who_asks(), notice=notice)
     out = screen()
     out.line(
         f"restored: ledger {done.head.ledger_id} as of {moment(done.head.made_at_ms)}, now epoch"
@@ -181,6 +183,7 @@ def rebuild(
     """
     import asyncio
 
+    from fleetform.cli.background import given_back
     from fleetform.wiring.rebuilding import rebuild as rebuild_ledger
 
     if from_nothing and not trial:
@@ -188,11 +191,18 @@ def rebuild(
     workspace = open_workspace(path) if trial else open_to_write(path)
     desired = load(workspace, keep_going=True).desired
     assert desired is not None, "a tree that cannot be read is refused before"
-    result = asyncio.run(
-        rebuild_ledger(
-            workspace, desired, who=who_asks(), lost=lost, trial=trial, from_nothing=from_nothing
+    with given_back(workspace) as notice:
+        result = asyncio.run(
+            rebuild_ledger(
+                workspace,
+                desired,
+                who=who_asks(),
+                lost=lost,
+                trial=trial,
+                notice=notice,
+                from_nothing=from_nothing,
+            )
         )
-    )
     out = screen()
     if as_json:
         out.json(

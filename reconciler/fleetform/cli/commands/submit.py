@@ -226,8 +226,8 @@ def _carry_out(
     workspace: Workspace, plan: Plan, submission: Submission, *, detach: bool, as_json: bool
 ) -> int:
     """Apply, and meanwhile print what the run prints; returns the exit code."""
-    import asyncio
-
+    from fleetform.cli.background import leave, leave_quietly, say_left
+    from fleetform.cli.interrupts import Interrupts
     from fleetform.wiring.applying import apply_plan
 
     name = submission.key.name
@@ -237,24 +237,33 @@ def _carry_out(
     follower = _Follower(workspace, name, end_last)
     shown_on = error_screen() if as_json else screen()
     progress = end_last or PlainProgress(shown_on, show_output=not as_json)
-    try:
-        if speaks_alone and not detach:
-            follower.start()
-        result = asyncio.run(
-            apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
-        )
-    except KeyboardInterrupt:
-        follower.stop()
-        say = error_screen()
-        say.line(f"\n{name} goes on", "note")
-        say.labelled("help", f"`fleetform logs {name} -f` follows it, `fleetform apply` drives it")
-        if as_json:
-            _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
-        return Exit.INTERRUPTED
+    with Interrupts() as interrupts:
+        try:
+            if speaks_alone and not detach:
+                follower.start()
+            result = interrupts.run(
+                apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
+            )
+        except KeyboardInterrupt:
+            left = interrupts.shield(lambda: leave_quietly(workspace))
+            # The terminal may be closed: nobody reads it then.
+            with contextlib.suppress(OSError):
+                follower.stop()
+                error_screen().line(f"\n{name} goes on", "note")
+                say_left(left)
+                if as_json:
+                    _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
+            return Exit.INTERRUPTED
+        except Exception:
+            interrupts.shield(lambda: leave_quietly(workspace))
+            raise
+        # Who does not wait has to know that it goes on; who has waited knows how it ended.
+        left = interrupts.shield(lambda: (leave if detach else leave_quietly)(workspace))
     follower.finish()
     if end_last is not None:
         end_last.say_end()
     _say_next(name, result.exit_code, detach=detach)
+    say_left(left)
     if as_json:
         ended = "done" if result.exit_code == Exit.OK else "failed"
         outcome = "submitted" if detach or result.state == "handed-over" else ended
@@ -292,8 +301,7 @@ def _say_next(name: str, code: int, *, detach: bool) -> None:
     say = error_screen()
     if detach:
         say.line(f"{name} is submitted", "good")
-        say.labelled("help", f"`fleetform logs {name} -f` follows it; somebody has to drive it: "
-                     "`fleetform serve`, or `fleetform apply`")  # fmt: skip
+        say.labelled("help", f"`fleetform logs {name} -f` follows it")
     elif code == Exit.OK:
         say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
     else:

@@ -9,7 +9,7 @@ from fleetform.cli.command import json_option, tree_option
 from fleetform.cli.names import complete_runs, one_run
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
-from fleetform.cli.words import NOBODY_DRIVES
+from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.run import FINAL
 
 _EXAMPLES = (
@@ -35,6 +35,7 @@ def command(run: str, path: str | None, as_json: bool) -> None:
     from fleetform.views.runs import run_detail
     from fleetform.views.why import explain, why_lines
     from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(path)
     reader = open_reader(workspace)
@@ -50,7 +51,7 @@ def command(run: str, path: str | None, as_json: bool) -> None:
     if as_json:
         out.json(why)
         return
-    waits = history.run.state not in FINAL and workspace.manager() is None
+    waits = history.run.state not in FINAL and find_controller(workspace) is None
     for line in why_lines(why):
         label, colon, rest = line.partition("help: ")
         if label or not colon:
@@ -58,4 +59,4 @@ def command(run: str, path: str | None, as_json: bool) -> None:
         else:
             out.labelled("help", rest)
     if waits:
-        out.labelled("help", NOBODY_DRIVES)
+        out.labelled("help", NOT_DRIVEN)

@@ -10,10 +10,12 @@ ledger and by every agent.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
@@ -22,7 +24,14 @@ from fleetform.model.ports import Clock, Ids
 from fleetform.model.refusals import FenceLost
 from fleetform.model.tenure import Holder
 from fleetform.store.errors import LedgerError
-from fleetform.store.leases import LEASE, RELEASE, LeaseStatements, take_lease
+from fleetform.store.leases import (
+    LEASE,
+    RELEASE,
+    REQUEST,
+    WITHDRAW,
+    LeaseStatements,
+    take_lease,
+)
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
@@ -34,6 +43,7 @@ __all__ = [
     "TERM_SECONDS",
     "Lease",
     "LeaseLook",
+    "asking_for_lease",
     "break_lease",
     "try_lease",
 ]
@@ -181,6 +191,29 @@ def break_lease(address: Address, environment_uid: str, clock: Clock, *, who: st
         database.close()
 
 
+@contextlib.contextmanager
+def asking_for_lease(
+    address: Address, environment_uid: str, clock: Clock, *, who: str, term_ms: int
+) -> Iterator[None]:
+    """
+    Ask the lease's holder to give it up, for as long as this lasts, and `term_ms` at most.
+
+    The holder may be on another machine, so the request is a row. One whose process has died is
+    over with its term.
+    """
+    text = _write(Holder(os.getpid(), who, "", clock.now_ms(), socket.gethostname()))
+    database = _connect(address, environment_uid)
+    try:
+        database.alone(_SAID.request, (REQUEST, text, term_ms))
+        try:
+            yield
+        finally:
+            with suppress(LedgerError):
+                database.alone(WITHDRAW, (REQUEST, text))
+    finally:
+        database.close()
+
+
 class LeaseLook:
     """
     Sees who holds an environment, again and again on one connection.
@@ -214,6 +247,17 @@ class LeaseLook:
         if not self.exists:
             return None
         return _read(self._database.alone(_SAID.look, (LEASE,)).fetchone())
+
+    def is_asked(self) -> bool:
+        """
+        Tell whether any process asks for the lease.
+
+        Raises:
+            LedgerError: The server does not answer.
+        """
+        if not self.exists:
+            return False
+        return _read(self._database.alone(_SAID.look, (REQUEST,)).fetchone()) is not None
 
     def __enter__(self) -> Self:
         return self

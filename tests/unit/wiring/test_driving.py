@@ -6,12 +6,11 @@ import signal
 
 import pytest
 
-from fleetform.wiring import serving
+from fleetform.wiring import driving
 
 
-def test_a_signal_ends_what_does_not_end_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_what_does_not_end_by_itself() -> None:
     """A manager that waits for a full disk asks nobody whether it is done."""
-    monkeypatch.setattr(serving, "STOP_SECONDS", 0.05)
     ended: list[str] = []
 
     async def stuck() -> None:
@@ -24,7 +23,7 @@ def test_a_signal_ends_what_does_not_end_by_itself(monkeypatch: pytest.MonkeyPat
         stopped = asyncio.Event()
         asyncio.get_running_loop().call_later(0.05, stopped.set)
         async with asyncio.timeout(60):
-            await serving._until_stopped(stuck(), stopped)
+            await driving.until_stopped(stuck(), stopped, seconds=0.05)
 
     asyncio.run(story())
     assert ended == ["stuck"]
@@ -37,7 +36,7 @@ def test_what_fails_is_heard_of() -> None:
         raise ValueError("broken")
 
     async def story() -> None:
-        await serving._until_stopped(broken(), asyncio.Event())
+        await driving.until_stopped(broken(), asyncio.Event(), seconds=5)
 
     with pytest.raises(ValueError, match="broken"):
         asyncio.run(story())
@@ -49,7 +48,7 @@ def test_a_closed_terminal_is_ignored_under_nohup() -> None:
 
     async def story() -> bool:
         stopped = asyncio.Event()
-        serving._stop_on_signals(stopped)
+        driving.stop_on_signals(stopped)
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         os.kill(os.getpid(), signal.SIGHUP)
         await asyncio.sleep(0)

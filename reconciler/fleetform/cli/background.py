@@ -1,0 +1,133 @@
+"""
+Leaving a background controller behind, and stopping it, with what is said of either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import explain
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.who import who_asks
+from fleetform.model.figures import counted
+from fleetform.views.controllers import ControllerKind, ControllerRow, controller_lines
+
+if TYPE_CHECKING:
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["given_back", "leave", "leave_quietly", "say_left", "stop_background"]
+
+
+def leave(workspace: Workspace) -> ControllerRow | None:
+    """
+    Start a background controller where work is left and no controller is running.
+
+    Returns the controller that drives what is left, or None where no work is left.
+
+    Raises:
+        Problem: It could not be started.
+    """
+    from fleetform.wiring.background_start import leave_background
+
+    return leave_background(workspace, who=who_asks())
+
+
+def leave_quietly(workspace: Workspace) -> ControllerRow | None:
+    """The same where something else is on its way to be said: a failure is an error line."""
+    try:
+        return leave(workspace)
+    except Exception as problem:
+        failure = explain(problem)
+        if failure is None:
+            raise
+        # The terminal may be closed.
+        with contextlib.suppress(OSError):
+            told = error_screen()
+            told.labelled("error", failure.message)
+            if failure.advice:
+                told.labelled("help", failure.advice)
+        return None
+
+
+def say_left(row: ControllerRow | None) -> None:
+    """Say which background controller drives what is left; nothing where none does."""
+    if row is None or row.kind is not ControllerKind.BACKGROUND:
+        return
+    told = error_screen()
+    told.line(
+        f"the background controller (pid {row.pid}) drives the runs; its log: {row.log}", "note"
+    )
+    told.labelled(
+        "help",
+        "`fleetform ps` shows the runs, `fleetform logs RUN -f` follows one;"
+        " `fleetform controller stop` ends the controller",
+    )
+    if row.warning:
+        told.labelled("warning", row.warning)
+
+
+@contextlib.contextmanager
+def given_back(workspace: Workspace) -> Iterator[Callable[[str], None]]:
+    """
+    Leave a background controller again where this command has taken the place of one.
+
+    Yields what is told which process is waited for.
+    """
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.wiring.controllers import read_controller
+
+    before = read_controller(workspace)
+    try:
+        yield PlainProgress(error_screen()).notice
+    finally:
+        if before is not None and before.kind is ControllerKind.BACKGROUND:
+            leave_quietly(workspace)
+
+
+def stop_background(workspace: Workspace) -> None:
+    """Stop the background controller, and say what is not driven any more."""
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.controllers import read_controller
+    from fleetform.wiring.yielding import take_from_background
+
+    out = screen()
+    row = read_controller(workspace)
+    if row is None or row.kind is not ControllerKind.BACKGROUND:
+        out.line("no background controller is running")
+        if row is not None:
+            out.line(controller_lines(row, now_ms=SystemClock().now_ms())[0], "dim")
+        return
+    tenure = asyncio.run(
+        take_from_background(
+            workspace,
+            who=who_asks(),
+            command="controller stop",
+            notice=PlainProgress(error_screen()).notice,
+        )
+    )
+    if tenure is not None:
+        tenure.release()
+    out.line(f"stopped the background controller (pid {row.pid} on {row.host})", "good")
+    if tenure is None:
+        if (other := read_controller(workspace)) is not None:
+            out.line(controller_lines(other, now_ms=SystemClock().now_ms())[0], "dim")
+        return
+    _say_not_driven(workspace)
+
+
+def _say_not_driven(workspace: Workspace) -> None:
+    reader = workspace.reader()
+    if reader is None:
+        return
+    with contextlib.closing(reader):
+        runs = reader.read_overview().work_count
+    if runs:
+        verb = "is" if runs == 1 else "are"
+        told = error_screen()
+        told.line(f"{counted(runs, 'run')} {verb} not driven: running jobs go on, nothing new starts",
+                  "warn")  # fmt: skip
+        told.labelled("help", "`fleetform apply` or `fleetform serve` drives the runs")

@@ -1,0 +1,134 @@
+"""`fleetform controller`: which process drives the runs, and how the one in the background ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import TextIO, cast
+
+import click
+
+from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.failure import explain
+from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.cli.tree import open_workspace
+
+_EXAMPLES = (
+    ("fleetform controller show", "Print the process that drives the runs, and its log"),
+    ("fleetform controller stop", "End the background controller: its runs are not driven then"),
+)
+
+
+@group("controller", examples=_EXAMPLES)
+def command() -> None:
+    """
+    Show the controller of this environment, or stop the background controller.
+
+    An apply that is detached or interrupted leaves a background controller behind, which drives the
+    runs to their ends and then ends by itself. `apply` and `serve` take its place.
+    """
+
+
+@command.command("show", examples=_EXAMPLES[:1])
+@tree_option
+@json_option
+def show(path: str | None, as_json: bool) -> None:
+    """Print which process drives the runs: its id, since when, and its log."""
+    from fleetform.views.controllers import controller_lines
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.controllers import read_controller
+
+    row = read_controller(open_workspace(path))
+    out = screen()
+    if as_json:
+        out.json(row)
+        return
+    for line in controller_lines(row, now_ms=SystemClock().now_ms()):
+        out.line(line)
+    if row is not None and row.warning:
+        out.flush()
+        error_screen().labelled("warning", row.warning)
+
+
+@command.command("stop", examples=_EXAMPLES[1:])
+@tree_option
+def stop(path: str | None) -> None:
+    """
+    Stop the background controller.
+
+    Jobs that are running go on on their hosts. Nothing new starts, nothing is retried, and what is
+    asked to end is not told so, until `fleetform apply` or `fleetform serve` drives the runs.
+    """
+    from fleetform.cli.background import stop_background
+
+    stop_background(open_workspace(path))
+
+
+@command.command("run", hidden=True, examples=(("fleetform controller run FOLDER", "Be one"),))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--who", default="", help="Account on whose behalf it runs.")
+@click.option("--name", default="", help="Name of the environment.")
+@click.option("--variable", "variables", multiple=True, help="Name of a variable that it has.")
+@click.option("--warning", default="", help="Why the machine may end it early.")
+def run(folder: Path, who: str, name: str, variables: tuple[str, ...], warning: str) -> int:
+    """Be the background controller of the environment whose state is in FOLDER."""
+    if os.fork():
+        # The command that started this one waits for it, and never for the other.
+        os._exit(0)
+    os.setsid()
+    return _drive(folder, who, name, variables, warning)
+
+
+def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warning: str) -> int:
+    import asyncio
+
+    from fleetform.cli.bounded_log import BoundedLog
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.spec.desired import Environment
+    from fleetform.views.moments import moment
+    from fleetform.wiring.background import drive
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.controllers import BackgroundStart
+    from fleetform.wiring.workspace import Workspace
+
+    report = _Report()
+    workspace = Workspace(Path("/"), Environment(name, folder.name))
+    log = BoundedLog(workspace.paths.background_log, moment=lambda: moment(SystemClock().now_ms()))
+    progress = PlainProgress(Screen(cast("TextIO", log)))
+    start = BackgroundStart(os.getpid(), variables, warning)
+    progress.notice(f"background controller of {name} begins (pid {os.getpid()})")
+    try:
+        asyncio.run(drive(workspace, start, who=who, ready=report.ready, progress=progress))
+    except Exception as error:
+        failure = explain(error)
+        report.failed(
+            failure.message if failure else f"{type(error).__name__}: {error}",
+            failure.advice if failure else "",
+        )
+        raise
+    progress.notice("background controller ends")
+    return 0
+
+
+class _Report:
+    """One line for the process that waits for this one to begin, on what was standard output."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.dup(1)
+
+    def ready(self, other: str) -> None:
+        self._say({"other": other})
+
+    def failed(self, error: str, advice: str) -> None:
+        self._say({"error": error, "advice": advice})
+
+    def _say(self, report: dict[str, str]) -> None:
+        if self._descriptor < 0:
+            return
+        # Who waited for it may have been ended meanwhile; the runs are driven all the same.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._descriptor, json.dumps(report).encode() + b"\n")
+        os.close(self._descriptor)
+        self._descriptor = -1

@@ -1,0 +1,127 @@
+"""An apply that is ended by a signal leaves a background controller, whatever the signal is."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from integration.background.background import process_of, wait_until
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+
+
+@pytest.fixture
+def gate(lab: Lab) -> str:
+    """Declare a run that begins and waits for a file, and its dependent; returns the file's path."""
+    gate = lab.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.05; done"
+    lab.declare(
+        FLEET,
+        task("first", lab.says("begun"), wait, lab.says("one")),
+        task("second", lab.says("two"), more="depends_on: [first]\n"),
+    )
+    return str(gate)
+
+
+def _ends_well(lab: Lab, gate: str) -> None:
+    """See that the runs are driven to their ends by the background controller."""
+    process_of(lab)
+    assert "no controller" not in lab.run("ps").stderr
+    os.close(os.open(gate, os.O_CREAT, 0o600))
+    wait_until(lambda: set(lab.states().values()) == {"done"}, lambda: str(lab.states()))
+    assert lab.said() == ["begun", "one", "two"]
+
+
+def test_sigterm_of_a_background_job_of_a_script(lab: Lab, gate: str) -> None:
+    """A shell without job control has SIGINT ignored for `&`: SIGTERM ends the apply all the same."""
+    script = (
+        f"fleetform apply -y & until [ -s {lab.witness} ]; do sleep 0.05; done;"
+        " kill -TERM $!; wait $!; echo code $?"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=lab.tree,
+        env=lab.variables(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert "code 130" in done.stdout, done.stdout + done.stderr
+    _ends_well(lab, gate)
+
+
+def test_ctrl_c_says_what_goes_on_and_how_it_is_ended(lab: Lab, gate: str) -> None:
+    """It ends with 130, names the controller and its log, and how to follow and to stop."""
+    apply = lab.start("apply", "-y")
+    lab.wait_until_said("begun")
+    apply.send_signal(signal.SIGINT)
+    code, output = lab.finish(apply)
+    assert code == 130, output
+    assert "Traceback" not in output
+    for words in (
+        f"background controller (pid {process_of(lab)}) drives the runs",
+        str(lab.environment / "background.log"),
+        "`fleetform logs RUN -f`",
+        "`fleetform stop RUN`",
+        "`fleetform controller stop`",
+    ):
+        assert words in output
+    _ends_well(lab, gate)
+
+
+def test_a_terminal_is_closed_while_apply_waits(lab: Lab, gate: str) -> None:
+    """The kernel sends SIGHUP, and nothing can be printed any more."""
+    terminal, shell = pty.openpty()
+    typed = subprocess.Popen(
+        ["setsid", "--ctty", "bash", "-c", "fleetform apply -y; true"],
+        cwd=lab.tree,
+        env=lab.variables(),
+        stdin=shell,
+        stdout=shell,
+        stderr=shell,
+    )
+    os.close(shell)
+    lab.wait_until_said("begun")
+    os.close(terminal)
+    typed.wait(PATIENCE_SECONDS)
+    wait_until(
+        lambda: lab.run("controller", "show").stdout.startswith("background controller"),
+        lambda: lab.run("controller", "show").stdout,
+    )
+    _ends_well(lab, gate)
+
+
+STUBBORN = """
+import asyncio, sys
+from fleetform.cli.interrupts import Interrupts
+async def stubborn():
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            print("asked", flush=True)
+with Interrupts() as interrupts:
+    interrupts.run(stubborn())
+"""
+
+
+def test_a_second_ctrl_c_ends_at_once() -> None:
+    """Also where what was asked to end does not; other signals that are repeated mean nothing more."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGHUP)
+        assert child.stdout.readline() == "asked\n"
+        child.send_signal(signal.SIGHUP)
+        child.send_signal(signal.SIGTERM)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(PATIENCE_SECONDS) == 130
