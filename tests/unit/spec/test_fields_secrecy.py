@@ -13,6 +13,7 @@ from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS, names_secret
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.kinds.credentials import Guarded
 from fleetform.spec.kinds.variables import warn_of_secrets
+from unit.spec.trees import load
 
 
 @pytest.mark.parametrize(
@@ -111,3 +112,20 @@ def test_a_line_with_a_secret_is_quoted_by_no_finding():
         for code, line in (("secret-in-clear", 2), ("unknown-field", 2), ("bad-value", 3))
     ]
     assert [one.text for one in quote_lines(found, data)] == ["", "", "nodes: 0"]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "warned"),
+    [
+        ("{api_token: [abc123, def456], lr: [0.1]}", ["api_token"]),
+        ("{lr: [0.1], pad_token: [a]}", []),
+    ],
+)
+def test_a_secret_that_is_a_parameter_of_a_sweep_is_warned_of(tmp_path, matrix, warned):
+    """It would be a part of its elements' names; the finding does not repeat it."""
+    document = f"type: task\nname: sweep\ncommands: [python train.py]\nmatrix: {matrix}\n"
+    loaded = load(tmp_path, document)
+    found = [one for one in loaded.findings if one.code == "secret-in-clear"]
+    assert [one.level for one in found] == [Level.WARNING] * len(warned)
+    assert all(f"`{name}`" in one.detail for name, one in zip(warned, found, strict=True))
+    assert all("abc123" not in f"{one.detail}{one.advice}{one.text}" for one in found)

@@ -17,6 +17,7 @@ from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_group
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.run import Run
+from fleetform.spec.kinds.variables import warn_of_secret_parameters
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Scalar = str | int | float | bool
@@ -151,6 +152,7 @@ class Task(Run):
                 "Make the index a parameter of `matrix`, or remove one of the two.",
                 at_key=True,
             )
+        yield from warn_of_secret_parameters(self.matrix or ())
         yield from self._group_problems()
         yield from self._key_problems()
         yield from self._throttle_problems()

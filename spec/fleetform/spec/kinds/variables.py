@@ -8,7 +8,7 @@ None here, and nothing takes it over yet.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
@@ -86,6 +86,22 @@ Variables = Annotated[
         }
     ),
 ]
+
+
+def warn_of_secret_parameters(names: Iterable[str]) -> Iterator[Problem]:
+    """A warning for each parameter of a sweep whose name says that its values are secrets."""
+    for name in names:
+        if names_secret(name):
+            yield Problem(
+                "secret-in-clear",
+                ("matrix", name),
+                f"The values of `{name}` are a part of their elements' names, which plans, `ps`, logs, events"
+                " and the API show to everybody.",
+                "Give the sweep a name of each secret, such as an account, and let the commands read the"
+                " secret by it from a file that only the job's account can read. Change what was committed.",
+                level=Level.WARNING,
+                at_key=True,
+            )
 
 
 def warn_of_secrets(variables: Values | None) -> Iterator[Problem]:
