@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from fleetform.spec.desired import Environment
+from fleetform.wiring import api_server
 from fleetform.wiring.api_server import AddressUnusable, _address, _listening
 from fleetform.wiring.problems import Problem
+from fleetform.wiring.workspace import Workspace
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Progress
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "0:0", "[::]:0", "[0:0::0]:0"])
@@ -47,3 +57,39 @@ def test_every_address_is_refused_however_it_is_asked_for() -> None:
     """Every address at once has no name, with or without --insecure-listen."""
     with pytest.raises(Problem, match="no name"):
         _listening("0.0.0.0", 0, "0.0.0.0:0", insecure=True)
+
+
+class Notices:
+    """Keeps what is said, and ends the task after so many."""
+
+    def __init__(self, wanted: int) -> None:
+        self.said: list[str] = []
+        self._wanted = wanted
+
+    def notice(self, text: str) -> None:
+        self.said.append(text)
+        if len(self.said) == self._wanted:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+
+
+def test_a_process_that_cannot_live_is_started_ever_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each end is said with how long it is until the next try, which doubles up to a limit."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(api_server, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(api_server, "_LONGEST_PAUSE_SECONDS", 0.004)
+    notices = Notices(6)
+    workspace = Workspace(tmp_path, Environment("lab", "0" * 32))
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(api_server.answer(workspace, "127.0.0.1:0", cast("Progress", notices)))
+    first, *ends = notices.said
+    assert first.startswith("the API answers at http://127.0.0.1:")
+    assert ends == [
+        "the API does not answer: its process ended with exit code 1; it is started again in"
+        f" {pause} s"
+        for pause in (0.001, 0.002, 0.004, 0.004, 0.004)
+    ]
