@@ -47,12 +47,14 @@ class Catalogue:
     Attributes:
         entries: In order of the tree.
         broken: Keys of documents with an error, as far as they can be told.
+        unnamed: Documents without a usable name; nothing can refer to them.
         has_unread: Some file or document does not even say what it declares, so that what is
             missing may be in there.
     """
 
     entries: Sequence[Entry]
     broken: frozenset[ResourceKey] = frozenset()
+    unnamed: Sequence[Entry] = ()
     has_unread: bool = False
     by_key: Mapping[ResourceKey, Entry] = field(default_factory=dict)
     by_kind: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Catalogue:
         entries: Iterable[Entry],
         broken: Iterable[ResourceKey] = (),
         *,
+        unnamed: Iterable[Entry] = (),
         has_unread: bool = False,
     ) -> Catalogue:
         ordered = tuple(entries)
@@ -72,7 +75,7 @@ class Catalogue:
         by_kind: dict[str, list[Entry]] = {}
         for entry in ordered:
             by_kind.setdefault(entry.key.kind, []).append(entry)
-        return cls(ordered, frozenset(broken), has_unread, by_key, by_kind)
+        return cls(ordered, frozenset(broken), tuple(unnamed), has_unread, by_key, by_kind)
 
     def of_kind(self, kind: str) -> Sequence[Entry]:
         """The entries of a kind, in order of the tree."""

@@ -179,6 +179,9 @@ WRONG = [
     (b"a: 1\nb: caf\xe9\n", "not-utf8", 2, 7, "0xE9"),
     (b"\xef\xbb\xbfab\xff", "not-utf8", 1, 3, "0xFF"),
     ("a: 1".encode("utf-16"), "not-utf8", 1, 1, "UTF-16"),
+    ("a: 1".encode("utf-16-le"), "not-utf8", 1, 1, "UTF-16LE"),
+    ("a: 1".encode("utf-16-be"), "not-utf8", 1, 1, "UTF-16BE"),
+    ("a: 1".encode("utf-32-le"), "not-utf8", 1, 1, "UTF-32LE"),
     ("a: 1".encode("utf-32"), "not-utf8", 1, 1, "UTF-32"),
     ("a: " + "[" * 100 + "]" * 100, "too-deep", 1, 67, "64 deep"),
 ]
@@ -193,7 +196,7 @@ def test_what_is_wrong_is_said_where_it_is(
     assert finding.code == code
     assert (finding.place.line, finding.place.column) == (line, column)
     assert said in finding.detail
-    assert finding.advice.endswith((".", "x.yaml"))
+    assert finding.advice.endswith((".", " x.yaml"))
     assert finding.level is (Level.WARNING if code == "leading-zero" else Level.ERROR)
 
 

@@ -79,6 +79,12 @@ ADVICE = [
     (parse_gpu, "A100:80Gi", "`80GB`"),
     (parse_gpu, "A100,,H100", "empty name"),
     (parse_gpu, "A100:H100", "commas"),
+    (parse_duration, -300, "`-300` is negative; write a duration such as `300` or `5m`."),
+    (parse_gpu, "H100x8", "`H100x8` is no GPU's name; write `H100:8`."),
+    (parse_gpu, "8xH100", "write `H100:8`."),
+    (parse_gpu, "nvidia:MI300Xx4:192GB", "write `nvidia:MI300X:4:192GB`."),
+    (parse_gpu, "RTX4090 x 2", "write `RTX4090:2`."),
+    (parse_gpu, {"name": "H100x8"}, "the name `H100` and the count 8"),
     (parse_gpu, "gpu:4", "`gpu` in `gpu:4` is no GPU's name; write `4`, which is of any model."),
     (parse_gpu, "gpu", "`gpu` is no GPU's name; write `1`"),
     (parse_gpu, "nvidia:gpus:2", "write `nvidia:2`"),
@@ -100,6 +106,14 @@ ADVICE = [
     (parse_duration, 10**30, "hundred years"),
     (parse_duration, [1], "a list"),
 ]
+
+
+@pytest.mark.parametrize(
+    "name", ["RTX4090", "GTX16", "MI300X", "B200x", "v5p-8", "RTX 6000 Ada", "tt-n150"]
+)
+def test_a_model_with_an_x_in_its_name_is_a_name(name):
+    """Only a count behind or before the `x` makes it another thing."""
+    assert parse_gpu(f"{name}:8").names == (name,)
 
 
 @pytest.mark.parametrize(("parse", "value", "said"), ADVICE)

@@ -53,6 +53,56 @@ def test_mistakes_are_told_together(tmp_path):
     assert sorted(one.code for one in found) == ["missing-field", "wrong-type"]
 
 
+def test_a_document_without_a_name_has_all_of_its_mistakes_reported(tmp_path):
+    """Between fields, in expressions, and in what it refers to: one look corrects them all."""
+    text = """type: task
+commands: ["echo ${{ matrix.rate }}"]
+matrix: {lr: [1, 2]}
+max_duration: 5m
+checkpoint: {signal: USR1, lead: 10m}
+---
+type: task
+commands: [a]
+fleets: [labb]
+---
+type: fleet
+name: lab
+local: true
+"""
+    found = load(tmp_path, text).findings
+    assert [(one.place.line, one.code) for one in found] == [
+        (1, "missing-field"),
+        (2, "unknown-expression"),
+        (5, "contradiction"),
+        (7, "missing-field"),
+        (9, "unknown-reference"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("echo a: b", "Quote the command: `- 'echo a: b'`."),
+        ("echo it's: b", "Quote the command: `- 'echo it''s: b'`."),
+        ("echo count: 5", "Quote the command: `- 'echo count: 5'`."),
+        ("echo a:", "Quote the command: `- 'echo a:'`."),
+        ("echo a: [b]", "Quote the command, or put it on a line of its own below `- |`."),
+    ],
+)
+def test_a_command_that_is_read_as_a_mapping_is_to_be_quoted(tmp_path, command, advice):
+    """The finding stands at the command and shows its line, and the advice loads as it is written."""
+    text = f"{TASK}commands:\n  - echo one\n  - {command}\n"
+    (found,) = load(tmp_path, text).errors
+    assert (found.place.line, found.place.column) == (5, 5)
+    assert found.text == f"  - {command}"
+    assert found.advice == advice
+    if "`- '" in advice:
+        quoted = advice.split("`")[1]
+        fixed = load(tmp_path, f"{TASK}commands:\n  - echo one\n  {quoted}\n")
+        (run,) = (one for one in fixed.desired.resources.values())
+        assert run.document["commands"] == ["echo one", command]
+
+
 def test_what_is_filled_in_later_is_there(tmp_path):
     """A field whose value depends on the element is not missing before that is known."""
     text = f"{TASK}matrix: {{image: [one, two]}}\nimage: ${{{{ matrix.image }}}}\n"
@@ -72,6 +122,7 @@ def test_what_is_filled_in_later_is_there(tmp_path):
         (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "`{name: A, value: true}` is a"),
         (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "Write `NAME=VALUE`"),
         (TASK + "commands: [a]\nresources: {gpu: gpu:a100:4}", "write `a100:4`, without"),
+        (TASK + "commands: [a]\nresources: {gpu: H100x8}", "write `H100:8`"),
         (TASK + "commands: [a]\nresources: {gpu: gpu:4}", "write `4`, which is of any model"),
         (TASK + "commands: [a]\ndepends_on: [afterok:7]", "with the name of run `7`"),
         (TASK + "commands: [a]\ndepends_on: afterany:7:8", "`{run: NAME, when: finished}`"),

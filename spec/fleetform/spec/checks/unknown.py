@@ -23,7 +23,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each unknown name is told once for each document that says it."""
     suggestions = _SUGGESTIONS_MAX
     known: set[Reference] = set()
-    for entry in catalogue.entries:
+    for entry in (*catalogue.entries, *catalogue.unnamed):
         for reference in entry.references:
             if reference in known:
                 continue

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -30,6 +31,14 @@ _WIDE = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 
+# Without a mark, ASCII text shows where a wide encoding has its zeros.
+_ZEROS = (
+    ("UTF-32LE", re.compile(rb"(?:[^\0]\0\0\0){2}")),
+    ("UTF-32BE", re.compile(rb"(?:\0\0\0[^\0]){2}")),
+    ("UTF-16LE", re.compile(rb"(?:[^\0]\0){2}")),
+    ("UTF-16BE", re.compile(rb"(?:\0[^\0]){2}")),
+)
+
 
 def decode(data: bytes, file: str, limits: Limits) -> str | Finding:
     """Return the text of a file without its byte order mark, or why it has none."""
@@ -43,16 +52,19 @@ def decode(data: bytes, file: str, limits: Limits) -> str | Finding:
             "Split it; any file of the tree may hold any documents. Data does not belong into"
             " documents: name a file under `files:` instead.",
         )
-    for mark, name in _WIDE:
-        if data.startswith(mark):
-            return _encoding_finding(file, Place(file, 1, 1), f"It is written in {name}.")
+    wide = next((name for mark, name in _WIDE if data.startswith(mark)), None)
+    wide = wide or next((name for name, zeros in _ZEROS if zeros.match(data)), None)
+    if wide is not None:
+        place = Place(file, 1, 1)
+        return _encoding_finding(file, place, f"It is written in {wide}.", _conversion(file, wide))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         skipped = 3 if data.startswith(codecs.BOM_UTF8) else 0
         before = data[skipped : exc.start + skipped].decode("utf-8", "replace")
         detail = f"The byte 0x{exc.object[exc.start]:02X} does not continue any character."
-        return _encoding_finding(file, _place_after(before, file), detail)
+        place = _place_after(before, file)
+        return _encoding_finding(file, place, detail, _advice_on_bytes(file, data))
     found = _UNPRINTABLE_ASCII.search(text) if text.isascii() else re.search(_UNPRINTABLE, text)
     return text if found is None else _character_finding(found[0], text[: found.start()], file)
 
@@ -114,7 +126,23 @@ def _place_after(before: str, file: str) -> Place:
     return Place(file, line, len(before) - ends + 1, 1)
 
 
-def _encoding_finding(file: str, place: Place, detail: str) -> Finding:
+def _advice_on_bytes(file: str, data: bytes) -> str:
+    """What to do about bytes that are not UTF-8: no mark says what they are."""
+    if not data.decode("utf-8", "ignore").isascii():
+        return "Correct that character: others of the file are UTF-8, so it is damaged there."
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return "Save it as UTF-8 in the editor that wrote it."
+    return f"If it is from an older editor: {_conversion(file, 'WINDOWS-1252')}"
+
+
+def _conversion(file: str, encoding: str) -> str:
+    written, made = shlex.quote(file), shlex.quote(f"{file}.utf8")
+    return f"iconv -f {encoding} -t UTF-8 {written} > {made} && mv {made} {written}"
+
+
+def _encoding_finding(file: str, place: Place, detail: str, advice: str) -> Finding:
     return Finding(
         Level.ERROR,
         "not-utf8",
@@ -122,7 +150,7 @@ def _encoding_finding(file: str, place: Place, detail: str) -> Finding:
         place,
         f"{detail} Documents are read as UTF-8 and nothing else, so that they say the same"
         " on every machine.",
-        f"Save it as UTF-8. If it is from an older editor: iconv -f WINDOWS-1252 -t UTF-8 {file}",
+        advice,
     )
 
 

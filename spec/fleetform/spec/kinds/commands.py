@@ -4,6 +4,7 @@ Shell commands: a list, or one alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -16,11 +17,50 @@ def commands(value: Any) -> Any:
     """The commands as texts."""
     if not isinstance(value, str | list | tuple):
         raise refuse("wrong-type", str(unfit(value, "a list of commands")))
-    # `- true` is the command of that name, and YAML's truth value by accident only.
-    return [
-        str(item).lower() if isinstance(item, bool) else text_of(item, "A command")
-        for item in one_or_many(value)
-    ]
+    listed = one_or_many(value)
+    if sum(isinstance(one, Mapping) for one in listed) > _WRONG_MAX:
+        # Each would be an error of its own, and a list of so many mappings is another mistake.
+        raise refuse("wrong-type", str(unfit(value, "a list of commands")))
+    return listed
+
+
+def command(value: Any) -> str:
+    """One of them, at its own place in the list."""
+    if isinstance(value, bool):
+        # `- true` is the command of that name, and YAML's boolean by accident only.
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        raise refuse(
+            "wrong-type",
+            "YAML reads this command as a mapping, because a colon and a space stand in it.",
+            _quoting(value),
+        )
+    return text_of(value, "A command")
+
+
+def _quoting(value: Mapping[str, Any]) -> str:
+    """Say how to write a command that was read as a mapping of one entry."""
+    if len(value) == 1:
+        ((name, rest),) = value.items()
+        if rest is None or isinstance(rest, str | int):
+            text = f"{name}: {_as_written(rest)}".rstrip()
+            if len(text) <= _SHOWN_MAX and "\n" not in text:
+                quoted = text.replace("'", "''")
+                return f"Quote the command: `- '{quoted}'`."
+    return "Quote the command, or put it on a line of its own below `- |`."
+
+
+def _as_written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+_WRONG_MAX = 100
+"""Commands that are reported one by one where YAML reads them as mappings."""
+
+_SHOWN_MAX = 120
+"""Characters of a command that an advice repeats; a longer one is quoted by the finding's line."""
 
 
 def without_nul(value: str) -> str:
@@ -36,6 +76,9 @@ def without_nul(value: str) -> str:
 
 
 Commands = Annotated[
-    tuple[Annotated[str, Field(min_length=1), AfterValidator(without_nul)], ...],
+    tuple[
+        Annotated[str, Field(min_length=1), BeforeValidator(command), AfterValidator(without_nul)],
+        ...,
+    ],
     BeforeValidator(commands, json_schema_input_type=str | list[str | int | float | bool]),
 ]

@@ -86,7 +86,7 @@ def _text_problem(text: str, *, off: bool) -> str:
     if not text:
         return f"The duration is empty; {expected}"
     if text.startswith("-"):
-        return f"{shown(text)} is negative{_or_off(off)}."
+        return f"{shown(text)} is negative; write a duration such as `300` or `5m`{_or_off(off)}."
     if text in {"off", "never", "none"}:
         return f"{shown(text)} is not a duration{_or_off(off)}; {expected}"
     decimal = _DECIMAL.fullmatch(text)

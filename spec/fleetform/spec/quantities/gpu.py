@@ -41,6 +41,9 @@ _MEMORY = re.compile(
 )
 # NVIDIA's names of MIG profiles, `1g.10gb`, `1c.3g.40gb`, `1g.10gb+me` (MIG User Guide).
 _SLICE = re.compile(r"(?:[1-9]c\.)?[1-9]g\.\d{1,3}gb(?:[+-]me(?:\.all)?)?", re.ASCII)
+# `H100x8` and `8xH100`, as clouds and papers write eight of them.
+_TIMES_BEHIND = re.compile(r"\s?[xX*]\s?([1-9]\d{0,2})$", re.ASCII)
+_TIMES_BEFORE = re.compile(r"([1-9]\d{0,2})\s?[xX*]\s?(?=[A-Za-z])", re.ASCII)
 # No host has more. `A100:80` is dstack for eighty GPUs, and nearly always a slip for 80GB.
 _COUNT_UNASKED_MAX = 16
 
@@ -151,7 +154,23 @@ def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
     if token.lower() in _NO_NAMES:
         raise ValueError(_no_name_problem(token, text))
     _once(gpu.names, "name", text, advice="; several names are separated by commas")
+    if times := _times(token):
+        name, count = times
+        meant = ":".join(
+            f"{name}:{count}" if one.strip() == token else one for one in text.split(":")
+        )
+        raise ValueError(f"{shown(token)} is no GPU's name; write {shown(meant)}.")
     return replace(gpu, names=_parse_names(token.split(","), text))
+
+
+def _times(written: str) -> tuple[str, str] | None:
+    """Return name and count of a word that says both."""
+    if before := _TIMES_BEFORE.match(written):
+        return written[before.end() :], before[1]
+    behind = _TIMES_BEHIND.search(written[-6:])
+    name = written[: -len(behind[0])] if behind else ""
+    # Models have an `x` too, with no digit before it: `RTX4090`, `GTX16`; or with none behind it: `MI300X`.
+    return (name, behind[1]) if behind and any(map(str.isdigit, name)) else None
 
 
 def _is_memory(token: str) -> bool:
@@ -167,6 +186,11 @@ def _parse_names(names: list[str], text: str) -> tuple[str, ...]:
             raise ValueError(f"{shown(text)} has an empty name between its commas.")
         if name.lower() in _NO_NAMES:
             raise ValueError(f"{shown(name)} is no GPU's name; leave it out for any model.")
+        if times := _times(name):
+            raise ValueError(
+                f"{shown(name)} is no GPU's name; write the name {shown(times[0])} and the count"
+                f" {times[1]} each by itself."
+            )
         if not _NAME.fullmatch(name):
             raise ValueError(f"{shown(name)} is not a GPU's name, such as `A100` or `RTX4090`.")
         # dstack's own spelling of a TPU; the name is what follows.

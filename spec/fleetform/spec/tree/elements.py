@@ -29,6 +29,9 @@ from fleetform.spec.tree.files import Files
 if TYPE_CHECKING:
     from fleetform.spec.kinds.run import Run
 
+NAMELESS = "nameless"
+"""Stands for the name of a document that has none, or a wrong one; it declares nothing."""
+
 # Any text is valid in these, so they are filled in after validation.
 TEXTS = ("commands", "env", "description", "tags")
 # What elements are made from cannot depend on the element.
@@ -107,16 +110,22 @@ def _read_plain(
 
 def _validate(value: Mapping[str, Any], kind: Kind) -> tuple[Document | None, list[Problem]]:
     """
-    The model, and what is wrong. Fields with an error are left out of the model where it can do
-    without them, so that what they have to do with others is told in the same go.
+    Return the model, and what is wrong.
+
+    Fields with an error are left out of the model where it can do without them, so that problems
+    between the others are reported in the same run. No model can do without a name: one that is
+    missing or wrong is `NAMELESS` in it.
     """
     try:
         return kind.model.model_validate(value), []
     except ValidationError as exc:
         problems = list(complain(exc, kind.model, str(value.get("type", ""))))
         wrong = {details["loc"][0] for details in exc.errors(include_url=False) if details["loc"]}
+    said = _without(value, wrong)
+    if "name" in wrong or "name" not in value:
+        said["name"] = NAMELESS
     try:
-        return kind.model.model_validate(_without(value, wrong)), problems
+        return kind.model.model_validate(said), problems
     except ValidationError:
         return None, problems
 

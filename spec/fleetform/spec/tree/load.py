@@ -235,6 +235,7 @@ class Loader:
 
     def _check(self) -> tuple[Catalogue, list[tuple[Read, Entry]]]:
         entries: list[tuple[Read, Entry]] = []
+        unnamed: list[Entry] = []
         nameless: dict[str, None] = {}
         for number, read in enumerate(self._reads):
             if read.outcome.is_broken:
@@ -244,9 +245,14 @@ class Loader:
                     nameless[read.file] = None
             if read.outcome.is_read:
                 entries.append((read, entry_of(number, read.outcome)))
+            elif read.outcome.references:
+                unnamed.append(entry_of(number, read.outcome))
         self._unread[:] = dict.fromkeys((*self._unread, *nameless))
         catalogue = Catalogue.of(
-            (entry for _, entry in entries), self._broken, has_unread=bool(self._unread)
+            (entry for _, entry in entries),
+            self._broken,
+            unnamed=unnamed,
+            has_unread=bool(self._unread),
         )
         self._claims = claims_of(one.documents[0] for one in catalogue.of_kind("volume"))
         for entry, problem in order.check(catalogue):

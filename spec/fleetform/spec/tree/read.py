@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetform.spec.dataclass import dataclass
-from fleetform.spec.desired import Obstacle
+from fleetform.spec.desired import Obstacle, ResourceKey
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.nodes import Node
 from fleetform.spec.references import Entry
@@ -16,6 +16,9 @@ from fleetform.spec.tree.outcome import Conditions, Outcome
 from fleetform.spec.tree.seen import OBSTACLES
 
 __all__ = ["Read", "entry_of"]
+
+UNNAMED = ResourceKey("", "")
+"""Stands for the key of a document without a name."""
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ def entry_of(number: int, outcome: Outcome) -> Entry:
     identities = [row.identity for row in outcome.rows if row.identity]
     return Entry(
         number,
-        outcome.keys[0],
+        outcome.keys[0] if outcome.keys else UNNAMED,
         outcome.type,
         outcome.place,
         outcome.documents,

@@ -92,8 +92,7 @@ class Reader:
         if not keys and reading.model is not None and not _has_error(reading.problems):
             # The name was an expression, and is known now.
             keys = (ResourceKey(kind.name, reading.model.name),)
-        if reading.model is None or not keys:
-            # One whose name is wrong declares nobody knows what, however right the rest of it.
+        if reading.model is None:
             return Outcome(type_name, keys, start, reading.problems, is_spoiled=written.is_spoiled)
         problems = [*reading.problems, *notes(value, kind, reading.model, reading.problems)]
         own = None
@@ -105,6 +104,16 @@ class Reader:
             for document in reading.documents
             for one in mentioned(document, kind.name, has_marks=has_marks)
         )
+        if not keys:
+            # Without a name it declares nothing; what it refers to is looked for all the same.
+            return Outcome(
+                type_name,
+                keys,
+                start,
+                problems,
+                is_spoiled=written.is_spoiled,
+                references=list(references),
+            )
         return Outcome(
             type_name,
             keys,
