@@ -10,7 +10,7 @@ import click
 from fleetform.cli.command import several_options
 from fleetform.cli.failure import Refused
 from fleetform.cli.scope import flag_given
-from fleetform.cli.screen import Screen
+from fleetform.cli.screen import Screen, error_screen
 
 if TYPE_CHECKING:
     from fleetform.wiring.observing import Look
@@ -74,10 +74,17 @@ def look_only(workspace: Workspace) -> Look:
     return found
 
 
+def unrecorded_text(found: Look) -> str:
+    """Say that later plans will not know of what was seen, and why."""
+    return f"what was seen is not recorded, so plans will not mention it: {found.unrecorded}"
+
+
 def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:
     """Show what has drifted; with `quiet` nothing where nothing has."""
     from fleetform.views.drift import render
 
+    if found.unrecorded:
+        error_screen().labelled("warning", unrecorded_text(found))
     if quiet and not found.live.drift:
         return
     assert found.live.observed_at_ms is not None

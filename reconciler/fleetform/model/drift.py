@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         VolumeSeen,
     )
 
-__all__ = ["Drift", "DriftClass", "Noted", "Observed", "Remedy"]
+__all__ = ["Drift", "DriftClass", "Noted", "Observed", "RecordedDrift", "Remedy"]
 
 
 class DriftClass(enum.StrEnum):
@@ -85,6 +85,23 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedDrift:
+    """
+    A drift that the ledger remembers, until a look or a correction shows that it is healed.
+
+    `found_at_ms` is when it was seen first, `seen_at_ms` when it was seen last.
+    """
+
+    drift: Drift
+    found_at_ms: int
+    seen_at_ms: int
+
+    @property
+    def place(self) -> tuple[ResourceKey, str]:
+        return self.drift.resource, self.drift.path
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A value that was seen and found right, and when it was last seen so."""
 
@@ -104,6 +121,7 @@ class Observed:
         places: What is where volumes should be, by the volume's name.
         volumes: All that bear the environment's mark, as far as they can be found.
         noted: What was right the last time, by resource, then by path of the field.
+        recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
         moving: Uids of what was made, changed or let go while this look was taken.
         changed: The last change of a resource through us: who, and when.
@@ -115,6 +133,7 @@ class Observed:
     places: Mapping[str, PlaceSeen] = field(default_factory=dict)
     volumes: tuple[VolumeSeen, ...] = ()
     noted: Mapping[ResourceKey, Mapping[str, Noted]] = field(default_factory=dict)
+    recorded: tuple[RecordedDrift, ...] = ()
     known_runs: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
     changed: Mapping[ResourceKey, Noted] = field(default_factory=dict)

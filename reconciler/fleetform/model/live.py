@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from fleetform.model.claim import Claim
-from fleetform.model.drift import Drift
+from fleetform.model.drift import Drift, RecordedDrift
 from fleetform.model.instance import Instance
 from fleetform.model.left_data import LeftData
 from fleetform.model.lineage import InputChange
@@ -155,6 +155,8 @@ class Live:
     """By name of a run: how the results that it started from differ from those of now."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
+    recorded_drift: tuple[RecordedDrift, ...] = ()
+    """What looks found and no look or correction has seen healed since; by resource and path."""
     newer_commit: str = ""
     """The commit applied last where the tree's is one that it was made from; else empty."""
     observed_at_ms: int | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fleetform.model.drift import RecordedDrift
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override
 from fleetform.model.ports import ApplyRecord
@@ -58,6 +59,7 @@ class Overview:
         hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
         troubled_hosts: The first by name that are silent or suspect.
         leaving_count: Hosts that are to go.
+        drift: What looks found that was not seen healed since.
         heard_at_ms: When the host that has been silent longest said something last; None without hosts.
     """
 
@@ -73,3 +75,4 @@ class Overview:
     heard_at_ms: int | None
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
+    drift: tuple[RecordedDrift, ...] = ()

@@ -24,7 +24,7 @@ from fleetform.spec.dataclass import dataclass
 if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
-    from fleetform.model.drift import Noted
+    from fleetform.model.drift import Noted, RecordedDrift
     from fleetform.model.event import LoggedEvent
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
@@ -490,9 +490,18 @@ class Ledger(Reader, Protocol):
         """Lift overrides that are in force, or with None all of them; returns those it lifted."""
 
     def note_observations(
-        self, right: Mapping[ResourceKey, Mapping[str, str]], *, at_ms: int
+        self,
+        right: Mapping[ResourceKey, Mapping[str, str]],
+        recorded: Sequence[RecordedDrift] | None = None,
+        *,
+        at_ms: int,
     ) -> None:
-        """Keep what was found right in the world, and when; what is not named stays as noted."""
+        """
+        Keep what was found right, and when; what is not named stays as noted.
+
+        `recorded` is every drift that is to be remembered from now on; None: those of before.
+        Needs no manager lease: what was seen is no decision.
+        """
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None: ...
     def close(self) -> None: ...

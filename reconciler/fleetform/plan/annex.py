@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fleetform.model.drift import Drift
 from fleetform.model.windows import next_spell, spell_at
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import work_at_stake
@@ -19,7 +20,8 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
     """
     Depth, time, what was read, and how long the work at stake has been going.
 
-    `hosts` says how old it is what the ledger knows of them. `drift` has what the world has become beside the ledger, where it was asked.
+    `hosts` says how old it is what the ledger knows of them. `drift` has what this look at the actual
+    state found, and what earlier looks found that was not seen healed since, each with `seen_at_ms`.
 
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
@@ -38,8 +40,9 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
                 "right_at_ms": one.right_at_ms,
                 "changed_at_ms": one.changed_at_ms,
                 "by": one.by,
+                "seen_at_ms": seen_at_ms,
             }
-            for one in sheet.live.drift
+            for one, seen_at_ms in _drift(sheet)
         ],
         "planned_at_ms": now_ms,
         "hosts": _hosts(sheet),
@@ -55,6 +58,15 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
             for one in stale_results(sheet)
         ],
     }
+
+
+def _drift(sheet: Sheet) -> list[tuple[Drift, int | None]]:
+    now = {(one.resource, one.path): one for one in sheet.live.drift}
+    earlier = [one for one in sheet.live.recorded_drift if one.place not in now]
+    return [
+        *((one, sheet.live.observed_at_ms) for one in now.values()),
+        *((one.drift, one.seen_at_ms) for one in earlier),
+    ]
 
 
 def _windows(sheet: Sheet, now_ms: int) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ change of the plan. What is being changed just now, or leaves, is passed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.drift import Drift, Noted, Observed, Remedy
+from fleetform.model.drift import Drift, Noted, Observed, RecordedDrift, Remedy
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.fingerprint import short_uid
@@ -34,13 +34,15 @@ class Comparison:
     """
     What one look came to.
 
-    `drifts` come by resource and path. `right` is what was found as it should be, by resource and
+    `drifts` come by resource and path. `recorded` are these and those of earlier looks that this one
+    has not seen healed. `right` is what was found as it should be, by resource and
     path: it is noted, so that the next drift can be told since when. Internal fields that no row
     of the table names are among them.
     """
 
     drifts: tuple[Drift, ...]
     right: Mapping[ResourceKey, Mapping[str, str]]
+    recorded: tuple[RecordedDrift, ...] = ()
 
 
 def compare(live: Live, observed: Observed) -> Comparison:
@@ -57,7 +59,42 @@ def compare(live: Live, observed: Observed) -> Comparison:
         if _is_settled_volume(row) and row.uid not in observed.moving:
             _compare_volume(book, row)
     drifts = sorted(book.drifts, key=lambda one: (one.resource, one.path))
-    return Comparison(tuple(drifts), book.right)
+    return Comparison(tuple(drifts), book.right, tuple(_recorded(book, live, drifts)))
+
+
+def _recorded(book: _Book, live: Live, drifts: Sequence[Drift]) -> list[RecordedDrift]:
+    """What is to be remembered after this look: what it found, and what it could not judge."""
+    now_ms = book.observed.at_ms
+    before = {one.place: one for one in book.observed.recorded}
+    found = {}
+    for one in drifts:
+        place = (one.resource, one.path)
+        known = before.get(place)
+        is_same = known is not None and known.drift.seen == one.seen
+        since_ms = known.found_at_ms if known is not None and is_same else now_ms
+        found[place] = RecordedDrift(one, since_ms, now_ms)
+    for place, earlier in before.items():
+        if place not in found and not _is_healed(book, live, earlier.drift):
+            found[place] = earlier
+    return sorted(found.values(), key=lambda one: one.place)
+
+
+def _is_healed(book: _Book, live: Live, one: Drift) -> bool:
+    """
+    Tell whether this look has seen that an earlier drift, which it has not found, is over.
+
+    A host that does not answer, or what is being changed just now, proves nothing.
+    """
+    if one.path in book.right.get(one.resource, {}):
+        return True
+    if one.field == "unknown":
+        return not _is_under_change(live, one.resource.name)
+    hosts = {instance.name: instance.uid for instance in live.instances}
+    if one.field == "record":
+        uid = hosts.get(one.part.partition("/")[0])
+        return uid is None or uid in book.observed.hosts
+    # A host that left with its place needs nothing any more.
+    return bool(one.part) and one.part not in hosts
 
 
 def accept(drifts: tuple[Drift, ...]) -> dict[ResourceKey, dict[str, str]]:

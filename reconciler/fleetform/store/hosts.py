@@ -16,8 +16,10 @@ from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.instance import InstanceState
 from fleetform.providers.contract.observed import HostSeen
+from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
+from fleetform.store.observations import heal
 from fleetform.store.progress import refresh_runs
 
 __all__ = ["commit_host", "mark_forgotten", "mark_instance"]
@@ -26,14 +28,16 @@ __all__ = ["commit_host", "mark_forgotten", "mark_instance"]
 def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tuple[JobKey, ...]:
     """See `model.ports.Ledger.commit_host`."""
     row = transaction.one(
-        "SELECT name, state, boot_id, install_id, declared FROM instances"
+        "SELECT name, state, boot_id, install_id, declared, fleet FROM instances"
         " WHERE uid = ? AND state <> 'terminated'",
         (seen.instance_uid,),
     )
     if row is None:
         return ()
-    name, state, boot_id, install_id, declared = row
+    name, state, boot_id, install_id, declared, fleet = row
     _write(transaction, seen, state, declared, now_ms)
+    # A hello is a look at this host: what it says is what the ledger counts on from now on.
+    heal(transaction, ResourceKey("fleet", fleet), part=name)
     lost = _prove_losses(transaction, seen, name, boot_id, install_id, now_ms)
     if state != InstanceState.READY:
         _refresh(transaction, seen.instance_uid, now_ms)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
+from fleetform.model.drift import RecordedDrift
 from fleetform.model.event import LoggedEvent
 from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
@@ -200,10 +201,14 @@ class StoredLedger(Reads):
             return lift_overrides(transaction, numbers, who=who, now_ms=now_ms)
 
     def note_observations(
-        self, right: Mapping[ResourceKey, Mapping[str, str]], *, at_ms: int
+        self,
+        right: Mapping[ResourceKey, Mapping[str, str]],
+        recorded: Sequence[RecordedDrift] | None = None,
+        *,
+        at_ms: int,
     ) -> None:
         with self._database.write() as transaction:
-            note_observations(transaction, right, at_ms=at_ms)
+            note_observations(transaction, right, recorded, at_ms=at_ms)
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None:
         with self._database.write() as transaction:

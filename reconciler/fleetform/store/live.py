@@ -24,6 +24,7 @@ from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
 from fleetform.store.lineage import read_outdated
+from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
 
@@ -120,6 +121,7 @@ def read_live(
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
         outdated=read_outdated(connection),
+        recorded_drift=read_drift(connection),
     )
 
 

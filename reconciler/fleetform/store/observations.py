@@ -1,9 +1,9 @@
 """
-What the world was last seen to be, kept beside what was made.
+What the actual state was last seen to be, kept beside what was made.
 
-Only what was found right is kept, with when: so the next look can say since when it is not, and
-two looks at a drift tell the same. The values are text, for the same reason as everywhere: what
-is compared is stored as it is compared.
+`observed` of a fleet or volume is JSON, an entry for each field: `[value, when]`, as it was last
+found right, and behind that the drift, if one was seen since. So the next look can say since when a
+field is not right, two looks at a drift report the same, and a plan knows of it without a look.
 """
 
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
@@ -14,11 +14,18 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from fleetform.model.drift import Noted
+from fleetform.model.drift import Drift, DriftClass, Noted, RecordedDrift, Remedy
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 
-__all__ = ["last_changes", "note_observations", "read_known_runs", "read_observations"]
+__all__ = [
+    "heal",
+    "last_changes",
+    "note_observations",
+    "read_drift",
+    "read_known_runs",
+    "read_observations",
+]
 
 _BATCH = 500
 """Values bound at a time: SQLite allows 999 in its older builds."""
@@ -33,10 +40,85 @@ class Executes(Protocol):
 def read_observations(connection: Executes) -> dict[ResourceKey, dict[str, Noted]]:
     """Return what was right when it was looked at last, by resource and path of the field."""
     return {
-        ResourceKey(kind, name): {path: Noted(*one) for path, one in json.loads(observed).items()}
+        key: {path: Noted(*one[:2]) for path, one in entries.items() if one[0] is not None}
+        for key, entries in _entries(connection).items()
+    }
+
+
+def _entries(connection: Executes) -> dict[ResourceKey, dict[str, list[Any]]]:
+    return {
+        ResourceKey(kind, name): json.loads(observed)
         for kind, name, observed in connection.execute(
             "SELECT kind, name, observed FROM resources WHERE observed <> ''"
         )
+    }
+
+
+def read_drift(connection: Executes) -> tuple[RecordedDrift, ...]:
+    """Return what looks found and nothing has healed since, by resource and path."""
+    rows = connection.execute(
+        "SELECT kind, name, observed FROM resources"
+        " WHERE kind IN ('fleet', 'volume') AND archived = 0 AND observed LIKE ?",
+        (_WITH_DRIFT,),
+    ).fetchall()
+    if not rows:
+        return ()
+    hosts = {
+        (fleet, name)
+        for fleet, name in connection.execute(
+            "SELECT fleet, name FROM instances WHERE state <> 'terminated'"
+        )
+    }
+    found = [
+        _drift_of(ResourceKey(kind, name), one[2])
+        for kind, name, observed in rows
+        for one in json.loads(observed).values()
+        if len(one) > 2
+        # A host that left took its drift along.
+        if not one[2]["part"] or one[2]["drift"] in _OF_STRANGERS or (name, one[2]["part"]) in hosts
+    ]
+    return tuple(sorted(found, key=lambda one: one.place))
+
+
+_WITH_DRIFT = '%"drift":%'
+_OF_STRANGERS = frozenset({"unknown", "record"})
+"""Fields of what the ledger does not know, and so not of one of its hosts."""
+
+
+def _drift_of(home: ResourceKey, one: Mapping[str, Any]) -> RecordedDrift:
+    resource = ResourceKey("run", one["run"]) if "run" in one else home
+    drift = Drift(
+        resource=resource,
+        field=one["drift"],
+        drift_class=DriftClass(one["class"]),
+        remedy=Remedy(one["remedy"]),
+        expected=one["expected"],
+        seen=one["seen"],
+        part=one["part"],
+        detail=one["detail"],
+        right_at_ms=one["right_at_ms"],
+        changed_at_ms=one["changed_at_ms"],
+        by=one["by"],
+    )
+    return RecordedDrift(drift, one["found_at_ms"], one["seen_at_ms"])
+
+
+def _written(one: RecordedDrift) -> dict[str, Any]:
+    drift = one.drift
+    return {
+        "drift": drift.field,
+        **({"run": drift.resource.name} if drift.resource.kind == "run" else {}),
+        "class": drift.drift_class.value,
+        "remedy": drift.remedy.value,
+        "expected": drift.expected,
+        "seen": drift.seen,
+        "part": drift.part,
+        "detail": drift.detail,
+        "right_at_ms": drift.right_at_ms,
+        "changed_at_ms": drift.changed_at_ms,
+        "by": drift.by,
+        "found_at_ms": one.found_at_ms,
+        "seen_at_ms": one.seen_at_ms,
     }
 
 
@@ -64,20 +146,90 @@ def last_changes(connection: Executes) -> dict[ResourceKey, Noted]:
 
 
 def note_observations(
-    transaction: Transaction, right: Mapping[ResourceKey, Mapping[str, str]], *, at_ms: int
+    transaction: Transaction,
+    right: Mapping[ResourceKey, Mapping[str, str]],
+    recorded: Iterable[RecordedDrift] | None = None,
+    *,
+    at_ms: int,
 ) -> None:
     """
-    Keep what was found right.
+    Keep what was found right, and what was found to have drifted.
 
     A field that is not in `right` keeps what was noted of it before: that is when it was last as
     it should be. A resource that has gone meanwhile is passed over.
+
+    Args:
+        transaction: In which that is written.
+        right: By resource and path: a drift that was recorded there is healed.
+        recorded: All drifts that are to be remembered from now on; None: those of before.
+        at_ms: When `right` was seen.
     """
-    before = read_observations(transaction)
-    for key, values in sorted(right.items()):
-        noted = before.get(key, {})
-        merged = {path: [one.value, one.at_ms] for path, one in noted.items()}
-        merged.update({path: [value, at_ms] for path, value in values.items()})
-        transaction.execute(
-            "UPDATE resources SET observed = ?, observed_at_ms = ? WHERE kind = ? AND name = ?",
-            (to_json(merged), at_ms, *key),
-        )
+    before = _entries(transaction)
+    after: dict[ResourceKey, dict[str, list[Any]]] = {}
+    for key, entries in before.items():
+        after[key] = {
+            path: one if recorded is None else one[:2]
+            for path, one in entries.items()
+            if recorded is None or one[0] is not None
+        }
+    for key, values in right.items():
+        after.setdefault(key, {}).update({path: [value, at_ms] for path, value in values.items()})
+    for one in recorded or ():
+        entries = after.setdefault(_home(transaction, one.drift), {})
+        entries[one.drift.path] = [*entries.get(one.drift.path, _NEVER_RIGHT), _written(one)]
+    for key, entries in sorted(after.items()):
+        if entries != before.get(key):
+            _write(transaction, key, entries, at_ms)
+
+
+_NEVER_RIGHT = (None, None)
+
+
+def _home(transaction: Transaction, one: Drift) -> ResourceKey:
+    """The resource whose row keeps a drift: jobs that the ledger does not know have none."""
+    if one.resource.kind != "run":
+        return one.resource
+    host = one.part.partition("/")[0]
+    row = transaction.one(
+        "SELECT fleet FROM instances WHERE name = ? AND state <> 'terminated'", (host,)
+    )
+    return ResourceKey("fleet", row[0] if row else "")
+
+
+def heal(
+    transaction: Transaction, key: ResourceKey, *, part: str = "", keeps: Iterable[str] = ()
+) -> None:
+    """
+    Forget the recorded drift of one resource, or of its host `part`, which was seen to be right.
+
+    Args:
+        transaction: In which that is written.
+        key: Of a fleet or volume.
+        part: Name of a host; empty: the fields of the resource as a whole.
+        keeps: Fields of which nothing was seen.
+    """
+    row = transaction.one(
+        "SELECT observed, observed_at_ms FROM resources"
+        " WHERE kind = ? AND name = ? AND observed LIKE ?",
+        (*key, _WITH_DRIFT),
+    )
+    if row is None:
+        return
+    kept = frozenset({*keeps, *_OF_STRANGERS})
+    entries = {}
+    for path, one in json.loads(row[0]).items():
+        is_healed = len(one) > 2 and one[2]["part"] == part and one[2]["drift"] not in kept
+        if not is_healed:
+            entries[path] = one
+        elif one[0] is not None:
+            entries[path] = one[:2]
+    _write(transaction, key, entries, row[1])
+
+
+def _write(
+    transaction: Transaction, key: ResourceKey, entries: Mapping[str, Any], at_ms: int
+) -> None:
+    transaction.execute(
+        "UPDATE resources SET observed = ?, observed_at_ms = ? WHERE kind = ? AND name = ?",
+        (to_json(entries), at_ms, *key),
+    )

@@ -20,6 +20,7 @@ from fleetform.model.ports import ApplyRecord
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
 from fleetform.store.live import RUN_STATES
+from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def read_overview(connection: Statements) -> Overview:
             OpenApply(ApplyRecord(*row[:-1]), row[-1]) for row in connection.execute(_APPLIES)
         ),
         overrides=read_overrides(connection),
+        drift=read_drift(connection),
     )
 
 

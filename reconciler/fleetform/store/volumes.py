@@ -14,7 +14,8 @@ from fleetform.store.left_data import take_from_left
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
-    from fleetform.store.statements import Statements
+from fleetform.store.observations import heal
+from fleetform.store.statements import Statements
 
 __all__ = ["begin_make", "fail_drop", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
            "leaving_volumes", "read_snapshots"]  # fmt: skip
@@ -113,6 +114,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 step.resource.name,
             ),
         )
+        # The host has found the directory, with our mark, before it said that this is done.
+        heal(context.transaction, step.resource, keeps=("owner", "mode"))
         if step.verb != "volume.update":
             take_from_left(context.transaction, said["path"])
         made = "imported" if step.verb == "volume.adopt" else "made"

@@ -17,6 +17,7 @@ from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
+from fleetform.views.plan_drift import SEEN_EARLIER, drift_text, earlier_drift
 from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_fields import field_row
 from fleetform.views.plan_folds import SAME_TEXT, fold, more_text
@@ -102,6 +103,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
             yield f"| and {len(earlier.runs) - LIST_MAX} more | | |\n"
         yield "\n"
     yield from _stale(plan)
+    yield from _earlier_drift(plan)
     if lines := forecast_lines(plan):
         yield "".join(f"{_escaped(sentence)}  \n" for sentence in lines) + "\n"
 
@@ -116,6 +118,17 @@ def _stale(plan: Plan) -> Iterator[str]:
         yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
     if len(stale) > LIST_MAX:
         yield f"| and {len(stale) - LIST_MAX} more | |\n"
+    yield "\n"
+
+
+def _earlier_drift(plan: Plan) -> Iterator[str]:
+    if not (drift := earlier_drift(plan)):
+        return
+    yield f"#### {SEEN_EARLIER}\n\n"
+    for one in drift[:LIST_MAX]:
+        yield f"- {_escaped(drift_text(plan, one))}\n"
+    if len(drift) > LIST_MAX:
+        yield f"- and {len(drift) - LIST_MAX} more\n"
     yield "\n"
 
 

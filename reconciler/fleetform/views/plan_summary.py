@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fleetform.model.plan import Action, HeldBy, Plan
+from fleetform.views.plan_drift import count_text
 from fleetform.views.plan_earlier import earlier_runs
 
 __all__ = ["counts", "summary"]
@@ -60,4 +61,6 @@ def summary(plan: Plan) -> str:
         return "No changes: what is left is being removed."
     if plan.destroys:
         return "Nothing is left to remove."
+    if drift := count_text(plan):
+        return f"No changes to make; drift was seen: {drift}."
     return "No changes. Your environment is as declared."

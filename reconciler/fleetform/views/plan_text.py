@@ -23,6 +23,7 @@ from fleetform.views.overrides import in_force
 from fleetform.views.plan_commands import command_lines
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
+from fleetform.views.plan_drift import SEEN_EARLIER, drift_text, earlier_drift
 from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_forecast import forecast_lines
@@ -63,6 +64,7 @@ def rendered(plan: Plan) -> Iterator[Line]:
     yield from _deferred(plan)
     yield from _settled(plan)
     yield from _stale(plan)
+    yield from _earlier_drift(plan)
     yield from _progressing(plan)
     yield from _last(plan)
     yield from _forecast(plan)
@@ -241,6 +243,16 @@ def _stale(plan: Plan) -> Iterator[Line]:
         why = changes_text(one.inputs, inherited=one.inherited)
         yield line(("  ~ ", "warn"), f"{printable(one.key.name)}: {printable(why)}")
     yield from _more(len(stale))
+    yield BLANK
+
+
+def _earlier_drift(plan: Plan) -> Iterator[Line]:
+    if not (drift := earlier_drift(plan)):
+        return
+    yield line((SEEN_EARLIER, "bold"))
+    for one in drift[:LIST_MAX]:
+        yield line(("  ! ", "warn"), drift_text(plan, one))
+    yield from _more(len(drift))
     yield BLANK
 
 

@@ -17,8 +17,8 @@ from fleetform.views.controllers import ControllerRow, controller_lines
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment
 
-__all__ = ["AppliedRow", "BlockedChange", "BlockedRow", "HostsRow", "InProgressRow", "LedgerRow",
-           "RunsRow", "Status", "attention", "hosts_row", "in_progress_rows", "runs_row",
+__all__ = ["AppliedRow", "BlockedChange", "BlockedRow", "DriftSeen", "HostsRow", "InProgressRow", "LedgerRow",
+           "RunsRow", "Status", "attention", "drift_rows", "hosts_row", "in_progress_rows", "runs_row",
            "status_lines"]  # fmt: skip
 
 READY = "ready"
@@ -92,6 +92,18 @@ class RunsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DriftSeen:
+    """One field that differed from what was applied when it was last looked at."""
+
+    resource: str
+    path: str
+    drift_class: str
+    expected: str
+    seen: str
+    seen_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class BlockedChange:
     """One change that is not applied, what blocks it, and what would release it."""
 
@@ -148,6 +160,7 @@ class Status:
     controller: ControllerRow | None
     hosts: HostsRow | None
     runs: RunsRow | None
+    drift: tuple[DriftSeen, ...]
     blocked: BlockedRow | None
     in_progress: tuple[InProgressRow, ...]
     overrides: tuple[str, ...]
@@ -172,6 +185,20 @@ def runs_row(found: Overview) -> RunsRow:
         troubled_count=found.troubled_count,
         troubled=found.troubled,
         open=found.work_count,
+    )
+
+
+def drift_rows(found: Overview) -> tuple[DriftSeen, ...]:
+    return tuple(
+        DriftSeen(
+            resource=str(one.drift.resource),
+            path=one.drift.path,
+            drift_class=one.drift.drift_class.value,
+            expected=one.drift.expected,
+            seen=one.drift.seen,
+            seen_at_ms=one.seen_at_ms,
+        )
+        for one in found.drift
     )
 
 
@@ -215,6 +242,10 @@ def _attention(
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
     if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
         yield f"{counted(silent, 'host')} silent or suspect"
+    # What is only observed, such as a reboot, calls for nobody.
+    drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
+    if drift:
+        yield f"drift was seen in {counted(drift, 'field')}"
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked"
     if controller is None and found is not None and (left := work_left(found)):
@@ -252,6 +283,7 @@ def status_lines(status: Status) -> tuple[Line, ...]:
         ("controller", _controller(status)),
         ("hosts", _hosts(status)),
         ("runs", _runs(status)),
+        ("drift", _drift(status)),
         ("blocked", _blocked(status)),
         ("overrides", _overrides(status)),
         ("in progress", _in_progress(status)),
@@ -346,6 +378,14 @@ def _runs(status: Status) -> Iterator[Line]:
 
 
 _BAD = (RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN)
+
+
+def _drift(status: Status) -> Iterator[Line]:
+    for one in status.drift[:_NAMES_MAX]:
+        what = printable(f"{one.resource} {one.path}: {one.expected} → {one.seen}")
+        yield line(("! ", "warn"), what, (f", seen {age(one.seen_at_ms, status.at_ms)} ago", "dim"))
+    if (more := len(status.drift) - _NAMES_MAX) > 0:
+        yield line((f"  and {more} more: `fleetform drift` lists all", "dim"))
 
 
 def _blocked(status: Status) -> Iterator[Line]:

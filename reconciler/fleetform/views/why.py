@@ -6,6 +6,8 @@ For `fleetform why`, and the API's answer of the same name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
@@ -44,23 +46,36 @@ class Why:
     at_work: tuple[str, ...] = ()
 
 
-def explain(detail: RunDetail, *, at_work: tuple[str, ...] = (), now_ms: int) -> Why:
+def explain(
+    detail: RunDetail,
+    *,
+    at_work: tuple[str, ...] = (),
+    more: Sequence[tuple[WaitingRow, str]] = (),
+    now_ms: int,
+) -> Why:
     """
     Answer from a run's detail, whose `waiting` the scheduler has filled.
 
-    `at_work` is as `at_work_lines` says it.
+    `at_work` is as `at_work_lines` says it. `more` are reasons that the scheduler does not know,
+    each with what to do about it.
     """
     row = detail.row
     is_final = row.state in FINAL
     # What it waited for no longer matters to a run that is to end.
     reasons = () if is_final or row.stop_requested else row.waiting
+    if not is_final:
+        reasons = (*reasons, *(reason for reason, _ in more))
+    cures = tuple(cure for _, cure in more) if row.state != RunState.DONE else ()
     return Why(
         name=row.name,
         state=row.state,
-        summary=_ended(detail) if is_final else _summary(detail, now_ms),
+        summary=_ended(detail) if is_final else _summary(detail, reasons, now_ms),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
-        advice=_advice_after(detail) if is_final else _advice_before(detail, reasons, at_work),
+        advice=(
+            *cures,
+            *(_advice_after(detail) if is_final else _advice_before(detail, reasons, at_work)),
+        ),
         at_work=() if is_final else at_work,
     )
 
@@ -126,7 +141,7 @@ def _doubt(detail: RunDetail) -> str:
     return next((job.message for job in jobs if job.state == JobState.UNKNOWN), "")
 
 
-def _summary(detail: RunDetail, now_ms: int) -> str:
+def _summary(detail: RunDetail, reasons: Sequence[WaitingRow], now_ms: int) -> str:
     row = detail.row
     if row.stop_requested:
         return f"{row.name} is {row.state} and is asked to end: {row.stop_requested}."
@@ -143,8 +158,8 @@ def _summary(detail: RunDetail, now_ms: int) -> str:
             f"{row.name} is unknown: no host that may run it answers. It is not started again"
             " before there is proof that it is over."
         )
-    if row.waiting:
-        noun = figures.counted(len(row.waiting), "reason")
+    if reasons:
+        noun = figures.counted(len(reasons), "reason")
         waited = figures.span(max(0, now_ms - row.submitted_at_ms))
         return f"{row.name} is {row.state} and has waited for {waited}, for {noun}:"
     return f"{row.name} is {row.state}; nothing is in its way."

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from fleetform.model.drift import Drift, Observed
 from fleetform.model.event import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.refusals import LedgerUnavailable
 from fleetform.plan.drift import Comparison, accept, compare
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.opening import host_provider, open_for_writing
+from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
-    from fleetform.model.ports import Clock, Gate, Ledger
+    from fleetform.model.ports import Clock, Gate, Ledger, Reader
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, PlaceSeen
     from fleetform.wiring.workspace import Workspace
@@ -41,10 +43,15 @@ K = TypeVar("K")
 
 
 class Look(NamedTuple):
-    """The ledger as it was when the world was looked at, and what came of it."""
+    """
+    The ledger as it was when the actual state was looked at, and what came of it.
+
+    `unrecorded` says why the ledger does not remember what was seen; empty where it does.
+    """
 
     live: Live
     comparison: Comparison
+    unrecorded: str = ""
 
 
 async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None) -> Look:
@@ -56,41 +63,71 @@ async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | N
     Raises:
         LedgerUnavailable: What was right cannot be noted now.
     """
+    found = await _looked(ledger, hosts, gate, (clock or SystemClock()).now_ms())
+    await gate(lambda: _record(ledger, found))
+    return found
+
+
+async def _looked(ledger: Reader, hosts: HostProvider, gate: Gate, at_ms: int) -> Look:
     before = await gate(ledger.read_live)
-    observed = await _observe(before, hosts, (clock or SystemClock()).now_ms())
+    observed = await _observe(before, hosts, at_ms)
     # After the look, so that what was made meanwhile is not taken for drift.
     return await gate(lambda: _compared(ledger, before, observed))
 
 
-def _compared(ledger: Ledger, before: Live, observed: Observed) -> Look:
+def _record(ledger: Ledger, found: Look) -> None:
+    assert found.live.observed_at_ms is not None
+    ledger.note_observations(
+        found.comparison.right, found.comparison.recorded, at_ms=found.live.observed_at_ms
+    )
+
+
+def _compared(ledger: Reader, before: Live, observed: Observed) -> Look:
     live = ledger.read_live()
     uids = [one.key.run_uid for seen in observed.hosts.values() for one in seen.records or ()]
     observed = dataclasses.replace(
         observed,
         noted=ledger.read_noted(),
+        recorded=live.recorded_drift,
         known_runs=ledger.read_known_runs(uids),
         changed=ledger.read_last_changes(),
         moving=_moving(before, live),
     )
     comparison = compare(live, observed)
-    ledger.note_observations(comparison.right, at_ms=observed.at_ms)
-    seen = dataclasses.replace(live, drift=comparison.drifts, observed_at_ms=observed.at_ms)
+    seen = dataclasses.replace(
+        live,
+        drift=comparison.drifts,
+        recorded_drift=comparison.recorded,
+        observed_at_ms=observed.at_ms,
+    )
     return Look(seen, comparison)
 
 
 def refreshed(workspace: Workspace) -> Look:
     """
-    Look at the world from a command.
+    Look at the actual state from a command, and record what was seen.
+
+    That takes no lock of a manager, but a transaction of its own. Where the ledger cannot be
+    written, because it is read-only or busy, the answer is the same, and says so.
 
     Raises:
-        LedgerProblem: The ledger cannot be used.
+        LedgerProblem: The ledger cannot be read.
     """
-    with contextlib.closing(open_for_writing(workspace)) as ledger:
 
-        async def at_once(call: Callable[[], T]) -> T:
-            return call()
+    async def at_once(call: Callable[[], T]) -> T:
+        return call()
 
-        return asyncio.run(look(ledger, host_provider(workspace), at_once))
+    reader = workspace.reader()
+    assert reader is not None, "the caller has seen that there is a ledger"
+    with contextlib.closing(reader):
+        now_ms = SystemClock().now_ms()
+        found = asyncio.run(_looked(reader, host_provider(workspace), at_once, now_ms))
+    try:
+        with contextlib.closing(open_for_writing(workspace)) as ledger:
+            _record(ledger, found)
+    except (LedgerProblem, LedgerUnavailable) as problem:
+        return found._replace(unrecorded=str(problem))
+    return found
 
 
 def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift, ...]:

@@ -14,7 +14,6 @@ from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
-from fleetform.plan.recorded import recorded_holds
 from fleetform.spec.tree.commit import Commit
 from fleetform.views.controllers import ControllerRow
 from fleetform.views.overrides import in_force_lines
@@ -26,10 +25,12 @@ from fleetform.views.status import (
     LedgerRow,
     Status,
     attention,
+    drift_rows,
     hosts_row,
     in_progress_rows,
     runs_row,
 )
+from fleetform.wiring.blocked import read_blocked
 from fleetform.wiring.controllers import read_controller
 from fleetform.wiring.problems import LedgerProblem
 
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["read_status"]
-
-_PLANS_MAX = 20
-"""Plans of a part of the configuration that are passed over to find one of the whole."""
 
 
 class _Reading(NamedTuple):
@@ -73,6 +71,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         controller=controller,
         hosts=None if found is None else hosts_row(found),
         runs=None if found is None else runs_row(found),
+        drift=() if found is None else drift_rows(found),
         blocked=blocked,
         in_progress=() if found is None else in_progress_rows(found),
         overrides=() if found is None else in_force_lines(found.overrides, now_ms),
@@ -158,15 +157,10 @@ def _condition(problem: BaseException | None) -> str:
 
 
 def _blocked(reader: Reader) -> BlockedRow | None:
-    """Read what the newest plan of the whole configuration held back; None without such a plan."""
-    for entry in reader.read_history(limit=_PLANS_MAX):
-        body = reader.read_plan(entry.digest)
-        found = None if body is None else recorded_holds(body)
-        if found is None:
-            continue
-        changes = (
-            BlockedChange(str(one.change.key), HELD_BY[one.by], one.detail, one.cure)
-            for one in found
-        )
-        return BlockedRow(entry.digest, entry.at_ms, entry.who, tuple(changes))
-    return None
+    if (found := read_blocked(reader)) is None:
+        return None
+    changes = (
+        BlockedChange(str(one.change.key), HELD_BY[one.by], one.detail, one.cure)
+        for one in found.held
+    )
+    return BlockedRow(found.plan.digest, found.plan.at_ms, found.plan.who, tuple(changes))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from contract.ledgers import Desk, submit_step
-from fleetform.model.drift import Noted
+import pytest
+
+from contract.ledgers import Desk, carry_out, step, submit_step, written
+from fleetform.model.drift import Drift, Noted, RecordedDrift
+from fleetform.model.drift_table import TABLE
+from fleetform.model.plan import Step
+from fleetform.model.ports import Ledger
 from fleetform.spec.desired import ResourceKey
+
+DATA, LOCAL = ResourceKey("volume", "data"), ResourceKey("fleet", "local")
 
 
 def _fleet(desk: Desk) -> ResourceKey:
@@ -50,3 +57,85 @@ def test_an_apply_is_found_by_its_uid(desk: Desk) -> None:
     oldest = desk.ledger.read_applies()[-1]
     assert desk.ledger.read_apply(oldest.uid) == oldest
     assert desk.ledger.read_apply("none") is None
+
+
+def drift(
+    field: str = "directory", *, key: ResourceKey = DATA, part: str = "", seen: str = "gone"
+) -> Drift:
+    row = TABLE[key.kind, field]
+    return Drift(key, field, row.drift_class, row.remedy, "there", seen, part)
+
+
+def _volume_step(verb: str) -> Step:
+    document = {"type": "volume", "fleet": "local", "path": "data"}
+    return step(verb, "data", **written(document, fleet="local", path="data"))
+
+
+@pytest.fixture
+def stored(ledger: Ledger) -> Desk:
+    made = Desk.of(ledger)
+    carry_out(ledger, [_volume_step("volume.make")])
+    return made
+
+
+def recorded(ledger: Ledger) -> tuple[RecordedDrift, ...]:
+    return ledger.read_live().recorded_drift
+
+
+def test_drift_is_remembered_until_it_is_seen_healed(stored: Desk) -> None:
+    """With when it was seen first and last; what was right before stays known."""
+    gone = RecordedDrift(drift(), 20, 30)
+    stored.ledger.note_observations({DATA: {"directory": "there", "mark": "ours"}}, at_ms=10)
+    stored.ledger.note_observations({}, [gone], at_ms=30)
+    assert recorded(stored.ledger) == (gone,)
+    assert stored.ledger.read_noted()[DATA]["directory"] == Noted("there", 10)
+    stored.ledger.note_observations({DATA: {"mark": "ours"}}, at_ms=40)
+    assert recorded(stored.ledger) == (gone,)
+    stored.ledger.note_observations({DATA: {"directory": "there"}}, [], at_ms=50)
+    assert recorded(stored.ledger) == ()
+    assert stored.ledger.read_noted()[DATA]["directory"] == Noted("there", 50)
+
+
+def test_drift_of_a_field_that_nobody_saw_right_is_remembered(stored: Desk) -> None:
+    """The first look may be the one that finds it."""
+    gone = RecordedDrift(drift(), 30, 30)
+    stored.ledger.note_observations({}, [gone], at_ms=30)
+    assert recorded(stored.ledger) == (gone,)
+    assert stored.ledger.read_noted().get(DATA, {}) == {}
+
+
+def test_taking_note_of_a_value_heals_its_drift(stored: Desk) -> None:
+    """From then on it is the right one."""
+    stored.ledger.note_observations({}, [RecordedDrift(drift("mode"), 30, 30)], at_ms=30)
+    stored.ledger.note_observations({DATA: {"mode": "0750"}}, at_ms=40)
+    assert recorded(stored.ledger) == ()
+
+
+def test_a_correction_that_was_carried_out_heals_drift(stored: Desk) -> None:
+    """The host has found the directory with its mark; of its permissions it has said nothing."""
+    both = [RecordedDrift(drift("mark"), 30, 30), RecordedDrift(drift("mode"), 30, 30)]
+    stored.ledger.note_observations({}, both, at_ms=30)
+    carry_out(stored.ledger, [_volume_step("volume.update")])
+    assert recorded(stored.ledger) == (both[1],)
+
+
+def test_a_hello_heals_the_drift_of_its_host(stored: Desk) -> None:
+    """Only of that host, and nothing that it cannot know."""
+    silent = RecordedDrift(drift("agent", key=LOCAL, part="local-0"), 30, 30)
+    stranger = RecordedDrift(drift("unknown", key=LOCAL, part="local-7"), 30, 30)
+    job = RecordedDrift(
+        drift("record", key=ResourceKey("run", "lost"), part="local-0/a.1.0"), 30, 30
+    )
+    stored.ledger.note_observations({}, [silent, stranger, job], at_ms=30)
+    assert recorded(stored.ledger) == (silent, stranger, job)
+    stored.greet(stored.instances[0])
+    assert recorded(stored.ledger) == (stranger, job)
+
+
+def test_drift_leaves_with_its_resource(stored: Desk) -> None:
+    """A host that is in the ledger no longer, and a volume that was removed."""
+    left = RecordedDrift(drift("agent", key=LOCAL, part="local-9"), 30, 30)
+    stored.ledger.note_observations({}, [left, RecordedDrift(drift(), 30, 30)], at_ms=30)
+    assert [one.drift.resource for one in recorded(stored.ledger)] == [DATA]
+    carry_out(stored.ledger, [step("volume.forget", "data", fleet="local", path="data")])
+    assert recorded(stored.ledger) == ()

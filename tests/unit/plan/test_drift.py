@@ -8,7 +8,7 @@ import pytest
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.drift import Drift, DriftClass, Noted, Observed, Remedy
+from fleetform.model.drift import Drift, DriftClass, Noted, Observed, RecordedDrift, Remedy
 from fleetform.model.drift_table import NOT_DRIFT, TABLE
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
@@ -227,3 +227,51 @@ def test_only_what_was_observed_is_accepted() -> None:
     """What is enforced is told again until it is right."""
     world = _world(instances=(), hosts={}, places={"data": replace(PLACE, mode="0777")})
     assert accept(compare(_live(), world).drifts) == {VOLUME: {"mode": "0777"}}
+
+
+def _earlier(key: ResourceKey, name: str, part: str = "") -> RecordedDrift:
+    line = TABLE[key.kind, name]
+    drift = Drift(key, name, line.drift_class, line.remedy, "right", "wrong", part)
+    return RecordedDrift(drift, NOW_MS - 9, NOW_MS - 7)
+
+
+def test_drift_is_recorded_from_the_first_look_that_finds_it():
+    """A later look at the same moves when it was seen last, and not when it was found."""
+    world = _world(places={"data": replace(PLACE, exists=False)})
+    (first,) = compare(_live(), world).recorded
+    assert (first.drift.field, first.found_at_ms, first.seen_at_ms) == ("directory", NOW_MS, NOW_MS)
+    (again,) = compare(_live(), replace(world, at_ms=NOW_MS + 5, recorded=(first,))).recorded
+    assert (again.found_at_ms, again.seen_at_ms) == (NOW_MS, NOW_MS + 5)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        _earlier(VOLUME, "directory"),
+        _earlier(FLEET, "agent", "local-0"),
+        _earlier(FLEET, "boot", "local-0"),
+        _earlier(FLEET, "agent", "local-9"),
+        _earlier(FLEET, "unknown", "local-9"),
+        _earlier(ResourceKey("run", "lost"), "record", "local-0/a.1.0"),
+    ],
+    ids=lambda one: f"{one.drift.field}-{one.drift.part}",
+)
+def test_a_look_that_sees_it_right_forgets_an_earlier_drift(earlier: RecordedDrift):
+    """So does the end of the host that it was of."""
+    assert compare(_live(), replace(_world(), recorded=(earlier,))).recorded == ()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "world"),
+    [
+        (_earlier(FLEET, "boot", "local-0"), {"hosts": {}}),
+        (_earlier(ResourceKey("run", "lost"), "record", "local-0/a.1.0"), {"hosts": {}}),
+        (_earlier(VOLUME, "directory"), {"moving": frozenset({DATA.uid})}),
+        (_earlier(VOLUME, "mode"), {"places": {}}),
+    ],
+    ids=["a host that is silent", "its jobs", "what is being changed", "what was not looked at"],
+)
+def test_a_look_that_sees_nothing_of_it_keeps_an_earlier_drift(earlier, world):
+    """Silence proves nothing."""
+    found = compare(_live(), replace(_world(), **world, recorded=(earlier,))).recorded
+    assert earlier in found

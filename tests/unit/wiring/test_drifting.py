@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import applied
 from fleetform.simulate.controller import Silent
 from fleetform.wiring import drifting
 from fleetform.wiring.drifting import DriftWatch
+from fleetform.wiring.managing import try_manage
+from fleetform.wiring.observing import refreshed
 from fleetform.wiring.opening import host_provider, open_for_writing
 from fleetform.wiring.workspace import Workspace
 
@@ -84,3 +87,32 @@ def test_between_looks_the_ledger_alone_is_read(workspace: Workspace, monkeypatc
 
     assert _watched(workspace, 60_000, story) == []
     assert looked == []
+
+
+def test_a_look_of_a_command_is_recorded_without_the_lock_of_a_manager(
+    workspace: Workspace,
+) -> None:
+    """A plan that looks no further knows of it, and of when it was."""
+    tenure = try_manage(workspace, who="anna", command="serve")
+    assert tenure is not None
+    with tenure:
+        found = refreshed(workspace)
+    assert [one.field for one in found.live.drift] == ["directory"]
+    assert found.unrecorded == ""
+    reader = workspace.reader()
+    with closing(reader):
+        (recorded,) = reader.read_live().recorded_drift
+    assert recorded.drift == found.live.drift[0]
+    assert recorded.seen_at_ms == found.live.observed_at_ms
+
+
+def test_a_look_answers_although_the_ledger_is_busy(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that what it saw is not recorded, and why."""
+    monkeypatch.setattr("fleetform.store.database.BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(workspace.paths.ledger, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        found = refreshed(workspace)
+    assert [one.field for one in found.live.drift] == ["directory"]
+    assert "another process is writing the ledger" in found.unrecorded

@@ -7,7 +7,8 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_argument
 from fleetform.cli.exit import Exit
-from fleetform.cli.screen import screen
+from fleetform.cli.refresh import unrecorded_text
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
@@ -30,8 +31,9 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     """
     Ask the world what has become of what was made in the environment at PATH.
 
-    Nothing is changed, and nobody who manages the environment is disturbed. `docs/drift.md` has
-    the table of what is compared. `plan --refresh` shows what would be done about it.
+    No resource is changed, and a controller goes on undisturbed. What was seen is recorded: plans,
+    `why` and `status` show it until a look or a correction shows that it is healed. `docs/drift.md`
+    has the table of what is compared. `plan --refresh` shows what would be done about it.
     """
     from fleetform.views.drift import drift_rows, render
     from fleetform.wiring.observing import refreshed
@@ -43,6 +45,8 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     drifts = found.live.drift
     assert found.live.observed_at_ms is not None
     out = screen()
+    if found.unrecorded:
+        error_screen().labelled("warning", unrecorded_text(found))
     if as_json:
         out.json({"observed_at_ms": found.live.observed_at_ms, "drift": drift_rows(drifts)})
     else:

@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option, tree_option
-from fleetform.cli.names import complete_runs, one_run
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import complete_runs, one_run, unknown
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
-from fleetform.model.run import FINAL
+from fleetform.model.run_state import FINAL, RunState
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Reader
+    from fleetform.views.why import Why
 
 _EXAMPLES = (
     ("fleetform why train", "Say what it waits for, or how it ended"),
     ("fleetform why 'sweep[lr=0.1]' --json", "Say it as JSON"),
+    ("fleetform why volume/data", "Say what was seen of a volume, or of a fleet"),
 )
 
 
 @make_command("why", examples=_EXAMPLES)
-@click.argument("run", shell_complete=complete_runs)
+@click.argument("resource", shell_complete=complete_runs)
 @tree_option
 @json_option
-def command(run: str, path: str | None, as_json: bool) -> None:
+def command(resource: str, path: str | None, as_json: bool) -> None:
     """
-    Say why RUN is in the state it is in.
+    Say why RESOURCE is in the state it is in: a run, `fleet/NAME` or `volume/NAME`.
 
     A run that waits gives all of its reasons at once, with what is needed and what is free; one
-    that has ended says how, attempt by attempt.
+    that has ended says how, attempt by attempt. A fleet or volume says what looks at the actual state
+    have found that is not as it was applied.
     """
-    from fleetform.api.waiting import waiting_reasons
-    from fleetform.spec.desired import ResourceKey
-    from fleetform.views.at_work import at_work_lines
-    from fleetform.views.runs import run_detail
-    from fleetform.views.why import explain, why_lines
-    from fleetform.wiring.clock import SystemClock
+    from fleetform.views.why import why_lines
     from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(path)
-    reader = open_reader(workspace)
-    history = one_run(reader, run)
-    now_ms = SystemClock().now_ms()
-    book = reader.read_book()
-    reasons = waiting_reasons(book, now_ms=now_ms).get(history.run.uid, ())
-    detail = run_detail(history, instances=book.instances, waiting=reasons, now_ms=now_ms)
-    events = reader.read_resource_events(ResourceKey("run", history.run.name))
-    at_work = at_work_lines(history.run, book, events, now_ms=now_ms)
-    why = explain(detail, at_work=at_work, now_ms=now_ms)
+    why = _why(open_reader(workspace), resource)
     out = screen()
     if as_json:
         out.json(why)
         return
-    waits = history.run.state not in FINAL and find_controller(workspace) is None
+    waits = why.state in _OPEN and find_controller(workspace) is None
     for line in why_lines(why):
         label, colon, rest = line.partition("help: ")
         if label or not colon:
@@ -60,3 +56,34 @@ def command(run: str, path: str | None, as_json: bool) -> None:
             out.labelled("help", rest)
     if waits:
         out.labelled("help", NOT_DRIVEN)
+
+
+_OPEN = frozenset(RunState) - FINAL
+
+
+def _why(reader: Reader, resource: str) -> Why:
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.wiring.clock import SystemClock
+    from fleetform.wiring.why import why_absent, why_resource, why_run
+
+    now_ms = SystemClock().now_ms()
+    kind, _, name = resource.partition("/")
+    if kind in _KINDS:
+        key = ResourceKey(kind, name)
+        if (why := why_resource(reader, key, now_ms=now_ms)) is not None:
+            return why
+        known = [str(one) for one in reader.read_live().resources if one.kind == kind]
+        raise unknown(kind, resource, known)
+    name = resource.removeprefix("run/")
+    try:
+        history = one_run(reader, name)
+    except Refused:
+        # Blocked since it was declared, it is in no row yet.
+        if (why := why_absent(reader, ResourceKey("run", name))) is None:
+            raise
+        return why
+    return why_run(reader, history, now_ms=now_ms)
+
+
+_KINDS = frozenset({"fleet", "volume"})
+"""What looks at the actual state report on; whatever else is named is a run."""

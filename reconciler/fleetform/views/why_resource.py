@@ -1,0 +1,139 @@
+"""Why a fleet or a volume is not as it should be, and what that means for runs that mount a volume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleetform.model.drift_table import TABLE
+from fleetform.model.figures import counted
+from fleetform.model.instance import InstanceState
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.moments import age
+from fleetform.views.reasons import HELD_BY
+from fleetform.views.runs import WaitingRow
+from fleetform.views.why import Why
+
+if TYPE_CHECKING:
+    from fleetform.model.drift import RecordedDrift
+    from fleetform.model.live import Live, LiveResource
+    from fleetform.model.plan import Held
+
+__all__ = ["VolumeTrouble", "blocked_why", "resource_why", "volume_troubles"]
+
+
+class VolumeTrouble(NamedTuple):
+    """One reason why a volume cannot be mounted, and what to do about it."""
+
+    reason: WaitingRow
+    cure: str
+
+
+def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
+    """Answer for a fleet or a volume: what looks have seen of it, and which hosts do not answer."""
+    name = f"{row.key.kind} {row.key.name}"
+    drifts = [one for one in live.recorded_drift if one.drift.resource == row.key]
+    reasons = [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
+    if row.key.kind == "fleet":
+        reasons += _silent_hosts(live, row.key.name)
+    if row.operation:
+        reasons.append(WaitingRow("operation", "an apply that changes it is not over"))
+    state = "archived" if row.archived else row.state
+    verb = "is" if len(reasons) == 1 else "are"
+    summary = (
+        f"{name} is {state}; {counted(len(reasons), 'thing')} {verb} not as applied:"
+        if reasons
+        else f"{name} is {state}; no look has seen it other than it was applied."
+    )
+    return Why(
+        name=str(row.key),
+        state=state,
+        summary=summary,
+        reasons=tuple(reasons),
+        attempts=(),
+        advice=tuple(dict.fromkeys(_cure(one) for one in drifts)),
+    )
+
+
+def blocked_why(held: Held) -> Why:
+    """Answer for what the newest plan on record blocks and the ledger does not have."""
+    change = held.change
+    return Why(
+        name=str(change.key),
+        state="blocked",
+        summary=f"{change.key.kind} {change.key.name} does not exist yet: its change is blocked.",
+        reasons=(WaitingRow("blocked", f"{HELD_BY[held.by]}: {held.detail}"),),
+        attempts=(),
+        advice=(held.cure,) if held.cure else (),
+    )
+
+
+def volume_troubles(
+    names: Iterable[str], live: Live, held: Iterable[Held], *, message: str = "", now_ms: int
+) -> Iterator[VolumeTrouble]:
+    """
+    Say which of a run's volumes cannot be mounted, and why.
+
+    Args:
+        names: The volumes that the run mounts.
+        live: The ledger.
+        held: What the newest plan on record blocks.
+        message: How the run's last try ended; the host says there which directory it lacks.
+        now_ms: To say how long ago something was seen.
+    """
+    blocked = {one.change.key: one for one in held}
+    for name in names:
+        key = ResourceKey("volume", name)
+        row = live.resources.get(key)
+        if row is None or row.archived or row.state != "present":
+            yield _missing(key, blocked.get(key))
+            continue
+        drifts = [
+            one
+            for one in live.recorded_drift
+            if one.drift.resource == key and one.drift.field in _LOST
+        ]
+        for one in drifts:
+            yield VolumeTrouble(
+                WaitingRow("volume", f"volume {name}: {_seen(one, now_ms)}"), _cure(one)
+            )
+        if not drifts and f"volume {name} has no directory" in message:
+            cure = TABLE["volume", "directory"].cure.replace("NAME", name)
+            yield VolumeTrouble(WaitingRow("volume", f"volume {name}: its directory is gone"), cure)
+
+
+_LOST = frozenset({"directory", "claim", "path"})
+
+
+def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
+    name = key.name
+    if held is None:
+        detail = f"volume {name} does not exist: no apply has created it"
+        cure = f"`fleetform apply` creates volume {name} where the configuration declares it"
+        return VolumeTrouble(WaitingRow("volume", detail), cure)
+    detail = f"volume {name} does not exist: blocked by {HELD_BY[held.by]}: {held.detail}"
+    return VolumeTrouble(WaitingRow("volume", detail), held.cure or "`fleetform plan` shows it")
+
+
+def _silent_hosts(live: Live, fleet: str) -> Iterator[WaitingRow]:
+    for one in live.instances:
+        if one.fleet == fleet and one.state is InstanceState.UNREACHABLE:
+            message = f": {one.message}" if one.message else ""
+            yield WaitingRow("host", f"host {one.name} does not answer{message}")
+
+
+def _seen(one: RecordedDrift, now_ms: int) -> str:
+    drift = one.drift
+    by = f", {drift.by}" if drift.by else ""
+    return (
+        f"{drift.path}: {drift.expected} → {drift.seen}, seen {age(one.seen_at_ms, now_ms)} ago{by}"
+    )
+
+
+def _cure(one: RecordedDrift) -> str:
+    row = TABLE[one.drift.resource.kind, one.drift.field]
+    if row.cure:
+        return row.cure.replace("NAME", one.drift.resource.name)
+    if one.drift.remedy == "apply":
+        return f"`fleetform apply --refresh`: {row.done}"
+    return row.done

@@ -1,0 +1,70 @@
+"""Puts together what the ledger, the scheduler and the newest plan say of one resource."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fleetform.api.waiting import waiting_reasons
+from fleetform.model.run_state import RunState
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.at_work import at_work_lines
+from fleetform.views.runs import run_detail
+from fleetform.views.why import Why, explain
+from fleetform.views.why_resource import blocked_why, resource_why, volume_troubles
+from fleetform.wiring.blocked import read_blocked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleetform.model.plan import Held
+    from fleetform.model.ports import Reader, RunHistory
+    from fleetform.views.why_resource import VolumeTrouble
+
+__all__ = ["why_absent", "why_resource", "why_run"]
+
+
+def why_run(reader: Reader, history: RunHistory, *, now_ms: int) -> Why:
+    """Answer for a run of the ledger."""
+    book = reader.read_book()
+    reasons = waiting_reasons(book, now_ms=now_ms).get(history.run.uid, ())
+    detail = run_detail(history, instances=book.instances, waiting=reasons, now_ms=now_ms)
+    events = reader.read_resource_events(ResourceKey("run", history.run.name))
+    at_work = at_work_lines(history.run, book, events, now_ms=now_ms)
+    volumes = _volume_troubles(reader, history, now_ms)
+    return explain(detail, at_work=at_work, more=volumes, now_ms=now_ms)
+
+
+def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None:
+    """Answer for a fleet or a volume; None for one that neither exists nor is blocked."""
+    live = reader.read_live()
+    row = live.resources.get(key)
+    return why_absent(reader, key) if row is None else resource_why(row, live, now_ms=now_ms)
+
+
+def why_absent(reader: Reader, key: ResourceKey) -> Why | None:
+    """Answer for what the ledger does not have, where the newest plan on record blocks it."""
+    held = next((one for one in _held(reader) if one.change.key == key), None)
+    return None if held is None else blocked_why(held)
+
+
+def _volume_troubles(reader: Reader, history: RunHistory, now_ms: int) -> Sequence[VolumeTrouble]:
+    mounted = [mount.name for mount in history.run.template.volumes]
+    # Most runs mount none, and the rows of all resources are read for it.
+    if not mounted or history.run.state is RunState.DONE:
+        return ()
+    message = history.attempts[-1].message if history.attempts else ""
+    earlier = history.attempts[-2].message if len(history.attempts) > 1 else ""
+    return tuple(
+        volume_troubles(
+            mounted,
+            reader.read_live(),
+            _held(reader),
+            message=message or earlier,
+            now_ms=now_ms,
+        )
+    )
+
+
+def _held(reader: Reader) -> Sequence[Held]:
+    found = read_blocked(reader)
+    return () if found is None else found.held
