@@ -29,7 +29,7 @@ def waiting_reasons(book: Book, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting
         return {}
     decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
     impossible = {
-        one.run_uid: tuple(Waiting("impossible", reason) for reason in one.reasons)
+        one.run_uid: tuple(Waiting("unschedulable", reason) for reason in one.reasons)
         for one in decisions.impossible
     }
     return {**decisions.waiting, **impossible}

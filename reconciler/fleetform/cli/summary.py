@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _ROWS_MAX = 20
 _TROUBLES_MAX = 3
 _LINES_OF_OUTPUT = 5
-_FAILED = frozenset({RunState.FAILED, RunState.ABORTED})
+_NEVER_STARTED = frozenset({RunState.UNSCHEDULABLE, RunState.ABORTED})
+_FAILED = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED})
 
 
 _NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
@@ -205,7 +206,7 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         out.line("Not everything could be done. What is done stays done: apply again.", "bad")
     elif bad:
         name = quoted(bad[0].run.name)
-        tried = bool(bad[0].attempts) and bad[0].run.state is not RunState.ABORTED
+        tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
         out.line(f"{counted(len(bad), 'run')} failed; see {see}.", "bad")
     elif stopped := sum(map(_may_go_on, result.runs)):

@@ -290,7 +290,7 @@ class RunController:
         ends: list[tuple[RunUid, Next]] = [
             (
                 one.run_uid,
-                Finish(RunState.ABORTED, "impossible", "; ".join(one.reasons)),
+                Finish(RunState.UNSCHEDULABLE, "impossible", "; ".join(one.reasons)),
             )
             for one in decisions.impossible
         ]

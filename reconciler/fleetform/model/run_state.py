@@ -12,7 +12,7 @@ __all__ = ["FINAL", "AttemptState", "RunState"]
 
 
 class RunState(enum.StrEnum):
-    """What people see of a run; the last four are final."""
+    """What people see of a run; the last five are final."""
 
     PENDING = "pending"
     """Waits for other runs, or for its earliest time."""
@@ -28,11 +28,16 @@ class RunState(enum.StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     """Ended because a person asked for it: `state: stopped`, an override, removal."""
+    UNSCHEDULABLE = "unschedulable"
+    """Never ran and never will: no declared capacity, in any state, can take it."""
     ABORTED = "aborted"
-    """Never ran and never will: no place can ever satisfy it, or what it depends on failed."""
+    """Never ran and never will: what it depends on failed. In ledgers of earlier releases this is also
+    what no capacity could take."""
 
 
-FINAL = frozenset({RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.ABORTED})
+FINAL = frozenset(
+    {RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.UNSCHEDULABLE, RunState.ABORTED}
+)
 
 
 class AttemptState(enum.StrEnum):

@@ -21,7 +21,7 @@ from fleetform.plan.phase import Phase, has_earlier, phase
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
-_NOT_DONE = frozenset({RunState.FAILED, RunState.ABORTED, RunState.STOPPED})
+_NOT_DONE = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.STOPPED})
 _MOVING = frozenset({InstanceState.PROVISIONING, InstanceState.TERMINATING})
 
 

@@ -78,6 +78,10 @@ def _lack_sentence(requirement: Requirement, fleet: Fleet, lacks: Sequence[Lack]
         )
     need = min(lack.need for lack in lacks)
     have = max(lack.have for lack in lacks)
+    if resource == "gpu" and not have:
+        return (
+            f"{_gpus_of(fleet, requirement.gpu)}, the run asks for {_gpus(requirement.gpu, need)}"
+        )
     return (
         f"needs {_need(requirement, resource, need)};"
         f" the largest instance of fleet {fleet.name} has {_have(resource, have)}"
@@ -293,6 +297,17 @@ def _gpus(requirement: GpuRequirement | None, count: int) -> str:
         words.append(" or ".join(requirement.names) or requirement.vendor)
         words.append(_range(requirement.memory_min_bytes, requirement.memory_max_bytes))
     return " ".join(word for word in words if word)
+
+
+def _gpus_of(fleet: Fleet, wanted: GpuRequirement | None) -> str:
+    """Write `fleet lab has GPUs A100 and L4`, with their memory where that is asked for."""
+    of_memory = wanted is not None and (wanted.memory_min_bytes or wanted.memory_max_bytes)
+    kinds = {
+        f"{name or vendor} {figures.size(memory)}" if of_memory else name or vendor
+        for rack in fleet.racks
+        for vendor, name, memory in rack.shape.gpus
+    }
+    return f"fleet {fleet.name} has {f'GPUs {_listed(sorted(kinds))}' if kinds else 'no GPUs'}"
 
 
 def _range(smallest: int | None, largest: int | None) -> str:

@@ -31,7 +31,7 @@ __all__ = ["read_overview"]
 NAMES_MAX = 5
 """Names of one kind that fit on a screen with the rest; `fleetform ps --state` lists all."""
 
-_TROUBLE = (RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN)
+_TROUBLE = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
 """In the order in which they are named."""
 
 # A run without evidence needs a person's decision, whatever else its row says.
@@ -46,7 +46,7 @@ _TROUBLED = (
 _MAYBE_STILL = (
     "SELECT r.name, r.state, r.cause, s.document FROM resources s JOIN runs r ON r.uid = s.uid"
     " WHERE s.kind = 'run' AND s.document LIKE ? AND r.listed = 1"
-    " AND (r.final = 0 OR r.state IN ('failed', 'aborted'))"
+    " AND (r.final = 0 OR r.state IN ('failed', 'unschedulable', 'aborted'))"
 )
 _HOSTS = (
     "SELECT CASE WHEN state = 'ready' AND drained <> '' THEN 'drained' ELSE state END, count(*),"

@@ -32,7 +32,7 @@ def forecast_lines(plan: Plan) -> tuple[str, ...]:
 
 def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
     starts = found["starts"]["total"]
-    for word, part in (("would wait", found["waits"]), ("can never start", found["impossible"])):
+    for word, part in (("would wait", found["waits"]), ("unschedulable", found["impossible"])):
         total, first = part["total"], part["first"]
         assert isinstance(total, int)
         assert isinstance(first, list)

@@ -47,6 +47,7 @@ TONES: Mapping[RunState, str] = {
     RunState.DONE: "good",
     RunState.FAILED: "bad",
     RunState.STOPPED: "warn",
+    RunState.UNSCHEDULABLE: "bad",
     RunState.ABORTED: "bad",
 }
 

@@ -377,7 +377,7 @@ def _runs(status: Status) -> Iterator[Line]:
         yield line((f"  and {more} more: `fleetform ps {states}`", "dim"))
 
 
-_BAD = (RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN)
+_BAD = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
 
 
 def _drift(status: Status) -> Iterator[Line]:

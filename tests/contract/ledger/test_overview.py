@@ -25,14 +25,14 @@ def test_runs_are_counted_by_state_and_the_failed_are_named(desk: Desk, look) ->
     desk.run_to_end("a")
     desk.run_to_end("c", exit_code=3)
     desk.run_to_end("b", exit_code=1)
-    desk.finish("d", RunState.ABORTED)
+    desk.finish("d", RunState.UNSCHEDULABLE)
     with closing(look()) as reader:
         found = reader.read_overview()
     assert found.runs == {
-        RunState.SUBMITTED: 1, RunState.DONE: 1, RunState.FAILED: 2, RunState.ABORTED: 1,
+        RunState.SUBMITTED: 1, RunState.DONE: 1, RunState.FAILED: 2, RunState.UNSCHEDULABLE: 1,
     }  # fmt: skip
     assert [(one.name, one.state.value) for one in found.troubled] == [
-        ("b", "failed"), ("c", "failed"), ("d", "aborted"),
+        ("b", "failed"), ("c", "failed"), ("d", "unschedulable"),
     ]  # fmt: skip
     assert (found.troubled_count, found.work_count) == (3, 1)
 

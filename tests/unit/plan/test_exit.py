@@ -104,7 +104,9 @@ def test_a_stop_is_no_failure_of_a_plan() -> None:
     assert apply_code(replace(plan, scope=Scope(targets=("bad",)))) == 4
 
 
-@pytest.mark.parametrize("state", [RunState.FAILED, RunState.STOPPED, RunState.ABORTED])
+@pytest.mark.parametrize(
+    "state", [RunState.FAILED, RunState.STOPPED, RunState.UNSCHEDULABLE, RunState.ABORTED]
+)
 def test_what_is_declared_stopped_counts_nowhere(state) -> None:
     """Its document says `state: stopped`: however it ended, nothing is missing."""
     meant = declared("bad", state="stopped")

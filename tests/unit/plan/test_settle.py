@@ -15,6 +15,7 @@ from unit.plan.trees import fleet, ledger, planned, row, task, tree
     [
         (RunState.FAILED, True),
         (RunState.ABORTED, True),
+        (RunState.UNSCHEDULABLE, True),
         (RunState.STOPPED, True),
         (RunState.DONE, False),
         (RunState.RUNNING, False),

@@ -344,7 +344,7 @@ IMPOSSIBLE = [
     (
         need(cpu=1, gpus=8, gpu_name="A100"),
         {},
-        ["needs 8 GPUs A100; the largest instance of fleet local has 0"],
+        ["fleet local has no GPUs, the run asks for 8 GPUs A100"],
     ),
     (
         need(cpu=9, memory=128),
@@ -366,6 +366,15 @@ def test_what_no_capacity_can_take_is_final_with_all_reasons(requirement, more, 
     """Judged against what is declared, whatever state the instances are in."""
     decisions = decide([run("r", 1, requirement, **more)], [instance("h", state=state)])
     assert [list(one.reasons) for one in decisions.impossible] == [reasons]
+
+
+def test_gpus_of_another_name_are_named():
+    """Both sides of it: what the fleet has, and what the run asks for."""
+    host = with_gpus(instance("h"), *gpus(4))
+    decisions = decide([run("r", 1, need(cpu=1, gpus=1, gpu_name="H100"))], [host])
+    assert decisions.impossible[0].reasons == (
+        "fleet local has GPUs NVIDIA A100-SXM4-80GB, the run asks for 1 GPU H100",
+    )
 
 
 def test_what_two_hosts_have_apart_is_not_on_one():

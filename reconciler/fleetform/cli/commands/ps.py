@@ -19,7 +19,7 @@ _EXAMPLES = (
 )
 
 _STATES = ("pending", "submitted", "provisioning", "preparing", "running", "finishing",
-           "unknown", "done", "failed", "stopped", "aborted")  # fmt: skip
+           "unknown", "done", "failed", "stopped", "unschedulable", "aborted")  # fmt: skip
 
 
 @make_command("ps", examples=_EXAMPLES)

@@ -18,7 +18,7 @@ from fleetform.views.lines import printable_lines
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.
 _ATTENTION = (
-    RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN, RunState.FINISHING, RunState.RUNNING,
+    RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN, RunState.FINISHING, RunState.RUNNING,
     RunState.PREPARING, RunState.PROVISIONING, RunState.SUBMITTED, RunState.PENDING,
     RunState.STOPPED, RunState.DONE,
 )  # fmt: skip

@@ -40,7 +40,7 @@ EVENTS: Mapping[str, Mapping[str, str]] = {
         "name": "of the run",
         "uid": "of this execution",
         "state": "`pending`, `submitted`, `provisioning`, `preparing`, `running`, `finishing`,"
-        " `unknown`, `done`, `failed`, `stopped` or `aborted`",
+        " `unknown`, `done`, `failed`, `stopped`, `unschedulable` or `aborted`",
         "attempt": "which try, from 1; 0 before the first",
         "cause": "why it ended; else empty",
         "message": "the same as a sentence",

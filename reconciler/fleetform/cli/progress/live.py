@@ -25,7 +25,7 @@ from fleetform.model.run import Run, RunState
 from fleetform.views.lines import printable_lines
 
 _STYLES = {
-    RunState.DONE: "green", RunState.FAILED: "red", RunState.ABORTED: "red",
+    RunState.DONE: "green", RunState.FAILED: "red", RunState.UNSCHEDULABLE: "red", RunState.ABORTED: "red",
     RunState.STOPPED: "yellow", RunState.UNKNOWN: "yellow", RunState.RUNNING: "cyan",
     RunState.FINISHING: "cyan",
 }  # fmt: skip

@@ -21,9 +21,9 @@ from fleetform.views.lines import printable_lines
 # Two screens of lines: what a person still reads in a build log.
 _RUNS_SHOWN_SINGLY = 40
 _COUNT_INTERVAL_SECONDS = 2.0
-_TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.ABORTED: "bad",
+_TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.UNSCHEDULABLE: "bad", RunState.ABORTED: "bad",
           RunState.STOPPED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
-_BAD = frozenset({RunState.FAILED, RunState.ABORTED, RunState.UNKNOWN})
+_BAD = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN})
 # On the way to running and out of it there is nothing that a person could do or miss.
 _PASSING = frozenset({RunState.SUBMITTED, RunState.PROVISIONING, RunState.PREPARING,
                       RunState.FINISHING})  # fmt: skip

@@ -169,7 +169,8 @@ def test_nothing_starts_beside_a_run_that_nobody_can_see() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.ABORTED]
+    "state",
+    [RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.UNSCHEDULABLE, RunState.ABORTED],
 )
 def test_a_finished_run_runs_again_when_its_own_document_changed(state: RunState) -> None:
     """Another execution of its own is a replacement."""
@@ -412,7 +413,9 @@ def test_after_an_upgrade_a_run_at_work_keeps_its_execution() -> None:
 EARLIER = {"earlier": EarlierRun("e" * 32, json.dumps(OLD.document))}
 
 
-@pytest.mark.parametrize("state", [WAITING, RunState.PENDING, RunState.ABORTED])
+@pytest.mark.parametrize(
+    "state", [WAITING, RunState.PENDING, RunState.UNSCHEDULABLE, RunState.ABORTED]
+)
 def test_the_work_that_a_removed_run_waits_for_goes_with_it(state: RunState) -> None:
     """Nobody would know of it any more: so its end is planned, and is told as what is lost."""
     desired, live = tree(task("other")), ledger(row(OLD, state, **EARLIER))
