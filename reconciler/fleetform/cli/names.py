@@ -29,7 +29,7 @@ def one_run(reader: Reader, name: str) -> RunHistory:
     if named:
         return min(named, key=lambda history: history.archived)
     if found:
-        elements = [history.run.name for history in found]
+        elements = sorted((history.run.name for history in found), key=natural_order)
         raise Refused(
             f"`{name}` has {counted(len(elements), 'element')}",
             advice=f"name one of them: {some(elements)}",
