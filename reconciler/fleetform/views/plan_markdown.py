@@ -60,7 +60,7 @@ def render(plan: Plan) -> str:
     left_out = figures.counted(len(blocks) - len(kept), "block")
     return (
         f"> 🛑 **This is not the whole plan:** {left_out} of {len(blocks)} did not fit into a"
-        " comment, and changes are among them. `fleetform plan` shows everything.\n\n"
+        " comment. `fleetform plan` shows everything.\n\n"
         f"{head}{''.join(kept)}"
         f"\n> {left_out} did not fit here. `fleetform plan` shows everything.\n\n{tail}"
     )
