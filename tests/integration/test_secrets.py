@@ -135,7 +135,8 @@ def _secret_runs(token: str, priority: int = 1) -> list[str]:
     env = f"{{HF_TOKEN: {token}, A_SECRET: 'sensitive:{token}', NOTE: {PLAIN}}}"
     more = f"env: {env}\nresources: {{cpu: 1}}\npriority: {priority}\n"
     address = f": https://bot:{token}@git.example.org/x"
-    return [task("train", address, more=more), task("other", f"{address}/y", more=more)]
+    sweep = task("grid", ": $T", more=f"matrix: {{api_token: [{token}]}}\nresources: {{cpu: 1}}\n")
+    return [task("train", address, more=more), task("other", f"{address}/y", more=more), sweep]
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ from typing import Any
 
 from fleetform.spec.fields import is_sensitive, sensitive_tops
 from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
+from fleetform.spec.names import scalar_text
 
 __all__ = ["SEALED_MARK", "Seal", "sensitive_part"]
 
@@ -93,6 +94,9 @@ class Seal:
             return value
         if isinstance(value, str):
             return self._text(kind, path, value)
+        # A parameter that could be a number is one, whatever it is called.
+        if isinstance(value, int | float) and path.startswith("matrix."):
+            return self.version(scalar_text(value)) if is_sensitive(kind, path) else value
         if isinstance(value, Mapping):
             shown = {name: self.value(kind, _below(path, name), value[name]) for name in value}
             return shown if any(shown[name] is not value[name] for name in value) else value

@@ -12,15 +12,21 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.plan import Change, FieldChange, Plan, Step
+from fleetform.spec.fields.secrecy import names_secret
 
 WITHHELD = "(withheld)"
 
 
 def withhold_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a canonical document with the names in `env` and without their values."""
-    if "env" not in document:
-        return dict(document)
-    return {**document, "env": _values(document["env"])}
+    """Return a canonical document without the values of `env` and of secrets in `matrix`."""
+    shown = dict(document)
+    if "env" in document:
+        shown["env"] = _values(document["env"])
+    if isinstance(matrix := document.get("matrix"), Mapping):
+        shown["matrix"] = {
+            name: WITHHELD if names_secret(name) else value for name, value in matrix.items()
+        }
+    return shown
 
 
 def withhold_plan(plan: Plan) -> Plan:

@@ -13,6 +13,7 @@ from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
+from fleetform.plan.sealed_names import with_sealed_names
 from fleetform.spec.table import digests_of
 from fleetform.wiring.claims import with_claims
 from fleetform.wiring.problems import PlanProblem, ScopeProblem
@@ -145,6 +146,7 @@ def checked_plan(
     *,
     now_ms: int,
 ) -> Plan:
+    desired = with_sealed_names(desired, live)
     _refuse_idle(desired, live, scope)
     scope = with_new_names(desired, scope)
     made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)

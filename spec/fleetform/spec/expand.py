@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.fields.secrecy import names_secret, sealed_for_name
 from fleetform.spec.findings import Problem
 from fleetform.spec.names import element_name, indexed_name, parse_address, scalar_text
 from fleetform.spec.quantities.ranges import shown
@@ -43,8 +44,12 @@ class Element:
     matrix: Mapping[str, Any] | None = None
 
 
-def expand(run: Run) -> tuple[list[Element], list[Problem]]:
-    """The runs that a document declares, and what keeps some of them from being told apart."""
+def expand(run: Run, environment_uid: str = "") -> tuple[list[Element], list[Problem]]:
+    """
+    The runs that a document declares, and what keeps some of them from being told apart.
+
+    `environment_uid` is the key by which secrets among the parameters are sealed in names.
+    """
     from fleetform.spec.kinds.task import Task
 
     if not isinstance(run, Task):
@@ -62,7 +67,7 @@ def expand(run: Run) -> tuple[list[Element], list[Problem]]:
     repeated = list(_repeated_values(run.matrix))
     if repeated:
         return [], repeated
-    return _combinations(run.name, run.matrix, run.key)
+    return _combinations(run.name, run.matrix, run.key, environment_uid)
 
 
 def asked_again(
@@ -106,14 +111,22 @@ def _no_element(text: str, run: Run) -> Problem:
 
 
 def _combinations(
-    name: str, matrix: Mapping[str, Sequence[Any]], key: Sequence[str] | None
+    name: str,
+    matrix: Mapping[str, Sequence[Any]],
+    key: Sequence[str] | None,
+    environment_uid: str,
 ) -> tuple[list[Element], list[Problem]]:
     parameters = sorted(matrix)
     chosen = [parameter for parameter in parameters if key is None or parameter in key]
+    secrets = [parameter for parameter in chosen if names_secret(parameter)]
     elements: dict[str, Element] = {}
     for values in itertools.product(*(matrix[parameter] for parameter in parameters)):
         combination = dict(zip(parameters, values, strict=True))
-        full = element_name(name, {parameter: combination[parameter] for parameter in chosen})
+        shown_values = {parameter: combination[parameter] for parameter in chosen}
+        for parameter in secrets:
+            text = scalar_text(combination[parameter])
+            shown_values[parameter] = sealed_for_name(environment_uid, text)
+        full = element_name(name, shown_values)
         identity = full[len(name) + 1 : -1]
         if full in elements:
             return [], [_not_distinct(identity)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Plan, Reason
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.withheld import withhold_document, withhold_plan
+from fleetform.views.withheld import WITHHELD, withhold_document, withhold_plan
 
 
 def test_names_are_shown_and_values_are_not():
@@ -26,3 +26,9 @@ def test_a_plan_says_that_a_value_changes():
     assert shown.changes[0].fields[1].before == shown.changes[0].fields[1].after == "(withheld)"
     assert shown.changes[0].fields[2].after == "b"
     assert shown.held[0].change == shown.changes[0]
+
+
+def test_secrets_among_the_parameters_of_a_sweep_are_withheld() -> None:
+    """By the parameter's name; others are what people look for."""
+    document = {"type": "task", "matrix": {"api_token": "abc123", "lr": 0.1}}
+    assert withhold_document(document)["matrix"] == {"api_token": WITHHELD, "lr": 0.1}

@@ -165,11 +165,11 @@ def is_sensitive(kind: str, path: str) -> bool:
     """
     Tell whether the value at `path` is shown to nobody.
 
-    A variable of `env` is when its name says so. A password within an address is the value's to
+    A variable of `env` and a parameter of `matrix` are when their names say so. A password within an address is the value's to
     tell, not the field's.
     """
     top, _, inside = path.partition(".")
-    if top == "env" and inside:
+    if top in {"env", "matrix"} and inside:
         return names_secret(inside)
     return row(kind, path).sensitive
 
@@ -179,7 +179,7 @@ def sensitive_tops(kind: str) -> frozenset[str]:
     """Top-level fields in which something may be sensitive: all others need not be looked into."""
     rows = ROWS.get(_KIND_OF_TYPE.get(kind, kind), {})
     tops = {path.partition(".")[0] for path, facts in rows.items() if facts.sensitive}
-    return frozenset(tops | {"env"} if "env" in rows else tops)
+    return frozenset(tops | (rows.keys() & {"env", "matrix"}))
 
 
 EXECUTION_FIELDS: Mapping[str, frozenset[str]] = {

@@ -7,9 +7,16 @@ that it holds a secret is warned of, and a plan shows a version of it and never 
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 
-__all__ = ["PASSWORD_IN_ADDRESS", "names_secret"]
+__all__ = ["PASSWORD_IN_ADDRESS", "SEALED_IN_NAME", "names_secret", "sealed_for_name"]
+
+SEALED_IN_NAME = "sealed-"
+
+_DIGITS = 12
+"""As many as name a commit; that two values of one sweep share them is one chance in 2**48."""
 
 _SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?"
@@ -40,3 +47,18 @@ def names_secret(name: str) -> bool:
     if name.upper() in _PLAIN:
         return False
     return _SECRET.search(name) is not None and _VOCABULARY.search(name) is None
+
+
+def sealed_for_name(environment_uid: str, text: str) -> str:
+    """
+    What stands for a secret in the name of a sweep's element: equal where the value is.
+
+    The environment's uid is the key, as for the versions in a plan (`model.sealing`): who does not have it
+    can try no words at a name.
+    """
+    if text.startswith(SEALED_IN_NAME):
+        return text
+    keyed = hmac.new(
+        environment_uid.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256
+    )
+    return f"{SEALED_IN_NAME}{keyed.hexdigest()[:_DIGITS]}"

@@ -115,7 +115,8 @@ class Task(Run):
     """
     Make an element of each combination of values. Another value makes more elements and leaves
     the others alone. The spelling of a number means nothing: `0.10` is `0.1`, and `1` is `"1"`; but
-    `1` and `1.0` are two values, for a program that is given one can tell.
+    `1` and `1.0` are two values, for a program that is given one can tell. No secret belongs here: values of
+    a parameter such as `api_token` show as `sealed-…` in names of elements.
     Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
     """
 

@@ -95,10 +95,10 @@ def warn_of_secret_parameters(names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(
                 "secret-in-clear",
                 ("matrix", name),
-                f"The values of `{name}` are a part of their elements' names, which plans, `ps`, logs, events"
-                " and the API show to everybody.",
-                "Give the sweep a name of each secret, such as an account, and let the commands read the"
-                " secret by it from a file that only the job's account can read. Change what was committed.",
+                f"The values of `{name}` stand here in clear, for all who can read this configuration, its"
+                " history or the ledger. Names of elements have `sealed-…` in their place.",
+                "A secret is no parameter: give the sweep a name of each, such as an account, and let the"
+                " commands read the secret by it from a file that only the job's account can read.",
                 level=Level.WARNING,
                 at_key=True,
             )

@@ -25,6 +25,7 @@ from fleetform.spec.names import parameter_value
 from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
 from fleetform.spec.tree.complain import complain, meant_field
 from fleetform.spec.tree.files import Files
+from fleetform.spec.tree.outcome import ENVIRONMENT_UID
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.run import Run
@@ -92,6 +93,7 @@ def _read_plain(
     values: Mapping[str, Any],
     budget: Budget,
 ) -> Reading:
+    values = _nameable(values)
     told = list(islice(interpolate.problems(marked, {"values": values}), PROBLEMS_MAX))
     if not _has_error(told):
         excess = budget.take_text(interpolate.size(marked, {"values": values}), 0)
@@ -128,6 +130,11 @@ def _validate(value: Mapping[str, Any], kind: Kind) -> tuple[Document | None, li
         return kind.model.model_validate(said), problems
     except ValidationError:
         return None, problems
+
+
+def _nameable(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those that an expression can name."""
+    return {name: value for name, value in values.items() if name != ENVIRONMENT_UID}
 
 
 def _has_error(problems: Sequence[Problem]) -> bool:
@@ -190,7 +197,8 @@ class _RunReader:
         self._kind = kind
         self._files = files
         self._folder = folder
-        self._values = values
+        self._environment_uid = str(values.get(ENVIRONMENT_UID, ""))
+        self._values = _nameable(values)
         self._budget = budget
         self._marked = marked
         self._typed = {name: item for name, item in marked.items() if name not in TEXTS + _FIXED}
@@ -233,7 +241,7 @@ class _RunReader:
         return self._fill(model, shared, texts, elements, problems)
 
     def _expand(self, model: Run) -> tuple[list[Element], list[Problem]]:
-        elements, problems = expand(model)
+        elements, problems = expand(model, self._environment_uid)
         field = self._sweeping_field()
         excess = self._budget.take_elements(len(elements), field) if field else None
         return (elements, problems) if excess is None else ([], [excess])

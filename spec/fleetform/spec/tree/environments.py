@@ -20,6 +20,7 @@ from fleetform.spec.tree.addresses import check as check_addresses
 from fleetform.spec.tree.addresses import read as read_addresses
 from fleetform.spec.tree.bases import Bases, Folder, ReadNodes
 from fleetform.spec.tree.inside import is_file
+from fleetform.spec.tree.outcome import ENVIRONMENT_UID
 from fleetform.spec.tree.place import place
 from fleetform.spec.tree.walk import finding
 
@@ -74,13 +75,16 @@ class Environments:
         environment = None if node is None else _standing_alone(plain(node))
         parsed = None if node is None or environment else self._validate(FILE_NAME, node)
         if parsed is None:
+            if environment is not None:
+                self.values = {ENVIRONMENT_UID: environment.uid}
             return environment
         node, document = parsed
         self._own = node
         self.addresses = read_addresses(document)
         bases = Bases(self._root, self._parse, self._read_nodes)
         bases.read(node, document)
-        self.folders, self.values = bases.folders, bases.values
+        self.folders = bases.folders
+        self.values = {**bases.values, ENVIRONMENT_UID: document.uid or ""}
         for mistake in bases.mistakes:
             self._tell(place(mistake.problem, mistake.node, mistake.file, ADDRESS))
         is_usable = bases.is_whole and not bases.mistakes and not self._is_abstract(node, document)

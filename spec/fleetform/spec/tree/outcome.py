@@ -15,7 +15,14 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Place, Problem
 from fleetform.spec.references import Reference
 
-__all__ = ["Conditions", "FilesAnswer", "Outcome", "Row"]
+__all__ = ["ENVIRONMENT_UID", "Conditions", "FilesAnswer", "Outcome", "Row"]
+
+ENVIRONMENT_UID = "\0uid"
+"""
+Among the values that a reading depends on: the key by which secrets are sealed in names of elements.
+
+No expression can name it. It is one of the values because a kept reading holds only where they are equal.
+"""
 
 
 class Row(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fleetform.spec.desired import ResourceKey
-from unit.spec.trees import good
+from fleetform.spec.tree import load_tree
+from fleetform.spec.tree.cache import ReadingCache
+from unit.spec.trees import ENVIRONMENT, good
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"
 
@@ -68,3 +70,38 @@ def test_key_names_elements(tmp_path):
     after = good(tmp_path, text.replace("5", "6")).resources
     assert list(before) == list(after) == [run("train[lr=0.1]"), run("train[lr=0.2]")]
     assert before != after
+
+
+SECRET = f"{TASK}matrix: {{api_token: [abc123, 4567], lr: [0.1, 0.2]}}\n"
+
+
+def test_a_secret_is_sealed_in_the_names_of_its_elements(tmp_path):
+    """The job is given the value, and no name has it; a value that is one number is sealed as well."""
+    desired = good(tmp_path, f"{SECRET}env: {{NAME: '${{{{ run.name }}}}'}}\n")
+    names = [key.name for key in desired.resources]
+    assert len(names) == 4
+    assert not any("abc123" in name or "4567" in name for name in names)
+    assert all("api_token=sealed-" in name and "lr=0." in name for name in names)
+    for key, one in desired.resources.items():
+        assert one.document["matrix"]["api_token"] in {"abc123", 4567}
+        assert one.document["env"]["NAME"] == key.name
+
+
+OTHER = ENVIRONMENT.replace("uid: 0b", "uid: 1c")
+
+
+def test_a_sealed_name_is_the_environments_own(tmp_path):
+    """The same in each load; in another environment the same value has another name."""
+    names = set(good(tmp_path / "one", SECRET).resources)
+    assert set(good(tmp_path / "one", SECRET).resources) == names
+    assert not names & set(good(tmp_path / "two", SECRET, environment=OTHER).resources)
+
+
+def test_readings_of_another_uid_are_read_again(tmp_path):
+    """A kept reading holds only where the key of its names is the same."""
+    cache = ReadingCache()
+    before = set(good(tmp_path, SECRET).resources)
+    for _ in range(2):
+        assert set(load_tree(tmp_path, cache=cache).desired.resources) == before
+    (tmp_path / "environment.yaml").write_text(OTHER)
+    assert not before & set(load_tree(tmp_path, cache=cache).desired.resources)
