@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count as numbers
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -62,6 +63,20 @@ def cache_home() -> Iterator[None]:
         del os.environ["FLEETFORM_CACHE_HOME"]
     else:
         os.environ["FLEETFORM_CACHE_HOME"] = before
+
+
+@pytest.fixture(autouse=True)
+def config_home(config_homes: Iterator[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test know how far the ledger of another one has come: uids are used again."""
+    monkeypatch.setenv("FLEETFORM_CONFIG_HOME", next(config_homes))
+
+
+@pytest.fixture(scope="session")
+def config_homes() -> Iterator[Iterator[str]]:
+    """Names of folders, which are made when something is written into them."""
+    folder = tempfile.mkdtemp(prefix="fleetform-config-")
+    yield (f"{folder}/{number}" for number in numbers())
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

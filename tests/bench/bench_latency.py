@@ -51,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         state = folder / "state"
         tree = write_tree(folder / "tree", {"fleet.yaml": FLEET})
         expect(measure(["apply", str(tree), "-y"], state=state))
-        environment = {**os.environ, "FLEETFORM_STATE_HOME": str(state)}
+        environment = {
+            **os.environ,
+            "FLEETFORM_STATE_HOME": str(state),
+            "FLEETFORM_CONFIG_HOME": str(state / "config"),
+        }
         server = subprocess.Popen(
             [FLEETFORM, "serve", str(tree)],
             env=environment,

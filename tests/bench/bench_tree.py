@@ -138,6 +138,7 @@ def by_command(arguments: list[str], cache: Path) -> dict[str, float]:
     """A command from its start to its end."""
     environment = {**os.environ, "FLEETFORM_CACHE_HOME": str(cache), "NO_COLOR": "1"}
     environment["FLEETFORM_STATE_HOME"] = str(cache / "state")
+    environment["FLEETFORM_CONFIG_HOME"] = str(cache / "config")
     begun = os.times().elapsed
     process = subprocess.Popen([FLEETFORM, *arguments], env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

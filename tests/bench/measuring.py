@@ -82,6 +82,7 @@ def environment_of(state: Path) -> dict[str, str]:
         "FLEETFORM_CACHE_HOME": str(state / "cache"),
         **os.environ,
         "FLEETFORM_STATE_HOME": str(state),
+        "FLEETFORM_CONFIG_HOME": str(state / "config"),
         "NO_COLOR": "1",
     }
     # Whoever develops may have them set: each command would compile every module again, and each

@@ -69,8 +69,14 @@ def is_environment(path: str) -> bool:
 
 def maybe_reader(workspace: Workspace) -> Reader | None:
     """Open the ledger for reading until the command ends; None where nothing has been applied."""
+    from fleetform.wiring.generations import doubts, known_generation
+
+    # Before the ledger is opened: whoever manages goes on meanwhile.
+    known = known_generation(workspace.environment.uid)
     reader = workspace.reader()
     if reader is not None:
+        if doubt := doubts(reader, known):
+            error_screen().labelled("warning", f"the ledger is not the newest: {doubt}")
         # The driver's connection is in a circle with its statements: nobody but the collector
         # would close it, and a server would not hear that we have left.
         click.get_current_context().call_on_close(reader.close)
@@ -81,6 +87,12 @@ def open_reader(workspace: Workspace) -> Reader:
     """The same; refuse where nothing has been applied."""
     reader = maybe_reader(workspace)
     if reader is None:
+        from fleetform.wiring.generations import lost
+
+        if proof := lost(workspace.environment.uid):
+            from fleetform.wiring.opening import recovering
+
+            raise recovering(proof)
         raise Refused(
             f"nothing has been applied in the environment `{workspace.environment.name}` yet",
             advice="see what would be made with `fleetform plan`, make it with `fleetform apply`",

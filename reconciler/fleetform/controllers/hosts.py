@@ -84,7 +84,9 @@ class HostSessions:
         progress: Progress,
         nursery: Nursery,
         wake: Callable[[], None],
+        note_told: Callable[[int], None],
     ) -> None:
+        self._note_told = note_told
         self.environment_uid = identity.environment_uid
         self._provider = provider
         self._identity = identity
@@ -359,7 +361,9 @@ class HostSessions:
                 fence=self._identity.fence,
                 now_ms=self._clock.now_ms(),
             )
-            return moved, self._ledger.commits()
+            commits = self._ledger.commits()
+            self._note_told(commits)
+            return moved, commits
 
         moved, commits = await self._gate(write_down)
         session.cursor = cursor

@@ -64,8 +64,15 @@ class Manager:
         load_plan: LoadPlan,
         poll_seconds: float = POLL_SECONDS,
         ends_only: bool = False,
+        note_told: Callable[[int], None] = lambda _commits: None,
     ) -> None:
-        """With `ends_only` nothing begins: no plan is carried out, and no run starts."""
+        """
+        With `ends_only` nothing begins: no plan is carried out, and no run starts.
+
+        `note_told` is called with the ledger's commits before a host is told that what it said is
+        written down, on the thread of the writer.
+        """
+        self._note_told = note_told
         self._ends_only = ends_only
         self._poll_seconds = poll_seconds
         self._provider = provider
@@ -116,6 +123,7 @@ class Manager:
                 progress=self._progress,
                 nursery=nursery,
                 wake=self.wake,
+                note_told=self._note_told,
             )
             self.runs = RunController(
                 ledger=self._ledger,

@@ -34,6 +34,18 @@ class LedgerStatus(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """What a ledger says of itself; `note` says why it is recovering."""
+
+    environment_uid: str
+    ledger_id: str
+    epoch: int
+    serial: int
+    status: LedgerStatus
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierRun:
     """
     A run whose name another one has by now; `document`, as JSON, is what it was submitted with.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleetform.model.history import HistoryEntry, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
     from fleetform.model.lineage import InputChange
-    from fleetform.model.live import Live
+    from fleetform.model.live import Live, Standing
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
@@ -211,6 +211,10 @@ class ApplyRecord:
 
 class Reader(Protocol):
     """Reads the ledger without changing it; what CLI and API show."""
+
+    def read_standing(self) -> Standing:
+        """Read what the ledger says of itself; costs one row."""
+        ...
 
     def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
         """

@@ -22,13 +22,15 @@ class Evidence:
     Everything that is known outside the ledger.
 
     `hosts` is by instance uid, and lacks those that were declared lost. `volumes` is by the name
-    of a declared volume.
+    of a declared volume. `is_complete` unless the hosts remember less than they were told: then what
+    they have no record of may have run.
     """
 
     desired: Desired
     instances: tuple[InstanceSeen, ...]
     hosts: Mapping[str, HostSeen]
     volumes: Mapping[str, VolumeSeen]
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

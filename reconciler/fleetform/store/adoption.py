@@ -53,6 +53,10 @@ def adopt_world(
     found = _adopt_fleets(context, evidence, steps)
     found += _adopt_volumes(context, evidence)
     found += _adopt_runs(context, evidence, _adopt_jobs(context, evidence))
+    if not evidence.is_complete:
+        unproven = [*_mark_unproven(context), *_mark_redeclared(context, evidence)]
+        names = {one.name for one in unproven}
+        found = [one for one in found if one.kind != "run" or one.name not in names] + unproven
     if mark_missing:
         found += _mark_missing(context, evidence)
     return tuple(found)
@@ -402,6 +406,60 @@ def _mark_missing(context: Context, evidence: Evidence) -> list[Recovered]:
         found.append(
             Recovered("run", key.name, RunState.UNKNOWN, "no host has a record", _cure(key.name))
         )
+    return found
+
+
+_PUT_BACK = "its host's records are as old as the ledger"
+
+
+def _mark_unproven(context: Context) -> list[Recovered]:
+    """
+    Put an end to the runs that may have run since ledger and hosts were copied.
+
+    What a host says is at work, or how it ended, is proof. That a run waits, or is prepared, was so
+    when the copy was taken.
+    """
+    rows = context.transaction.execute(
+        "SELECT r.uid, r.name FROM runs r WHERE r.final = 0 AND NOT EXISTS (SELECT 1 FROM jobs j"
+        " WHERE j.run_uid = r.uid AND j.attempt = r.attempt AND (j.state IN ('running', 'cleaning')"
+        " OR j.state = 'finished' AND j.cause <> 'never_started')) ORDER BY r.number"
+    ).fetchall()
+    ends = [
+        (
+            RunUid(uid),
+            Finish(
+                RunState.STOPPED,
+                NO_EVIDENCE,
+                f"ledger and hosts were put back, and nothing says whether it ran since; {_cure(name)}",
+            ),
+        )
+        for uid, name in rows
+    ]
+    commit_verdicts(context.transaction, ends, now_ms=context.now_ms, ids=context.ids)
+    context.transaction.many(
+        "UPDATE runs SET state = ? WHERE uid = ?", [(RunState.UNKNOWN, uid) for uid, _ in rows]
+    )
+    return [Recovered("run", name, RunState.UNKNOWN, _PUT_BACK, _cure(name)) for _, name in rows]
+
+
+def _mark_redeclared(context: Context, evidence: Evidence) -> list[Recovered]:
+    """Write down as unknown what the configuration would have run again: it may have, since the copy."""
+    found = []
+    for key, declared in sorted(evidence.desired.resources.items()):
+        row = context.transaction.one(
+            "SELECT s.execution_digest, s.rerun_mark FROM resources s JOIN runs r ON r.uid = s.uid"
+            " WHERE s.kind = ? AND s.name = ? AND r.final = 1 AND r.cause <> ?",
+            (*key, NO_EVIDENCE),
+        )
+        if key.kind != "run" or row is None:
+            continue
+        if row[0] == declared.execution_digest and declared.document.get("rerun", 0) <= row[1]:
+            continue
+        context.transaction.execute(
+            "UPDATE runs SET listed = 0 WHERE name = ? AND listed = 1", (key.name,)
+        )
+        _put_unknown(context, declared)
+        found.append(Recovered("run", key.name, RunState.UNKNOWN, _PUT_BACK, _cure(key.name)))
     return found
 
 

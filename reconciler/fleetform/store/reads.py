@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fleetform.model.live import LedgerStatus, Standing
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -54,6 +56,13 @@ class Reads:
 
     def glance(self) -> int | None:
         return self._database.glance()
+
+    def read_standing(self) -> Standing:
+        with self._database.read() as connection:
+            uid, ledger_id, epoch, serial, status, note = connection.execute(
+                "SELECT environment_uid, ledger_id, epoch, serial, status, note FROM meta"
+            ).fetchone()
+        return Standing(uid, ledger_id, epoch, serial, LedgerStatus(status), note)
 
     def read_live(self, known: Mapping[ResourceKey, str] | None = None) -> Live:
         from fleetform.store.live import read_live

@@ -13,6 +13,7 @@ from fleetform.plan.file import load as load_plan
 from fleetform.providers.contract.hosts import Identity
 from fleetform.store.blobs import FileBlobStore
 from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.generations import GenerationNotes
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
@@ -49,6 +50,9 @@ def build_manager(
     clock = SystemClock()
     fence = fence_of(tenure, ledger, who=who)
     live = ledger.read_live()
+    notes = GenerationNotes(live.environment_uid, live.ledger_id, live.epoch)
+    if problem := notes.note(live.serial):
+        progress.notice(problem)
     return Manager(
         provider=GuardedHosts(hosts, tenure),
         identity=Identity(
@@ -66,6 +70,7 @@ def build_manager(
         progress=progress,
         load_plan=load_plan,
         ends_only=ends_only,
+        note_told=notes.note_told,
         poll_seconds=ledger.poll_seconds,
     )
 

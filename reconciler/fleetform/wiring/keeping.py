@@ -27,9 +27,10 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     Keep a plan that was only shown, if there is a ledger to keep it in; tell whether it is.
 
     A plan is worth showing whether or not anybody can write it down: a folder that is read only,
-    a full disk, and a writer that takes long are no reason to fail.
+    a full disk, and a writer that takes long are no reason to fail. Into a ledger that is older than
+    another nothing is written: each commit makes it look newer.
     """
-    if not plan.ledger_id:
+    if not plan.ledger_id or plan.recovering:
         return False
     try:
         with _open(workspace) as transaction:

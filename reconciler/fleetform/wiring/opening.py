@@ -17,11 +17,13 @@ from fleetform.providers.registry import provider
 from fleetform.store.errors import LedgerError
 from fleetform.store.opening import open_ledger
 from fleetform.wiring.clock import RandomIds, SystemClock
+from fleetform.wiring.generations import lost, mark_if_behind
 from fleetform.wiring.ledger_address import ledger_address, postgresql
 from fleetform.wiring.problems import LedgerProblem, RecoveringProblem
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
+    from fleetform.model.ports import Clock, Ids
     from fleetform.model.tenure import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
@@ -32,7 +34,7 @@ _NAMES_SHOWN = 8
 
 def open_for_writing(workspace: Workspace) -> StoredLedger:
     """
-    Open or make the ledger.
+    Open or make the ledger; one that is older than what this machine knows is marked as recovering.
 
     Raises:
         LedgerProblem: It cannot be opened: damaged, newer, on a network file system; its server
@@ -40,14 +42,24 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
     """
     uid, ids, clock = workspace.environment.uid, RandomIds(), SystemClock()
     try:
-        if (address := ledger_address()) is not None:
-            with postgresql():
-                from fleetform.store.postgres.opening import open_postgres
-
-                return open_postgres(address, uid, ids, clock)
-        return open_ledger(workspace.paths.ledger, uid, ids=ids, clock=clock)
+        ledger = _open(workspace, uid, ids, clock)
+        try:
+            mark_if_behind(ledger, uid)
+        except BaseException:
+            ledger.close()
+            raise
     except LedgerError as problem:
         raise LedgerProblem(str(problem), problem.advice) from problem
+    return ledger
+
+
+def _open(workspace: Workspace, uid: str, ids: Ids, clock: Clock) -> StoredLedger:
+    if (address := ledger_address()) is not None:
+        with postgresql():
+            from fleetform.store.postgres.opening import open_postgres
+
+            return open_postgres(address, uid, ids, clock)
+    return open_ledger(workspace.paths.ledger, uid, ids=ids, clock=clock)
 
 
 def host_provider(workspace: Workspace) -> HostProvider:
@@ -77,6 +89,8 @@ async def refuse_if_outgrown(
         # A lease comes with its fence: a host that has heard that one heard it from another ledger.
         return replace(live, fence=tenure.holder.fence - 1)
 
+    # Its server may have failed over to an older copy meanwhile.
+    mark_if_behind(ledger, ledger.read_standing().environment_uid)
     live = read_live()
     proof = prove_outgrown(await hosts.inventory(live.environment_uid), live, read_live)
     if proof:
@@ -99,7 +113,11 @@ def recovering(proof: str) -> RecoveringProblem:
 
 
 def proof_of_loss(workspace: Workspace, live: Live) -> str:
-    """Return the sentence that proves that hosts remember a ledger where there is none, or nothing."""
+    """Return the sentence that proves that there was a ledger where there is none, or nothing."""
+    if proof := lost(live.environment_uid):
+        return proof
+    if not workspace.paths.hosts.is_dir():
+        return ""
     # Here: most that open a ledger run a loop of their own.
     import asyncio
 

@@ -32,6 +32,20 @@ def _state_home() -> Path:
     return Path.home() / ".local" / "state" / "fleetform"
 
 
+CONFIG_VARIABLE = "FLEETFORM_CONFIG_HOME"
+
+
+def config_home() -> Path | None:
+    """
+    Return the user's folder of what outlives the state folder: FLEETFORM_CONFIG_HOME, else the XDG
+    one. None: nothing is to be kept, since the variable is empty or there is no home.
+
+    Raises:
+        Problem: FLEETFORM_CONFIG_HOME is relative.
+    """
+    return _kept(CONFIG_VARIABLE, "XDG_CONFIG_HOME", ".config")
+
+
 def cache_home() -> Path | None:
     """
     Return the user's folder of what may be deleted at any time: FLEETFORM_CACHE_HOME, else the
@@ -41,20 +55,20 @@ def cache_home() -> Path | None:
         Problem: FLEETFORM_CACHE_HOME is relative, or another user could change what lies there: what
             was read of a configuration is believed.
     """
-    home = _cache_home()
+    home = _kept("FLEETFORM_CACHE_HOME", "XDG_CACHE_HOME", ".cache")
     if home is not None:
         require_private(home, "FLEETFORM_CACHE_HOME")
     return home
 
 
-def _cache_home() -> Path | None:
-    home = os.environ.get("FLEETFORM_CACHE_HOME")
+def _kept(variable: str, xdg_variable: str, folder: str) -> Path | None:
+    home = os.environ.get(variable)
     if home is not None:
-        return _absolute("FLEETFORM_CACHE_HOME", home) if home else None
-    if xdg := _xdg("XDG_CACHE_HOME"):
+        return _absolute(variable, home) if home else None
+    if xdg := _xdg(xdg_variable):
         return xdg / "fleetform"
     try:
-        return Path.home() / ".cache" / "fleetform"
+        return Path.home() / folder / "fleetform"
     except RuntimeError:
         return None
 

@@ -16,6 +16,7 @@ from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
 from fleetform.plan.sealed_names import with_sealed_names
 from fleetform.spec.table import digests_of
 from fleetform.wiring.claims import with_claims
+from fleetform.wiring.generations import known_generation, lost, with_generation
 from fleetform.wiring.problems import PlanProblem, ScopeProblem
 from fleetform.wiring.unswept import unswept
 
@@ -81,6 +82,8 @@ def _compared(
             with contextlib.closing(reader):
                 live = _with_newer_commit(workspace, desired, live, reader)
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+    # Before the ledger is read: whoever manages goes on meanwhile.
+    known = known_generation(desired.environment.uid)
     reader = workspace.reader()
     if reader is None:
         live = with_claims(workspace, desired, _without_ledger(workspace, desired))
@@ -88,14 +91,15 @@ def _compared(
     with contextlib.closing(reader):
         try:
             # Most that is declared is as it should be, and no more is read of it.
-            live = reader.read_live(digests_of(desired.resources))
+            live = with_generation(reader.read_live(digests_of(desired.resources)), known)
             live = _with_newer_commit(
                 workspace, desired, with_claims(workspace, desired, live), reader
             )
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
         except RowsOutdated:
             # It was asked for after all, and somebody had committed meanwhile.
-            live = with_claims(workspace, desired, reader.read_live())
+            live = with_generation(reader.read_live(), known)
+            live = with_claims(workspace, desired, live)
             live = _with_newer_commit(workspace, desired, live, reader)
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
 
@@ -183,7 +187,7 @@ def _there(addresses: Sequence[str]) -> str:
 def _without_ledger(workspace: Workspace, desired: Desired) -> Live:
     """Tell an environment that was never applied from one whose ledger was lost."""
     live = nothing_yet(desired.environment.uid)
-    if not workspace.paths.hosts.is_dir():
+    if not workspace.paths.hosts.is_dir() and not lost(live.environment_uid):
         return live
     # Only here: a plan of an environment that has a ledger meets no host.
     from fleetform.wiring.opening import proof_of_loss

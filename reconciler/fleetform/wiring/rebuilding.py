@@ -27,6 +27,12 @@ from fleetform.store.errors import LedgerError
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.driving import fence_of
+from fleetform.wiring.generations import (
+    behind,
+    hosts_know_all,
+    known_generation,
+    note_generation,
+)
 from fleetform.wiring.kept_ledger import is_damaged, keep_ledger
 from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import LedgerProblem, Problem, RecoveringProblem
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
     from fleetform.spec.desired import Desired
+    from fleetform.store.generations import Generation
     from fleetform.store.ledger import StoredLedger
     from fleetform.wiring.workspace import Workspace
 
@@ -89,6 +96,7 @@ async def rebuild(
         Locked: Somebody manages the environment.
         Problem: A host does not answer, or the ledger cannot be used.
     """
+    known = None if from_nothing else known_generation(workspace.environment.uid)
     lock = None
     if not trial:
         lock = await become_manager(workspace, who=who, command="state rebuild", notice=notice)
@@ -105,11 +113,13 @@ async def rebuild(
         hosts = host_provider(workspace)
         if lock is not None:
             hosts = GuardedHosts(hosts, lock)
-        work = Rebuild(ledger, hosts, desired, who, lost, lock)
+        work = Rebuild(ledger, hosts, desired, who, lost, lock, known=known)
         if trial and not from_nothing:
             # It is a copy, and whoever manages goes on with the ledger that it was taken of.
             work.read_again = functools.partial(_read_again, workspace, ledger)
         result = await work.run(trial=trial)
+        if not trial:
+            note_generation(ledger)
         if not from_nothing:
             return dataclasses.replace(result, kept=kept)
         return dataclasses.replace(result, differs=_differences(workspace, ledger))
@@ -169,7 +179,10 @@ class Rebuild:
         lost: Sequence[str],
         tenure: Tenure | None = None,
         clock: Clock | None = None,
+        known: Generation | None = None,
     ) -> None:
+        """`known` is how far this machine has seen the ledger come."""
+        self._known = known
         self._clock = clock or SystemClock()
         self._ledger = ledger
         self._tenure = tenure
@@ -185,10 +198,16 @@ class Rebuild:
         self._check_lost(instances)
         asked = [one for one in instances if one.name not in self._lost]
         seen = await self._look(asked)
-        needed = _is_needed(live, instances, self.read_again)
+        needed = _is_needed(live, self._known, instances, self.read_again)
         if not trial:
             seen = await self._take_over(live, asked, seen)
-        evidence = Evidence(self._desired, instances, seen, await self._volumes(live))
+        evidence = Evidence(
+            self._desired,
+            instances,
+            seen,
+            await self._volumes(live),
+            is_complete=not needed or hosts_know_all(self._known, instances),
+        )
         found = self._ledger.adopt_world(
             evidence,
             _fleet_steps(self._desired),
@@ -230,6 +249,8 @@ class Rebuild:
         """Raise the epoch above all others and have every host obey it from here on."""
         self._ledger.begin_recovery("`fleetform state rebuild` has not come to its end")
         heard = [*(one.epoch for one in instances), *(one.epoch for one in seen.values())]
+        if self._known is not None:
+            heard.append(self._known.epoch)
         epoch = self._ledger.raise_epoch(above=max(heard, default=0))
         fence = fence_of(self._tenure, self._ledger, who=self._who)
         identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
@@ -260,8 +281,13 @@ class Rebuild:
 
 
 def _is_needed(
-    live: Live, instances: Sequence[InstanceSeen], read_again: Callable[[], Live]
+    live: Live,
+    known: Generation | None,
+    instances: Sequence[InstanceSeen],
+    read_again: Callable[[], Live],
 ) -> bool:
+    if behind(live, known):
+        return True
     if live.status is LedgerStatus.RECOVERING or prove_outgrown(instances, live, read_again):
         return True
     return live.status is LedgerStatus.EMPTY and bool(instances)

@@ -21,6 +21,7 @@ from fleetform.store.backup import Head, read_head
 from fleetform.store.reads import Reads
 from fleetform.store.verifying import Flaw
 from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.generations import note_generation
 from fleetform.wiring.kept_ledger import keep_ledger, told
 from fleetform.wiring.opening import host_provider, open_for_writing, prove_outgrown
 from fleetform.wiring.problems import Problem
@@ -113,6 +114,7 @@ def restore(
         kept = keep_ledger(workspace, who=who, before="restore")
         with contextlib.closing(open_for_writing(workspace)) as ledger:
             epoch = ledger.restore(path, who=who, now_ms=SystemClock().now_ms())
+            note_generation(ledger)
     return Restored(head, epoch, kept)
 
 

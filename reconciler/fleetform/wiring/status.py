@@ -32,11 +32,13 @@ from fleetform.views.status import (
 )
 from fleetform.wiring.blocked import read_blocked
 from fleetform.wiring.controllers import read_controller
+from fleetform.wiring.generations import behind, known_generation
 from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
     from fleetform.model.overview import Overview
     from fleetform.model.ports import Reader
+    from fleetform.store.generations import Generation
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["read_status"]
@@ -97,12 +99,13 @@ def _controller(workspace: Workspace) -> ControllerRow | None:
 
 
 def _read(workspace: Workspace) -> _Reading:
+    known = known_generation(workspace.environment.uid)
     try:
         reader = workspace.reader()
         if reader is None:
             return _Reading(_without_ledger(workspace))
         with contextlib.closing(reader):
-            return _read_ledger(reader)
+            return _read_ledger(reader, known)
     except LedgerProblem as problem:
         cause = problem.__cause__
         return _Reading(LedgerRow(_condition(cause), problem.message, problem.advice))
@@ -112,11 +115,15 @@ def _read(workspace: Workspace) -> _Reading:
         )
 
 
-def _read_ledger(reader: Reader) -> _Reading:
+def _read_ledger(reader: Reader, known: Generation | None) -> _Reading:
     found = reader.read_overview()
     condition = LedgerRow(found.status.value)
     if found.status is LedgerStatus.RECOVERING:
         condition = LedgerRow(found.status.value, found.note, _REBUILD)
+    elif proof := behind(reader.read_standing(), known):
+        condition = LedgerRow(
+            LedgerStatus.RECOVERING.value, f"it is an older copy: {proof}", _REBUILD
+        )
     applies = reader.read_applies(limit=1)
     applied = None
     if applies:
@@ -132,8 +139,6 @@ _REBUILD = "`fleetform state rebuild` reads what the hosts remember"
 
 def _without_ledger(workspace: Workspace) -> LedgerRow:
     """Tell an environment that was never applied from one whose ledger was lost."""
-    if not workspace.paths.hosts.is_dir():
-        return LedgerRow(LedgerStatus.EMPTY.value)
     # Only here: otherwise no host is asked.
     from fleetform.wiring.opening import proof_of_loss
     from fleetform.wiring.planning import nothing_yet

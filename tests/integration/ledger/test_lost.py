@@ -13,8 +13,17 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from integration.agent.rig import is_alive
 from integration.ledger.lab import FLEET, Lab, task
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the proof to the hosts: this machine notes nothing (`test_put_back` has what it notes)."""
+    monkeypatch.setenv("FLEETFORM_CONFIG_HOME", "")
+
 
 PAIR = FLEET.replace("nodes: 1", "nodes: 2")
 VOLUME = "type: volume\nname: data\nfleet: local\npath: data\n"

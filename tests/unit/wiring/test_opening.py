@@ -71,7 +71,9 @@ def test_what_was_written_down_meanwhile_is_no_proof(told: dict[str, object]) ->
 def test_the_fence_of_a_new_lease_is_nobodys_yet(fence: int, heard: int, is_refused: bool) -> None:
     """A host that has heard it, heard it from another ledger; a file lock brings no fence."""
     told: list[str] = []
-    ledger = SimpleNamespace(read_live=lambda: LIVE, begin_recovery=told.append)
+    ledger = SimpleNamespace(
+        read_live=lambda: LIVE, read_standing=lambda: LIVE, begin_recovery=told.append
+    )
     tenure = SimpleNamespace(holder=Holder(1, "ada", "apply", 0, "here", fence))
 
     async def inventory(_: str) -> list[InstanceSeen]:
