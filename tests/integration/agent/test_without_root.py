@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,29 +32,55 @@ def _python() -> str | None:
     return None
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder of nobody's, which pytest's own, closed to others, cannot hold."""
-    path = Path(tempfile.mkdtemp(prefix="fleetform-nobody-"))
-    os.chown(path, NOBODY, NOBODY)
-    yield path
-    shutil.rmtree(path)
+UNKNOWN = 54_321
+"""An account that no user database has, as in a container that runs under any number."""
 
 
 @pytest.fixture
-def agent(folder: Path) -> Iterator[Agent]:
+def start() -> Iterator[Callable[[int], Agent]]:
+    """Start an agent as another account, in a folder of its own, which pytest's own cannot hold."""
     python = _python()
     if python is None:
         pytest.skip("becoming nobody needs root, and a Python that nobody may execute")
-    agent = Agent(folder / "agent")
-    command = [python, "-I", "-S", str(make_bundle(folder)), "daemon", "--root", str(agent.root)]
-    started = subprocess.run(
-        command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
-        capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert started.returncode == 0, started.stderr.decode() + agent.log()
-    yield agent
-    agent.close()
+    with contextlib.ExitStack() as stack:
+
+        def start(account: int) -> Agent:
+            folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="fleetform-other-"))
+            )
+            archive = make_bundle(folder)
+            # Its owner alone can read it.
+            for path in (folder, archive):
+                os.chown(path, account, account)
+            agent = Agent(folder / "agent")
+            stack.callback(agent.close)
+            command = [python, "-I", "-S", str(archive), "daemon", "--root", str(agent.root)]
+            started = subprocess.run(
+                command, user=account, group=account, extra_groups=[], cwd="/",
+                capture_output=True, check=False, timeout=60,
+            )  # fmt: skip
+            assert started.returncode == 0, started.stderr.decode() + agent.log()
+            return agent
+
+        yield start
+
+
+@pytest.fixture
+def agent(start: Callable[[int], Agent]) -> Agent:
+    return start(NOBODY)
+
+
+def test_an_account_without_a_name_has_a_home(start: Callable[[int], Agent]) -> None:
+    """The job's own folder for temporary files, which it can write to; its number is its name."""
+    agent = start(UNKNOWN)
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            command = 'touch "$HOME/x"; test "$HOME" = "$TMPDIR" && echo "$USER $LOGNAME"'
+            assert (await manager.run(job("a", command))).exit_code == 0
+            assert manager.output(uid("a")).decode() == f"{UNKNOWN} {UNKNOWN}\n"
+
+    asyncio.run(go())
 
 
 def test_job(agent: Agent) -> None:
@@ -70,8 +96,9 @@ def test_job(agent: Agent) -> None:
     asyncio.run(go())
 
 
-def test_mount(agent: Agent, folder: Path) -> None:
+def test_mount(agent: Agent) -> None:
     """A volume at an absolute path works by a user namespace, or the preparation says why not."""
+    folder = agent.root.parent
     volume, target = folder / "volume", folder / "target"
     volume.mkdir()
     (volume / "file").write_text("inside\n")
