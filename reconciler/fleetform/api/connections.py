@@ -16,8 +16,8 @@ So connections are accepted here, and uvicorn's protocol gets a timer:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
-import itertools
 import logging
 import socket
 from collections.abc import Callable
@@ -42,6 +42,9 @@ CONNECTIONS_MAX = 128
 _PAUSE_SECONDS = 0.5
 """Between two tries to accept after one that failed."""
 
+_READ_SECONDS = 1.0
+"""How long a peer that has not read its whole answer yet makes no room for another."""
+
 _FEWER_SECONDS = 60.0
 """How long fewer connections are open after the machine had no room for another one."""
 
@@ -60,7 +63,7 @@ class Connections:
         self.waiting: dict[Connection, None] = {}
         self._maximum = self._allowed = maximum
         self._open: set[Connection] = set()
-        self._closed = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def opened(self, connection: Connection) -> None:
         self._open.add(connection)
@@ -68,15 +71,22 @@ class Connections:
     def closed(self, connection: Connection) -> None:
         self._open.discard(connection)
         self.waiting.pop(connection, None)
-        self._closed.set()
+        self._changed.set()
+
+    def begins_to_wait(self, connection: Connection) -> None:
+        self.waiting[connection] = None
+        self._changed.set()
 
     async def room(self) -> None:
         """Return once another connection may be opened."""
         while (surplus := len(self._open) - self._allowed + 1) > 0:
-            self._closed.clear()
-            for connection in list(itertools.islice(self.waiting, surplus)):
+            self._changed.clear()
+            ended = [connection for connection in self.waiting if connection.may_end()]
+            for connection in ended[:surplus]:
                 connection.end()
-            await self._closed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_READ_SECONDS):
+                    await self._changed.wait()
 
     def allow_fewer(self) -> None:
         """
@@ -98,6 +108,12 @@ class Connection(H11Protocol):
         super().__init__(**uvicorn)
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
+        self._waits_since = 0.0
+
+    def may_end(self) -> bool:
+        """Tell whether it may make room for another, given that it waits for its peer."""
+        is_read = not self.transport.get_write_buffer_size()
+        return is_read or self.loop.time() - self._waits_since >= _READ_SECONDS
 
     def end(self) -> None:
         """Close it; what the peer has not read by now is dropped."""
@@ -146,8 +162,9 @@ class Connection(H11Protocol):
             self._connections.waiting.pop(self, None)
         elif self._timer is None:
             # Also where it is closing: that too may wait for the peer to read the rest.
+            self._waits_since = self.loop.time()
             self._timer = self.loop.call_later(self._connections.wait_seconds, self.end)
-            self._connections.waiting[self] = None
+            self._connections.begins_to_wait(self)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -162,7 +179,6 @@ async def accept_forever(
     loop = asyncio.get_running_loop()
     listening.setblocking(False)
     while True:
-        await connections.room()
         try:
             accepted, _ = await loop.sock_accept(listening)
         except ConnectionAbortedError:
@@ -174,7 +190,12 @@ async def accept_forever(
             await asyncio.sleep(_PAUSE_SECONDS)
             continue
         try:
+            # Not before: as long as nobody else comes, those that wait may.
+            await connections.room()
             await loop.connect_accepted_socket(make, accepted)
         except OSError:
             # Its peer is gone already.
             accepted.close()
+        except BaseException:
+            accepted.close()
+            raise

@@ -111,17 +111,20 @@ class _Remembered:
 
     _SECONDS = 1.0
 
-    def __init__(self, ask: Callable[[], Holder | None]) -> None:
+    def __init__(
+        self, ask: Callable[[], Holder | None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ask = ask
+        self._clock = clock
         self._lock = threading.Lock()
         self._asked: float | None = None
         self._holder: Holder | None = None
 
     def get(self) -> Holder | None:
         with self._lock:
-            if self._asked is None or time.monotonic() - self._asked > self._SECONDS:
+            if self._asked is None or self._clock() - self._asked > self._SECONDS:
                 self._holder = self._ask()
-                self._asked = time.monotonic()
+                self._asked = self._clock()
             return self._holder
 
 
