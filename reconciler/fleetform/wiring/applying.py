@@ -103,6 +103,7 @@ async def apply_plan(
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
         Problem: The ledger cannot be used, or the world remembers another one.
     """
+    workspace.require_same_uid()
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(contextlib.closing(open_for_writing(workspace)))
         hosts = host_provider(workspace)

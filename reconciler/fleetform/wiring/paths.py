@@ -74,6 +74,7 @@ def _kept(variable: str, xdg_variable: str, folder: str) -> Path | None:
 
 
 def _absolute(variable: str, value: str) -> Path:
+    _require_text(variable, value)
     path = Path(value)
     if path.is_absolute():
         return path
@@ -101,6 +102,20 @@ def _folder(variable: str, path: Path) -> Path:
         f"{variable} is `{path}`, which is no folder: nothing can be kept there",
         "see whether the disk that it is on is mounted, or set it to another folder",
     )
+
+
+def _require_text(variable: str, value: str) -> None:
+    """Refuse a path that is not UTF-8: databases and agents could not name it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        from fleetform.wiring.problems import Problem
+
+        raise Problem(
+            f"{variable} is `{os.fsencode(value).decode('utf-8', 'backslashreplace')}`, a path that is"
+            " not UTF-8",
+            "set it to a path of UTF-8 text",
+        ) from None
 
 
 def _xdg(variable: str) -> Path | None:

@@ -128,6 +128,13 @@ def read_plan_file(workspace: Workspace, path: str) -> Plan:
             "write one with `fleetform plan --out FILE`",
         )
     if plan.environment_fingerprint != fingerprint(workspace.environment.uid):
+        if plan.environment_name == workspace.environment.name:
+            raise PlanProblem(
+                f"{path} is a plan of another environment of this name: environment.yaml has another uid"
+                " now, or this is another environment's folder",
+                "put the uid back, which names the state and never changes; or name the other"
+                " environment's folder with -C",
+            )
         raise PlanProblem(
             f"{path} is a plan of the environment `{plan.environment_name}`, and this is"
             f" `{workspace.environment.name}`",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.wiring.paths import StatePaths, state_home
 from fleetform.wiring.problems import LedgerProblem, WorkspaceProblem
 from fleetform.wiring.trees import TreeLoader, known_environment
@@ -88,6 +89,19 @@ class Workspace:
                 findings=wrong,
             )
         return cls(root, environment)
+
+    def require_same_uid(self) -> None:
+        """
+        Raises:
+            WorkspaceProblem: `environment.yaml` is another environment's by now, or cannot be used.
+        """
+        uid = Workspace.open(str(self.root)).environment.uid
+        if uid != self.environment.uid:
+            raise WorkspaceProblem(
+                f"{ENVIRONMENT_FILE} has the uid {short_uid(uid)} by now, and the plan is of environment"
+                f" {short_uid(self.environment.uid)}",
+                "nothing was changed; put the uid back, which names the state and never changes",
+            )
 
     def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""

@@ -152,7 +152,7 @@ from fleetform.cli.entry import main
 from fleetform.store import {module} as module
 {wrap}
 sys.argv = ["fleetform", "state", "upgrade"]
-main()
+sys.exit(main())
 """
 
 _DIE_ON_SQLITE = """
