@@ -20,6 +20,8 @@ from fleetform.agents.host import kernel
 _BLOCK_BYTES = 4096
 """Holes are whole blocks; larger blocks (64 KiB on some POWER hosts) only make gaps smaller."""
 
+_COPY_BYTES = 1 << 20
+
 
 class Writer:
     """
@@ -56,6 +58,24 @@ class Writer:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def is_removed(self) -> bool:
+        """Tell whether there was a file, and its name is gone."""
+        return self._descriptor >= 0 and not os.path.exists(self._path)
+
+    def restore(self) -> None:
+        """Go on in a file of the same name, with all that was kept, where the old one was removed."""
+        if not self.is_removed():
+            return
+        old = Reader(f"/proc/self/fd/{self._descriptor}")
+        new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        offset = 0
+        while piece := old.read(offset, _COPY_BYTES):
+            os.pwrite(new, piece.data, piece.offset)
+            offset = piece.offset + len(piece.data)
+        old.close()
+        os.dup2(new, self._descriptor, inheritable=False)
+        os.close(new)
 
     def _has_room(self, offset: int) -> bool:
         return self._can_punch or offset < self._head_bytes + self._tail_bytes
@@ -105,6 +125,13 @@ class Reader:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+    def is_of(self, path: str) -> bool:
+        """Tell whether the file has this name, which its writer may have given to another one."""
+        try:
+            return os.path.samestat(os.stat(path), os.fstat(self._descriptor))
+        except OSError:
+            return True  # There is no other one.
 
     def read(self, offset: int, bytes_max: int) -> Piece | None:
         """Return the next piece at or after `offset`; None when there is no more for now."""

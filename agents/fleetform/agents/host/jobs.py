@@ -23,6 +23,7 @@ from fleetform.agents.host import (
     process_tag,
     processes,
     result,
+    strays,
     watch,
 )
 from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
@@ -32,12 +33,19 @@ from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.recovery import Condition
 from fleetform.agents.host.runtimes import process
+from fleetform.agents.host.supervisor import REPAIR
 from fleetform.agents.protocol.states import JobState
 
 _log = logging.getLogger("fleetform.agent")
 
 _TELL_AGAIN_SECONDS = 0.02
 """A supervisor that has just been forked opens its FIFO within milliseconds."""
+
+_TRIES_BEFORE_REPAIR = 50
+"""A second of them: the job has removed the FIFO, most likely."""
+
+_REPAIR_PATIENCE_SECONDS = 5.0
+_REPAIR_CHECK_SECONDS = 0.01
 
 _LEFTOVERS_PATIENCE_SECONDS = 5
 """A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
@@ -127,7 +135,7 @@ class Jobs:
         elif self._stage.outbox is not None:
             self._stage.outbox.touch(job_uid)
 
-    def signal_stop(self, effect: SignalStop) -> None:
+    def signal_stop(self, effect: SignalStop, tries: int = 1) -> None:
         record = self._journal.find(effect.job_uid)
         if record is None or record.state in {JobState.UNKNOWN, JobState.FINISHED}:
             return
@@ -136,8 +144,11 @@ class Jobs:
         except OSError as error:
             _log.warning("stop.failed uid=%s error=%s", effect.job_uid, error)
             told = False
-        if not told:
-            self._loop.call_later(_TELL_AGAIN_SECONDS, self.signal_stop, effect)
+        if told:
+            return
+        if tries % _TRIES_BEFORE_REPAIR == 0:
+            self._loop.run_in_executor(None, _ask_to_repair, self._host.root, effect.job_uid)
+        self._loop.call_later(_TELL_AGAIN_SECONDS, self.signal_stop, effect, tries + 1)
 
     # -- ends -----------------------------------------------------------------------------------
 
@@ -157,6 +168,10 @@ class Jobs:
 
     async def kill_leftovers(self, job_uid: str) -> None:
         """End what is left of a job without a supervisor; look again as long as that is unproven."""
+        root = self._host.root
+        if await self._loop.run_in_executor(None, _has_supervisor, root, job_uid):
+            self._look_after(job_uid)
+            return
         message, orphans = self._exits.get(job_uid, ("its supervisor is gone", None))
         tag = self._journal.tag_of(job_uid)
         seen = await self._loop.run_in_executor(None, _clear, job_uid, tag)
@@ -203,6 +218,28 @@ def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
     except process.PrepareError as error:
         return str(error)
     return ""
+
+
+def _ask_to_repair(root: str, job_uid: str) -> bool:
+    """Have a job's supervisor make its directory whole; False when there is none."""
+    pid = strays.supervisor_of(root, job_uid)
+    if pid is not None:
+        processes.send([pid], REPAIR)
+    return pid is not None
+
+
+def _has_supervisor(root: str, job_uid: str) -> bool:
+    """
+    Tell whether a supervisor lives whose lock cannot be found, or has left a result by now.
+
+    A job that removes its directory removes the file with the lock.
+    """
+    deadline = time.monotonic() + _REPAIR_PATIENCE_SECONDS
+    while _ask_to_repair(root, job_uid) and time.monotonic() < deadline:
+        time.sleep(_REPAIR_CHECK_SECONDS)
+        if directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
+            return True
+    return directory.inspect(_path(job_uid)).condition is Condition.ENDED
 
 
 def _clear(job_uid: str, tag: int) -> Search:

@@ -84,7 +84,7 @@ def search(job_uid: str, job_dir: str, tag: int) -> Search:
             if limit != process_tag.UNTAGGED and not processes.is_over(pid):
                 if limit == tag:
                     found[pid] = None
-                elif job.may_have_started(pid):
+                elif not _is_of_another(pid, limit) and job.may_have_started(pid):
                     suspects.append(pid)
         except OSError:
             is_complete = False
@@ -129,6 +129,16 @@ class _Job:
         except (OSError, ValueError):
             pass  # Gone, or not ours to look at.
         return ()
+
+
+def _is_of_another(pid: int, limit: int) -> bool:
+    """Tell whether its limit is the tag of the job that its environment names."""
+    tag_base = process_tag.base_of(limit)
+    environment = processes.environment(pid)
+    uids = (one[len(_ANY_JOB) :] for one in environment if one.startswith(_ANY_JOB))
+    return any(
+        process_tag.of_job(uid.decode("ascii", "replace"), tag_base) == limit for uid in uids
+    )
 
 
 def _age_seconds(job_dir: str) -> float:

@@ -44,11 +44,19 @@ class _Feed:
         if self.end is not None and self.offset >= self.end.log_bytes:
             return None
         try:
-            if self._reader is None:
-                self._reader = joblog.Reader(self._path)
-            return self._reader.read(self.offset, _PIECE_BYTES)
+            return self._read()
         except OSError:
             return None  # Nothing written yet, or nothing left that could be read.
+
+    def _read(self) -> joblog.Piece | None:
+        if self._reader is None:
+            self._reader = joblog.Reader(self._path)
+        piece = self._reader.read(self.offset, _PIECE_BYTES)
+        if piece is None and not self._reader.is_of(self._path):
+            self._reader.close()
+            self._reader = joblog.Reader(self._path)
+            piece = self._reader.read(self.offset, _PIECE_BYTES)
+        return piece
 
     def close(self) -> None:
         if self._reader is not None:

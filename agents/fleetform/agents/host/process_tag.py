@@ -53,6 +53,11 @@ def of_job(job_uid: str, tag_base: int) -> int:
     return tag_base + int.from_bytes(job_uid.encode(), "big") % (tag_base - 1)
 
 
+def base_of(tag: int) -> int:
+    """Return the base that a tag was counted from."""
+    return 1 << (tag.bit_length() - 1)
+
+
 def put_on(tag: int) -> None:
     """Tag this process and all that it starts from now on."""
     if tag != UNTAGGED:

@@ -47,6 +47,7 @@ def find(root: str) -> Strays:
     """Look for them in /proc; what belongs to somebody else is not seen, and not ours."""
     here = os.path.realpath(root)
     removed: dict[int, None] = {}
+    spared: set[int] = set()
     moved: list[tuple[int, str]] = []
     own = os.getpid()
     for pid in processes.all_pids():
@@ -56,7 +57,9 @@ def find(root: str) -> Strays:
             place = os.readlink(f"/proc/{pid}/cwd")
             gone = place.endswith(_DELETED) and not os.path.exists(place)
             if is_agent_of(processes.command_line(pid), here):
-                if gone and _is_in(place.removesuffix(_DELETED), here):
+                if gone and _is_at_work_in(pid, here):
+                    spared.update([pid, *processes.descendants(pid)])
+                elif gone and _is_in(place.removesuffix(_DELETED), here):
                     removed.update(dict.fromkeys([pid, *processes.descendants(pid)]))
                 elif not gone and not _is_in(place, here) and _is_of_a_job(place):
                     moved.append((pid, place))
@@ -64,8 +67,26 @@ def find(root: str) -> Strays:
                 removed[pid] = None
         except OSError:
             continue
-    removed.pop(own, None)
-    return Strays(tuple(removed), tuple(moved))
+    spared.add(own)
+    return Strays(tuple(pid for pid in removed if pid not in spared), tuple(moved))
+
+
+def supervisor_of(root: str, job_uid: str) -> int | None:
+    """
+    Find a job's supervisor by where it is, also where the job has removed its directory.
+
+    The file that has its pid, and its lock, may be gone with that.
+    """
+    here = os.path.realpath(root)
+    directory = f"{here}/{layout.JOBS}/{job_uid}"
+    for pid in processes.all_pids():
+        try:
+            is_there = processes.folder(pid).removesuffix(_DELETED) == directory
+            if is_there and is_agent_of(processes.command_line(pid), here):
+                return pid
+        except OSError:
+            continue
+    return None
 
 
 def end_removed(root: str, removed: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,6 +120,15 @@ def is_agent_of(arguments: list[bytes], root: str) -> bool:
 
 def _is_in(place: str, root: str) -> bool:
     return place == root or place.startswith(f"{root}/")
+
+
+def _is_at_work_in(pid: int, root: str) -> bool:
+    """Tell whether it supervises a job of this very folder that has removed its own directory."""
+    try:
+        # Behind a removed directory stands the one that it was in.
+        return os.path.samestat(os.stat(f"/proc/{pid}/cwd/../.."), os.stat(root))
+    except OSError:
+        return False
 
 
 def _is_of_a_job(place: str) -> bool:

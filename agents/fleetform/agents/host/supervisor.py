@@ -21,6 +21,7 @@ import os
 import resource
 import select
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -33,6 +34,7 @@ from fleetform.agents.host import (
     mounts,
     process_tag,
     processes,
+    repair,
     result,
 )
 from fleetform.agents.host.ending import Ending, Step
@@ -46,11 +48,17 @@ EXIT_DONE = 0
 EXIT_SECOND = 3
 """Somebody else supervises or has supervised this job; nothing has been touched."""
 
+REPAIR = signal.SIGUSR1
+"""From an agent that does not find in the job's directory what a supervisor keeps there."""
+
 _READ_BYTES = 1 << 16
 """What a pipe holds."""
 
 _WAIT_MS_MAX = 10_000
 """poll(2) counts no suspend, so a deadline is looked at again after this at the latest."""
+
+_REPAIR_MS = 1000
+"""From the file that is missed to its repair: longer than `rm -r` mostly takes."""
 
 _CLEANING_MS = 10
 """Between two rounds of killing what is left."""
@@ -94,7 +102,10 @@ def run(
         os.close(other)
     _leave_pid(descriptor)
     os.setsid()
-    result.write(layout.RESULT, supervisor.supervise())
+    outcome = supervisor.supervise(descriptor)
+    # A job may have removed the slot with its directory.
+    supervisor.repair()
+    result.write(layout.RESULT, outcome)
     # Without Python's own exit: no buffers, no threads, and two milliseconds less.
     os._exit(EXIT_DONE)
 
@@ -106,7 +117,7 @@ def inherit_signals() -> None:
     For the spawner, before it forks: the table is inherited, and setting it once for all saves
     each supervisor the wrappers of `signal`, which are slow when their pages are first touched.
     """
-    for number in (signal.SIGCHLD, signal.SIGTERM):
+    for number in (signal.SIGCHLD, signal.SIGTERM, REPAIR):
         signal.signal(number, _note)
     # A terminal's interrupt and its end are for whoever started the agent.
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -163,6 +174,8 @@ class Supervisor:
         )
         self._notices = Notices(job.job_uid)
         self._output = -1
+        self._repair_at_ms: int | None = None
+        self._started = -1
         self._control = -1
         self._control_text = b""
         self._ending = Ending(
@@ -172,8 +185,13 @@ class Supervisor:
             checkpoint_lead_ms=None if job.checkpoint_signal is None else job.checkpoint_lead_ms,
         )
 
-    def supervise(self) -> Result:
-        """Run the job to its end; returns when no process of it is left."""
+    def supervise(self, started: int) -> Result:
+        """
+        Run the job to its end; returns when no process of it is left.
+
+        `started` is the descriptor of the job's file of that name, with the lock.
+        """
+        self._started = started
         kernel.become_subreaper()
         try:
             wakeup = self._prepare()
@@ -185,6 +203,28 @@ class Supervisor:
         self._clean()
         self._drain()
         return self._outcome()
+
+    def repair(self) -> None:
+        """Make the job's directory whole, where the job has removed it or files of it."""
+        uid = self._job.job_uid
+        self._repair_at_ms = None
+        if self._control < 0:
+            return
+        try:
+            if not repair.is_whole(uid, self._started, self._control):
+                repair.make_whole(uid, self._started, self._control)
+            self._log.restore()
+        except OSError as error:
+            # The agent's root is gone too, or the disk is full.
+            sys.stderr.write(f"the directory of job {uid} cannot be made again: {error}\n")
+
+    def _look_at_directory(self) -> None:
+        """Have output that comes now be seen, where the job has removed the file for it."""
+        if os.stat(".").st_nlink == 0:
+            self.repair()
+        elif self._repair_at_ms is None and self._log.is_removed():
+            # It is being emptied, perhaps: what is made in it now would keep it from being removed.
+            self._repair_at_ms = _boot_ms() + _REPAIR_MS
 
     # -- start ------------------------------------------------------------------------------
 
@@ -269,6 +309,8 @@ class Supervisor:
                 if self._limit.exceeded():
                     self._signal_all(signal.SIGKILL)
             self._take_due_steps(now_ms)
+            if self._repair_at_ms is not None and now_ms >= self._repair_at_ms:
+                self.repair()
             for descriptor, _ in poller.poll(self._wait_ms(now_ms, look_at_ms)):
                 if descriptor == wakeup:
                     self._take_signals(wakeup)
@@ -282,11 +324,16 @@ class Supervisor:
         waits = [self._ending.wait_ms(now_ms), self._notices.wait_ms()]
         if self._limit is not None and self._limit.interval_ms:
             waits.append(max(look_at_ms - now_ms, 0))
+        if self._repair_at_ms is not None:
+            waits.append(max(self._repair_at_ms - now_ms, 0))
         known = [wait for wait in waits if wait is not None]
         return min(*known, _WAIT_MS_MAX) if known else None
 
     def _take_signals(self, wakeup: int) -> None:
-        if signal.SIGTERM in os.read(wakeup, 512):
+        came = os.read(wakeup, 512)
+        if REPAIR in came:
+            self.repair()
+        if signal.SIGTERM in came:
             # The host is shutting down, most likely; the job then says how far it got.
             self._ending.ask(Cause.SIGNAL, None, _boot_ms())
         self._reap()
@@ -309,6 +356,7 @@ class Supervisor:
             data = os.read(self._output, _READ_BYTES)
         except BlockingIOError:
             return True
+        self._look_at_directory()
         self._log.write(data)
         if data:
             self._notices.output()
