@@ -82,9 +82,12 @@ def state(mind: Journal) -> tuple[JobState, Cause | None]:
 
 
 def test_interrupted_while_preparing() -> None:
-    """What was being prepared is prepared again."""
-    _, effects = Past().preparing().wake(None)
-    assert [type(e) for e in effects] == [StartPreparing]
+    """What was being prepared is dropped, so that the controller prepares it again, and it starts once."""
+    mind, effects = Past().preparing().wake(None)
+    assert effects == [RemoveJobDirectory("job-a")]
+    assert mind.find("job-a") is None
+    again = mind.handle(prepare(job(go=True, gen=2)), NOW)
+    assert [e.job.gen for e in again if isinstance(e, StartPreparing)] == [2]
 
 
 def test_prepared() -> None:

@@ -109,7 +109,7 @@ def test_memory_round_trip() -> None:
     )
     known = Memory("install", "machine", "owner", "ledger", 4, 5)
     for entry in (
-        Entry(record, "boot", spec, ("GPU-1",), True, StopOrder(Cause.STOPPED, None)),
+        Entry(record, "boot", ("GPU-1",), True, StopOrder(Cause.STOPPED, None)),
         Entry(ended, "boot", buried_at_ms=9),
     ):
         known.entries[entry.record.key] = entry

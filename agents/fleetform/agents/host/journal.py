@@ -168,7 +168,7 @@ class Journal:
             run_name=job.run_name,
             execution_digest=job.execution_digest,
         )
-        entry = Entry(record, self._boot_id, job, job.gpus, job.go)
+        entry = Entry(record, self._boot_id, job.gpus, job.go)
         return [self._keep(entry), accept(command.id, entry), StartPreparing(job, digest)]
 
     def _prepare_again(self, id_: int, job: StartJob, digest: str, entry: Entry) -> list[Effect]:
@@ -225,7 +225,7 @@ class Journal:
         # Kept before the spawner is asked: without its directory a job that may have started
         # must not look like one that has not. From here the directory says what the job is.
         tag = process_tag.of_job(entry.record.job_uid, self._tag_base)
-        entry = dataclasses.replace(entry, job=None, tag=tag)
+        entry = dataclasses.replace(entry, tag=tag)
         starting = _with(entry, state=JobState.STARTING)
         return [self._keep(starting), StartSupervisor(entry.record.job_uid)]
 
@@ -331,7 +331,7 @@ class Journal:
             return []
         started_at_ms = entry.record.started_at_ms or now_ms
         running = _with(
-            dataclasses.replace(entry, job=None),
+            entry,
             state=JobState.RUNNING,
             started_at_ms=started_at_ms,
         )
@@ -430,6 +430,18 @@ class Journal:
             return [StartSupervisor(job_uid)]
         return self.prepared(job_uid)
 
+    def forget_unprepared(self, job_uid: str) -> list[Effect]:
+        """
+        Drop a job whose directory was never complete: what it is to do is known nowhere here.
+
+        The controller finds it missing and prepares it again, by its newest row.
+        """
+        entry = self._table.by_uid(job_uid)
+        if entry is None or entry.record.state is not JobState.PREPARING:
+            return []
+        self._table.drop([entry.record.key])
+        return [memory.of_removal([entry.record.key])]
+
     def adopt(self, record: JobRecord) -> list[Effect]:
         """Take in a job whose directory is here and whose record was lost."""
         if self._table.get(record.key) or self._table.by_uid(record.job_uid):
@@ -458,7 +470,7 @@ class Journal:
     def _finish(self, entry: Entry, **fields: Any) -> list[Effect]:
         # Not synced: the result lies synced in its slot, and without one a reboot says `lost`.
         ended = _with(entry, state=JobState.FINISHED, **fields)
-        ended = dataclasses.replace(ended, job=None, stop=None)
+        ended = dataclasses.replace(ended, stop=None)
         return [self._keep(ended), self._announce(ended)]
 
     def _announce(self, entry: Entry) -> Announce:

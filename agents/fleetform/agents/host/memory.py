@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from fleetform.agents.host.effects import Persist
 from fleetform.agents.protocol.frames import read_value
-from fleetform.agents.protocol.messages import JobKey, JobRecord, StartJob
+from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 
 TOMBSTONE_DAYS = 30
@@ -49,14 +49,13 @@ class Entry:
     """
     One job as the agent knows it.
 
-    `job` is there until the job has started; afterwards its directory says what it is. `go`:
-    the start is committed, also while it is still being prepared. `buried_at_ms` is when the
-    record became a tombstone. `tag` is the job's as in `process_tag`, from its start on.
+    What the job is to do stands in its directory alone, and goes with it: commands and environment
+    may hold what must not stay on a host. `go`: the start is committed, also while it is still being
+    prepared. `buried_at_ms` is when the record became a tombstone. `tag` is the job's as in `process_tag`, from its start on.
     """
 
     record: JobRecord
     boot_id: str
-    job: StartJob | None = None
     gpus: tuple[str, ...] = ()
     go: bool = False
     stop: StopOrder | None = None
@@ -135,6 +134,11 @@ def restore(entries: Iterable[bytes]) -> Memory:
     return memory
 
 
+def has_requests(entries: Iterable[bytes]) -> bool:
+    """Tell whether an agent of an earlier release has written down what jobs were to do."""
+    return any(b',"job":{' in line for line in entries)
+
+
 def snapshot(memory: Memory) -> Iterator[bytes]:
     """Yield the fewest entries that restore the same."""
     yield of_identity(memory).entry
@@ -152,11 +156,10 @@ def _encode(kind: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def _read_entry(fields: Mapping[str, Any]) -> Entry:
-    job, stop = fields.get("job"), fields.get("stop")
+    stop = fields.get("stop")
     return Entry(
         record=read_value(JobRecord, fields["record"]),
         boot_id=fields.get("boot_id", ""),
-        job=None if job is None else read_value(StartJob, job),
         gpus=tuple(fields.get("gpus", ())),
         go=fields.get("go", False),
         stop=None if stop is None else StopOrder(Cause(stop["cause"]), stop["grace_seconds"]),

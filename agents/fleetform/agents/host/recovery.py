@@ -15,7 +15,6 @@ from fleetform.agents.host.effects import (
     Effect,
     RemoveJobDirectory,
     SignalStop,
-    StartPreparing,
     WatchSupervisor,
 )
 from fleetform.agents.host.journal import Journal
@@ -89,10 +88,9 @@ def _resume(journal: Journal, entry: Entry, seen: Found, boot_id: str, now_ms: i
         return journal.lost(uid, message, seen.log_bytes, now_ms)
     if condition is Condition.PREPARED:
         return journal.found_prepared(uid, now_ms)
-    never_started = entry.record.state is JobState.PREPARING and entry.job is not None
+    never_started = entry.record.state is JobState.PREPARING
     if never_started and condition in {Condition.INCOMPLETE, Condition.ABSENT}:
-        assert entry.job is not None
-        return [StartPreparing(entry.job, entry.record.digest)]
+        return [*journal.forget_unprepared(uid), RemoveJobDirectory(uid)]
     # The lock is free and no result is there, or the directory itself is gone.
     journal.supervisor_started(uid, now_ms)
     return journal.supervisor_vanished(uid)

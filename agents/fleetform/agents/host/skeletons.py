@@ -40,6 +40,7 @@ class Skeletons:
         self._numbers = itertools.count()
         for name in os.listdir(self._folder):
             if _is_spare(f"{self._folder}/{name}"):
+                _clear(f"{self._folder}/{name}")
                 self._spares.append(f"{self._folder}/{name}")
             else:
                 os.rename(f"{self._folder}/{name}", f"{root}/{layout.TRASH}/{name}")
@@ -68,8 +69,7 @@ class Skeletons:
         spare = self._new_path()
         os.rename(path, spare)
         os.rename(f"{spare}/{layout.STARTED}", f"{spare}/{layout.LAUNCH}")
-        # Not cut to nothing: ext4 takes what is then written for a file being replaced, and
-        # writes it to the disk at once (mount option auto_da_alloc).
+        _clear(spare)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{spare}/{layout.OUTPUT}")
         self._spares.append(spare)
@@ -87,6 +87,14 @@ class Skeletons:
     def _new_path(self) -> str:
         # Named by the moment, since an earlier agent's are still here.
         return f"{self._folder}/{time.time_ns():x}-{next(self._numbers)}"
+
+
+def _clear(path: str) -> None:
+    """Take out of a spare what its last job was to do: commands and environment may be secret."""
+    # Not cut to nothing: ext4 takes what is then written for a file being replaced, and writes it to
+    # the disk at once (mount option auto_da_alloc).
+    with contextlib.suppress(FileNotFoundError):
+        os.truncate(f"{path}/{layout.LAUNCH}", 1)
 
 
 def _is_clean(path: str, job_uid: str) -> bool:

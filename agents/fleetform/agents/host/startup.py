@@ -63,7 +63,10 @@ async def _run(
 
 def _remember(store: FileStore, *, anew: bool) -> Memory:
     """Read what an earlier life left, or begin anew where there is nothing of this machine's."""
-    known = memory.restore(store.load())
+    entries = store.load()
+    known = memory.restore(entries)
+    if memory.has_requests(entries):
+        store.rewrite(memory.snapshot(known))
     machine = identity.machine_id()
     if known.install_id and known.machine_id in {machine, ""}:
         if anew:

@@ -54,6 +54,7 @@ class Table:
     def drop(self, keys: Iterable[JobKey]) -> None:
         for key in keys:
             entry = self._entries.pop(key)
+            self._release(entry)
             del self._keys[entry.record.job_uid]
 
     def _release(self, entry: Entry) -> None:
