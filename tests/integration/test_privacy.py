@@ -44,6 +44,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.state = folder / "home" / "state"
         self.cache = folder / "home" / "cache"
+        self.config = folder / "home" / "config"
         self.tree = folder / "lab"
         self.tree.mkdir(mode=0o755)
         (self.tree / "environment.yaml").write_text(ENVIRONMENT)
@@ -59,6 +60,7 @@ class Lab:
                 **os.environ,
                 "FLEETFORM_STATE_HOME": str(self.state),
                 "FLEETFORM_CACHE_HOME": str(self.cache),
+                "FLEETFORM_CONFIG_HOME": str(self.config),
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -110,7 +112,7 @@ def test_all_state_is_private_whatever_the_umask(lab: Lab, umask: int) -> None:
     lab.do("rerun", "write", "--apply", "-y", umask=umask)
     lab.do("state", "backup", str(lab.state / "copy.jsonl"), umask=umask)
     lab.do("plan", "--out", str(lab.state / "plan.json"), umask=umask)
-    for home in (lab.state, lab.cache):
+    for home in (lab.state, lab.cache, lab.config):
         assert any(home.rglob("*"))
         assert open_to_others(home) == []
 
@@ -138,7 +140,7 @@ def refusal(lab: Lab) -> str:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o707, 0o1777], ids=oct)
-@pytest.mark.parametrize("which", ["state", "cache"])
+@pytest.mark.parametrize("which", ["state", "cache", "config"])
 def test_a_home_that_others_can_write_to_is_refused(lab: Lab, which: str, mode: int) -> None:
     """Another user could plant what we run or believe; the command that is named cures it."""
     home = getattr(lab, which)

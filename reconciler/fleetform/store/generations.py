@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["DamagedGenerationError", "Generation", "read_generation", "write_generation"]
 
@@ -84,7 +85,7 @@ def write_generation(path: Path, generation: Generation) -> None:
     try:
         _write(partial, generation)
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         _write(partial, generation)
     try:
         partial.replace(path)

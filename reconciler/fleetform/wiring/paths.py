@@ -41,9 +41,9 @@ def config_home() -> Path | None:
     one. None: nothing is to be kept, since the variable is empty or there is no home.
 
     Raises:
-        Problem: FLEETFORM_CONFIG_HOME is relative.
+        Problem: FLEETFORM_CONFIG_HOME is relative, or another user could change what lies there.
     """
-    return _kept(CONFIG_VARIABLE, "XDG_CONFIG_HOME", ".config")
+    return _private(CONFIG_VARIABLE, _kept(CONFIG_VARIABLE, "XDG_CONFIG_HOME", ".config"))
 
 
 def cache_home() -> Path | None:
@@ -55,9 +55,13 @@ def cache_home() -> Path | None:
         Problem: FLEETFORM_CACHE_HOME is relative, or another user could change what lies there: what
             was read of a configuration is believed.
     """
-    home = _kept("FLEETFORM_CACHE_HOME", "XDG_CACHE_HOME", ".cache")
+    variable = "FLEETFORM_CACHE_HOME"
+    return _private(variable, _kept(variable, "XDG_CACHE_HOME", ".cache"))
+
+
+def _private(variable: str, home: Path | None) -> Path | None:
     if home is not None:
-        require_private(home, "FLEETFORM_CACHE_HOME")
+        require_private(home, variable)
     return home
 
 
