@@ -21,11 +21,11 @@ from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import StalePlan
-from fleetform.model.recovery import Evidence
+from fleetform.model.recovery import NO_EVIDENCE, Evidence
 from fleetform.model.rollout import SURGE
 from fleetform.model.run import RunState
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.spec.desired import Desired, Environment
+from fleetform.spec.desired import Declared, Desired, Environment
 
 
 def test_recovering_ledger_starts_nothing(desk: Desk) -> None:
@@ -186,3 +186,20 @@ def test_a_run_that_is_tried_anew_does_not_give_way_to_what_it_followed(desk: De
     _ran_on(host, desk, record)
     assert desk.run("a").uid == waits
     assert desk.place("a")
+
+
+def test_hosts_that_were_put_back_too_prove_nothing_by_having_no_record(desk: Desk) -> None:
+    """What waits in an older copy may have run since: it is unknown, as is what is declared otherwise."""
+    desk.submit(submit_step("waits"))
+    desk.submit(submit_step("ran"))
+    desk.run_to_end("ran")
+    declared = Declared(
+        run_key("ran"), "task", {"type": "task", "commands": ["false"]}, "other", "other", "other"
+    )
+    desired = Desired(Environment("test", "e" * 32), {declared.key: declared})
+    evidence = Evidence(desired, (), {}, {}, is_complete=False)
+    found = desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=True)
+    assert [(one.name, one.state) for one in found] == [("waits", "unknown"), ("ran", "unknown")]
+    for history in desk.ledger.read_runs(["waits", "ran"]):
+        assert (history.run.state, history.run.cause) == (RunState.UNKNOWN, NO_EVIDENCE)
+    assert not desk.ledger.read_book().runs
