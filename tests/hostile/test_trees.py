@@ -17,7 +17,7 @@ import pytest
 from fleetform.spec.desired import Loaded
 from fleetform.spec.findings import Finding
 from fleetform.spec.findings_text import render_findings
-from fleetform.spec.tree import commit, load_tree, read_environment, walk
+from fleetform.spec.tree import commit, load_tree, read_environment, untrusted_git, walk
 from fleetform.spec.tree.inside import LeadsOutError, open_below
 from unit.spec.trees import ENVIRONMENT, codes
 
@@ -536,7 +536,7 @@ def test_a_repository_that_is_none(
 ):
     """Whatever git is given in place of a file of its own, loading ends when git is given up."""
     monkeypatch.setattr(commit, "_TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(commit, "_FILTERS_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(untrusted_git, "_TIMEOUT_SECONDS", 0.5)
     git(repository, "config", "include.path", "included")
     path = repository / where
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

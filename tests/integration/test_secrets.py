@@ -100,6 +100,7 @@ SHOWING: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "volume": (("list",), ("list", "--json"), ("list", "--snapshots", "--json")),
     "agent": (("list", "--json"),),
     "lock": (("list", "--json"), ("show", "--json")),
+    "controller": (("show", "--json"),),
     "status": ((), ("--json",)),
     "emergency": (("list", "--json"),),
     "state": (("verify",), ("verify", "--json"), ("rebuild", "--dry-run")),
