@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,3 +31,13 @@ def agent(stopped: Agent) -> Agent:
     """An agent that runs."""
     stopped.start()
     return stopped
+
+
+@pytest.fixture
+def hidden() -> Iterator[list[int]]:
+    """Pids of what a test has hidden; ended with it, should the agent fail to."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -32,16 +30,6 @@ HIDE = "cd /; setsid env -i {} </dev/null >/dev/null 2>&1 & echo $!"
 """Nothing leads from what it starts to the job, but for its parents; its pid is the output."""
 
 WAIT = "sleep 1000"
-
-
-@pytest.fixture
-def hidden() -> Iterator[list[int]]:
-    """Pids of what a test has hidden; ended with it, should the agent fail to."""
-    pids: list[int] = []
-    yield pids
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 async def hide(agent: Agent, manager: Manager, pids: list[int], command: str = WAIT) -> list[int]:

@@ -15,7 +15,8 @@ import pytest
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.protocol.messages import Mount
 from fleetform.agents.protocol.states import Cause
-from integration.agent.rig import Agent, job, managing, uid
+from integration.agent.rig import Agent, await_true, is_alive, job, kill, managing, uid
+from integration.agent.test_hiding import hide, known
 
 NOBODY = 65534
 
@@ -123,5 +124,36 @@ def test_mount(agent: Agent) -> None:
             record = await manager.run(job("c", "true", mounts=(nowhere,)))
             assert record.cause is Cause.PREPARE_FAILED
             assert "/no-such-place/for-nobody" in record.message
+
+    asyncio.run(go())
+
+
+def test_a_job_that_hides(agent: Agent, hidden: list[int]) -> None:
+    """It is found by its tag when supervisor, spawner and agent were killed, and ended."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            ours = await hide(agent, manager, hidden)
+            for pid in reversed(ours):
+                with contextlib.suppress(ProcessLookupError):
+                    kill(pid)
+        assert is_alive(hidden[0])
+        await asyncio.to_thread(await_true, lambda: not any(map(is_alive, ours)))
+        agent.start()
+        async with managing(agent) as manager:
+            assert (await known(manager)).cause is Cause.LOST
+            assert not is_alive(hidden[0])
+
+    asyncio.run(go())
+
+
+def test_a_job_that_stops_its_supervisor_and_the_spawner(agent: Agent) -> None:
+    """They are continued, and its time limit holds."""
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            stop = 'kill -STOP $PPID $(cut -d" " -f4 /proc/$PPID/stat)'
+            spec = job("a", stop, "sleep 1000", max_duration_seconds=4, stop_grace_seconds=1)
+            assert (await manager.run(spec)).cause is Cause.MAX_DURATION
 
     asyncio.run(go())
