@@ -26,7 +26,7 @@ def small_disk(lab: Lab, tmp_path: Path, need: Callable[[str, bool, str], None])
     disk.mkdir()
     need("root", os.geteuid() == 0, "only root may mount a small disk")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(disk)],
+        ["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "tmpfs", str(disk)],
         capture_output=True,
         text=True,
         check=False,
