@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import secrets
 import shutil
@@ -223,7 +224,12 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 def end_agents(state: Path) -> None:
-    """End the agents of a state folder by the ids that they wrote down."""
+    """End the background controllers and agents of a state folder by the ids that they wrote down."""
+    for lock in state.glob("environments/*/manager.lock"):
+        try:
+            os.kill(json.loads(lock.read_text())["pid"], 15)
+        except (OSError, ValueError, KeyError):
+            continue
     for file in state.glob("hosts/*/*/agent.pid"):
         try:
             os.kill(int(file.read_text().split()[0]), 15)

@@ -70,21 +70,28 @@ def say_left(row: ControllerRow | None) -> None:
 
 
 @contextlib.contextmanager
-def given_back(workspace: Workspace) -> Iterator[Callable[[str], None]]:
+def given_back(
+    workspace: Workspace, *, failed_only: bool = False
+) -> Iterator[Callable[[str], None]]:
     """
     Leave a background controller again where this command has taken the place of one.
 
-    Yields what is told which process is waited for.
+    With `failed_only` a command that ends as it should leaves none. Yields what is told which
+    process is waited for.
     """
     from fleetform.cli.progress.plain import PlainProgress
     from fleetform.wiring.controllers import read_controller
 
     before = read_controller(workspace)
+    had_one = before is not None and before.kind is ControllerKind.BACKGROUND
     try:
         yield PlainProgress(error_screen()).notice
-    finally:
-        if before is not None and before.kind is ControllerKind.BACKGROUND:
+    except Exception:
+        if had_one:
             leave_quietly(workspace)
+        raise
+    if had_one and not failed_only:
+        leave_quietly(workspace)
 
 
 def stop_background(workspace: Workspace) -> None:

@@ -18,6 +18,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
+from fleetform.model.tenure import BACKGROUND
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader
@@ -54,7 +55,13 @@ def upgrade_first(workspace: Workspace) -> None:
     """Upgrade a ledger of an earlier release, and say so: whoever writes needs this release's."""
     from fleetform.wiring.upgrading import upgrade_if_older
 
+    before = workspace.manager()
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is not None:
+        if before is not None and before.command == BACKGROUND:
+            from fleetform.cli.background import leave_quietly
+
+            # The upgrade has taken its place, and not every command leaves one.
+            leave_quietly(workspace)
         error_screen().labelled(
             "note",
             f"upgraded the ledger from version {upgraded.before} to {upgraded.after};"

@@ -45,8 +45,13 @@ def build_manager(
     who: str,
     progress: Progress,
     ends_only: bool = False,
+    poll_seconds: float = 0.0,
 ) -> Manager:
-    """Take the fence and compose; what it causes, it causes while `tenure` holds."""
+    """
+    Take the fence and compose; what it causes, it causes while `tenure` holds.
+
+    It sees commits of other processes so late, or as late as the ledger has it if that is later.
+    """
     clock = SystemClock()
     fence = fence_of(tenure, ledger, who=who)
     live = ledger.read_live()
@@ -71,7 +76,7 @@ def build_manager(
         load_plan=load_plan,
         ends_only=ends_only,
         note_told=notes.note_told,
-        poll_seconds=ledger.poll_seconds,
+        poll_seconds=max(poll_seconds, ledger.poll_seconds),
     )
 
 

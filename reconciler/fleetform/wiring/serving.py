@@ -22,6 +22,7 @@ from fleetform.model.fingerprint import short_uid
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
+from fleetform.model.tenure import BACKGROUND
 from fleetform.plan.file import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
@@ -100,7 +101,8 @@ async def serve(
                     await nursery.run(serving.run())
             except AddressUnusable as problem:
                 # Mostly it is the other `serve` of this environment that has the address.
-                if workspace.manager() is not None:
+                holder = workspace.manager()
+                if holder is not None and holder.command != BACKGROUND:
                     raise locked(workspace) from problem
                 raise
     return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fleetform.store.errors import OlderLedgerError
 from fleetform.views.locks import held_by
 from fleetform.wiring.ledger_address import ledger_address, postgresql
-from fleetform.wiring.managing import problems, try_manage
+from fleetform.wiring.managing import problems
 from fleetform.wiring.problems import LedgerProblem, Locked
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _is_older(workspace: Workspace) -> bool:
 def _alone(workspace: Workspace, who: str) -> Iterator[Tenure | None]:
     """Hold the environment; None once another process has upgraded the ledger meanwhile."""
     until = time.monotonic() + _PATIENCE_SECONDS
-    while (tenure := try_manage(workspace, who=who, command=_COMMAND)) is None:
+    while (tenure := _take(workspace, who)) is None:
         if not _is_older(workspace):
             yield None
             return
@@ -86,6 +86,16 @@ def _alone(workspace: Workspace, who: str) -> Iterator[Tenure | None]:
         time.sleep(_LOOK_SECONDS)
     with tenure:
         yield tenure
+
+
+def _take(workspace: Workspace, who: str) -> Tenure | None:
+    """Take the lease, also from a background controller of the earlier release."""
+    # Each command that writes loads this module, and hardly any has something to upgrade.
+    import asyncio
+
+    from fleetform.wiring.yielding import become_manager
+
+    return asyncio.run(become_manager(workspace, who=who, command=_COMMAND, notice=lambda _: None))
 
 
 def _managed(holder: str) -> Locked:

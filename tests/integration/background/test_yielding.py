@@ -169,6 +169,37 @@ def test_a_restore_asks_it_to_make_way(detached: Lab) -> None:
     assert detached.said() == ["begun", "ended"]
 
 
+def test_a_rebuild_leaves_one_again(detached: Lab) -> None:
+    """The runs were driven before it, and are driven after it."""
+    first = process_of(detached)
+    done = detached.run("state", "rebuild")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert process_of(detached) != first
+    _open_gate(detached)
+    wait_until(lambda: detached.states()["long"] == "done", lambda: str(detached.states()))
+    assert detached.said() == ["begun", "ended"]
+
+
+def test_it_ends_the_runs_of_an_emergency_stop(detached: Lab) -> None:
+    """Break glass leaves the ends to it, as to every controller that is running."""
+    pid = process_of(detached)
+    done = detached.run("emergency", "stop", "long", "--reason", "smoke")
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_until(lambda: detached.states()["long"] == "stopped", lambda: str(detached.states()))
+    assert f"(pid {pid})" in (detached.environment / "background.log").read_text(encoding="utf-8")
+    assert detached.said() == ["begun"]
+
+
+def test_two_that_detach_at_once_leave_one(lab: Lab) -> None:
+    """Each run is executed once, and one process drives them all."""
+    lab.declare(FLEET, task("many", lab.says("$FLEETFORM_ARRAY_INDEX"), more="array: 1-12\n"))
+    for child in [lab.start("apply", "-y", "--detach") for _ in range(2)]:
+        code, output = lab.finish(child)
+        assert code == 0, output
+    wait_until(lambda: set(lab.states().values()) == {"done"}, lambda: str(lab.states()))
+    assert sorted(lab.said(), key=int) == [str(number) for number in range(1, 13)]
+
+
 def test_it_waits_for_what_may_begin_later_and_then_ends(lab: Lab) -> None:
     """A run that is kept from starting keeps it, at next to no cost; after the run it ends."""
     lab.declare(FLEET)

@@ -89,12 +89,12 @@ def command(
     Make the environment at PATH as its tree says, or carry out the plan in FILE.
 
     Shows the plan and asks. Changes that delete, or that end running work, are held back
-    unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs as they
-    are; a second apply follows them again. What is held until a run that was asked to end has ended
+    unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs
+    to a background controller; a second apply follows them again. What is held until a run that was asked to end has ended
     follows by itself.
 
     With --detach this ends once the plan's own steps are done, and hosts know what they are to
-    end. Where somebody else manages the environment and takes longer than a minute, it ends with
+    end; a background controller drives the runs (`fleetform controller`). Where somebody else manages the environment and takes longer than a minute, it ends with
     what is known by then, and says so.
 
     A plan of a FILE was looked at when it was made, and nobody is asked again. It is carried out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run
-from fleetform.cli.screen import error_screen
+from fleetform.cli.screen import Screen, error_screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.run import FINAL
@@ -19,6 +20,10 @@ from fleetform.model.run import FINAL
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
     from fleetform.model.run import Attempt
+    from fleetform.wiring.workspace import Workspace
+
+_CONTROLLER_LOOK_SECONDS = 2.0
+"""How late it is said that no controller is running."""
 
 _EXAMPLES = (
     ("fleetform logs train", "Print what the latest attempt printed"),
@@ -60,15 +65,13 @@ def command(
     out = sys.stdout.buffer
     if follow:
         told = error_screen()
-        if history.run.state not in FINAL and find_controller(workspace) is None:
-            told.labelled("help", NOT_DRIVEN)
-            told.flush()
         pieces = tailing.follow(
             lambda: one_run(reader, run),
             store,
             rank=rank,
             tail=tail,
             notice=lambda text: told.line(text, "note"),
+            sleep=_Pause(workspace, told),
         )
     else:
         chosen = _attempt(history, attempt)
@@ -80,6 +83,28 @@ def command(
             out.flush()
     if not follow and history.run.state not in FINAL and find_controller(workspace) is None:
         error_screen().labelled("help", NOT_DRIVEN)
+
+
+class _Pause:
+    """Waits between looks at the output, and says when no controller is running any more."""
+
+    def __init__(self, workspace: Workspace, told: Screen) -> None:
+        self._workspace = workspace
+        self._told = told
+        self._is_driven = True
+        self._look_at = 0.0
+
+    def __call__(self, seconds: float) -> None:
+        from fleetform.wiring.controllers import find_controller
+
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _CONTROLLER_LOOK_SECONDS
+            was_driven = self._is_driven
+            self._is_driven = find_controller(self._workspace) is not None
+            if was_driven and not self._is_driven:
+                self._told.labelled("help", NOT_DRIVEN)
+                self._told.flush()
+        time.sleep(seconds)
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

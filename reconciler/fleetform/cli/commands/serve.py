@@ -60,22 +60,24 @@ def command(
     """
     import asyncio
 
+    from fleetform.cli.background import given_back
     from fleetform.cli.progress.plain import PlainProgress
     from fleetform.wiring.serving import serve
 
     workspace = open_to_write(path)
     progress = PlainProgress(screen(), show_output=show_output)
     try:
-        return asyncio.run(
-            serve(
-                workspace,
-                listen=listen,
-                insecure_listen=insecure_listen,
-                progress=progress,
-                once=once,
-                drift_every_ms=drift_every_ms,
+        with given_back(workspace, failed_only=True):
+            return asyncio.run(
+                serve(
+                    workspace,
+                    listen=listen,
+                    insecure_listen=insecure_listen,
+                    progress=progress,
+                    once=once,
+                    drift_every_ms=drift_every_ms,
+                )
             )
-        )
     except KeyboardInterrupt:
         progress.notice("stopped; the runs go on, and `fleetform serve` takes them up again")
         return Exit.INTERRUPTED

@@ -95,7 +95,7 @@ def command(
     and CONDA_PREFIX of this shell go into the document's `env:`, unless it sets them. The document
     goes into the tree's scratch folder, which git ignores, and is applied without a review: one
     run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
-    Ctrl-C leaves the run as it is. Exits with 4 when it fails. With --json what the run prints is
+    With Ctrl-C and --detach a background controller drives the run (`fleetform controller`). Exits with 4 when it fails. With --json what the run prints is
     left to `fleetform logs`, and how it ended is printed for scripts.
     """
     from fleetform.wiring.submitting import (
