@@ -3,9 +3,9 @@ Room that is kept for an emergency, beside the ledger and on its disk.
 
 An override is a row, so on a full disk nobody could put one in force, and what fills the disk could
 not be stopped. A file of no content keeps some room from everybody else. It is given up where an
-emergency finds none, and made anew by whoever manages once there is plenty. Who has the room then is
-not said: whatever writes fastest; what a run fills faster than a ledger is written has to be ended on
-its host.
+emergency finds none, and made anew by whoever manages once there is plenty. Which process has the
+room then is decided by which writes first, so the jobs of this machine are paused before that
+(`wiring.pausing`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import os
 from pathlib import Path
 
-__all__ = ["SIZE_BYTES", "give_up", "keep"]
+__all__ = ["SIZE_BYTES", "give_up", "is_needed", "keep"]
 
 SIZE_BYTES = 2 << 20
 """
@@ -44,23 +44,29 @@ def keep(ledger: Path) -> None:
             _make(path)
 
 
-def give_up(ledger: Path) -> bool:
+def is_needed(ledger: Path) -> bool:
     """
-    Give the reserve up where nothing else is free; returns whether it was.
+    Tell whether there is a reserve, and nothing else is free.
 
     Whether something is free is tried and not read: there may be a quota.
     """
     # Here and not above: it is slow to import, and whoever manages needs the rest of this module.
     from tempfile import TemporaryFile
 
+    if not _beside(ledger).exists():
+        return False
     try:
         with TemporaryFile(dir=ledger.parent) as probe:
             os.posix_fallocate(probe.fileno(), 0, NEEDED_BYTES)
     except OSError:
-        with contextlib.suppress(OSError):
-            _beside(ledger).unlink()
-            return True
+        return True
     return False
+
+
+def give_up(ledger: Path) -> None:
+    """Give the reserve up: the ledger has its room, if no other process takes it first."""
+    with contextlib.suppress(OSError):
+        _beside(ledger).unlink()
 
 
 def _beside(ledger: Path) -> Path:

@@ -9,13 +9,14 @@ Nothing else is: no plan is carried out meanwhile, and nothing starts.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
 from fleetform.store.gate import WriterGate
-from fleetform.store.reserve import give_up
+from fleetform.store.reserve import give_up, is_needed
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.driving import build_manager, under
 from fleetform.wiring.ledger_address import has_address
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.model.override import Override, OverrideKind, PutInForce
     from fleetform.model.ports import Progress
+    from fleetform.wiring.pausing import PausedJobs
     from fleetform.wiring.workspace import Workspace
 
 __all__ = ["SILENCE_MS", "drive_ends", "lift", "make_room", "put_in_force"]
@@ -43,13 +45,21 @@ SILENCE_MS = 10_000
 """How long a run of a silent host is waited for: its agent ends it when it is back, if told."""
 
 
-def make_room(workspace: Workspace) -> bool:
+def make_room(workspace: Workspace, paused: PausedJobs) -> bool:
     """
     Give up what is kept for an emergency where the ledger's disk is full; tells whether it was.
 
-    Before anything is read: also who only reads a ledger needs some room beside it.
+    Jobs of this machine are paused first, or one that writes without end would have the room. Before
+    anything is read: also who only reads a ledger needs some room beside it.
     """
-    return not has_address() and give_up(workspace.paths.ledger)
+    ledger = workspace.paths.ledger
+    if has_address() or not is_needed(ledger):
+        return False
+    manager = workspace.manager()
+    spared = [os.getpid(), *([] if manager is None else [manager.pid])]
+    paused.pause(workspace.paths.hosts, spared=spared)
+    give_up(ledger)
+    return True
 
 
 def put_in_force(

@@ -192,6 +192,8 @@ class Lab:
             if child.poll() is None:
                 child.kill()
             child.communicate()
+        # A fixture of a disk closes the lab before that of the lab does.
+        self._children.clear()
         end_agents(self.state)
 
     def variables(self) -> dict[str, str]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from fleetform.store.reserve import SIZE_BYTES
 from integration.ledger.lab import FLEET, Lab, task
+
+WRITER = """
+import os, sys
+descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+while True:
+    try:
+        os.write(descriptor, bytes(4096))
+    except OSError:
+        pass
+"""
+"""Takes every block that becomes free, within microseconds."""
 
 
 def fill(disk: Path) -> Path:
@@ -21,6 +35,18 @@ def fill(disk: Path) -> Path:
             except OSError:
                 continue
     return filler
+
+
+def processes_of(path: Path) -> dict[int, str]:
+    """Return the processes that have this path in an argument, with the letter of their state."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(path).encode() in (folder / "cmdline").read_bytes():
+                found[int(folder.name)] = (
+                    (folder / "stat").read_text().rpartition(")")[2].split()[0]
+                )
+    return found
 
 
 def test_a_full_disk_loses_nothing(lab: Lab, small_disk: Path) -> None:
@@ -82,6 +108,42 @@ def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -
     done = lab.run("emergency", "lift", "all")
     assert done.returncode == 0, done.stdout + done.stderr
     assert reserve.stat().st_size == SIZE_BYTES
+
+
+@pytest.mark.parametrize("managed", [True, False], ids=["managed", "alone"])
+def test_an_emergency_against_a_job_that_fills_the_disk(
+    lab: Lab, small_disk: Path, managed: bool
+) -> None:
+    """A job that writes all the room there is, and tries again for ever, is stopped all the same."""
+    gate, filler = lab.folder / "gate", small_disk / "filler"
+    writer = lab.folder / "writer.py"
+    writer.write_text(WRITER, encoding="utf-8")
+    lab.declare(
+        FLEET,
+        task(
+            "hungry",
+            f"until [ -e {gate} ]; do sleep 0.05; done",
+            f"while :; do {sys.executable} {writer} {filler}; done",
+        ),
+        task("other", lab.says("begun"), "sleep 1000", more="stop_duration: 1s\n"),
+    )
+    apply = lab.start("apply", "-y", *(() if managed else ("--detach",)))
+    lab.wait_until_said("begun")
+    lab.wait_until_state("hungry", "running")
+    if not managed:
+        assert lab.finish(apply)[0] == 0
+    gate.touch()
+    lab.wait_until(lambda: os.statvfs(small_disk).f_bavail == 0, "a full disk")
+    done = lab.run("emergency", "stop", "hungry", "--reason", "it fills the disk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lab.wait_until(lambda: not processes_of(filler), "the end of the job")
+    (override,) = lab.json("emergency", "list")
+    assert override["target"] == "run/hungry"
+    assert override["reason"] == "it fills the disk"
+    lab.wait_until_state("hungry", "stopped")
+    assert lab.states() == {"hungry": "stopped", "other": "running"}
+    assert lab.run("state", "verify").returncode == 0
+    assert not any("T" in state for state in processes_of(Path("sleep\x001000")).values())
 
 
 def test_no_space_for_a_first_ledger(lab: Lab, small_disk: Path) -> None:

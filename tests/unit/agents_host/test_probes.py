@@ -106,6 +106,11 @@ def test_process_files() -> None:
     assert processes.parse_parent(b"12 (a) b (c)) S 7 12 12 0 -1") == 7
     assert processes.parse_caught(b"SigIgn:\t0\nSigCgt:\t0000000000000200\n") == 1 << 9
     assert processes.parse_caught(b"") == 0
+    assert (
+        processes.parse_pending(b"SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n")
+        == 1 << 14
+    )
+    assert processes.parse_pending(b"") == 0
     assert processes.parse_proportional(b"Rss: 8 kB\nPss:       5 kB\nPss_Anon: 1 kB\n") == 5120
 
 

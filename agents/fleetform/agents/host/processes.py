@@ -143,6 +143,23 @@ def catching(pids: Iterable[int], signal: int) -> list[int]:
     return found
 
 
+def parse_pending(status: bytes) -> int:
+    """Read the mask of pending signals, of the thread and of the process, from /proc/PID/status."""
+    pending = 0
+    for line in status.splitlines():
+        if line.startswith((b"SigPnd:", b"ShdPnd:")):
+            pending |= int(line[7:], 16)
+    return pending
+
+
+def has_pending(pid: int) -> bool:
+    """Tell whether a signal waits for this process; not of one that is gone."""
+    try:
+        return parse_pending(_read(f"/proc/{pid}/status")) != 0
+    except OSError:
+        return False
+
+
 def send(pids: Iterable[int], signal: int) -> None:
     for pid in pids:
         try:

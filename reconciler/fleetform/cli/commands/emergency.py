@@ -20,6 +20,7 @@ from fleetform.model.override import OverrideKind
 
 if TYPE_CHECKING:
     from fleetform.model.override import PutInForce
+    from fleetform.wiring.pausing import PausedJobs
     from fleetform.wiring.workspace import Workspace
 
 _STOP = (
@@ -84,14 +85,16 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
     """
     from fleetform.cli.emergency import run_targets, say_permanent_stop
 
-    workspace = _opened(typed["path"])
+    paused = _paused_jobs()
+    workspace = _opened(typed["path"], paused)
     wanted = run_targets(workspace, targets)
     put = _put(workspace, OverrideKind.STOP, wanted, typed)
+    paused.resume(but=put.ending)
     say_of_each(screen(), put.ending, "is asked to end")
     _say_protected(workspace, put)
     say_permanent_stop(workspace, put)
     if put.ending:
-        _drive(workspace, put.ending)
+        _drive(workspace, put.ending, paused)
 
 
 @command.command("drain", examples=_DRAIN)
@@ -208,15 +211,24 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
 # -- what the verbs share --------------------------------------------------------------------
 
 
-def _opened(path: str | None) -> Workspace:
+def _paused_jobs() -> PausedJobs:
+    """Return no paused jobs; what is paused goes on at the latest when the command ends."""
+    from fleetform.wiring.pausing import PausedJobs
+
+    paused = PausedJobs()
+    click.get_current_context().call_on_close(paused.close)
+    return paused
+
+
+def _opened(path: str | None, paused: PausedJobs | None = None) -> Workspace:
     """Find the environment, and see to it that its ledger can be written on a full disk too."""
     from fleetform.wiring.emergency import make_room
 
     workspace = open_workspace(path)
-    if make_room(workspace):
+    if make_room(workspace, paused or _paused_jobs()):
         error_screen().line(
-            "the disk of the state folder is full; this takes the room that was kept for it:"
-            " free some more",
+            "the disk of the state folder is full; this takes the room that was kept for it, and"
+            " jobs of this machine pause while it is written: free some more",
             "warn",
         )
     upgrade_first(workspace)
@@ -279,7 +291,7 @@ def _say_protected(workspace: Workspace, put: PutInForce) -> None:
     say_of_each(error_screen(), names, "is protected, and ended all the same")
 
 
-def _drive(workspace: Workspace, names: Sequence[str]) -> None:
+def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> None:
     """End the runs from here, unless somebody else begins to."""
     import asyncio
 
@@ -289,8 +301,16 @@ def _drive(workspace: Workspace, names: Sequence[str]) -> None:
     out = error_screen()
     if workspace.manager() is None:
         out.line("nobody manages the environment, so they are ended from here", "dim")
+
+    async def drive() -> None:
+        progress = PlainProgress(screen())
+        await asyncio.gather(
+            drive_ends(workspace, names, who=who_asks(), progress=progress),
+            paused.resume_when_signalled(),
+        )
+
     try:
-        asyncio.run(drive_ends(workspace, names, who=who_asks(), progress=PlainProgress(screen())))
+        asyncio.run(drive())
     except KeyboardInterrupt:
         out.line("the override holds; whoever manages the environment next ends them", "warn")
 
