@@ -50,7 +50,7 @@ def test_a_plan_of_another_environment_is_refused(typed, root, tmp_path, monkeyp
     environment.write_text(text.replace("0123", "fedc"), encoding="utf-8")
     code, _out, err = typed("apply", str(file), "-C", str(root))
     assert code == 1
-    assert "is a plan of the environment `lab`" in err
+    assert "is a plan of another environment of this name" in err
 
 
 @pytest.mark.parametrize("flag", ["--allow-destroy", "--allow-restart", "--refresh"])
