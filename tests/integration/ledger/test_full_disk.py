@@ -110,9 +110,9 @@ def test_an_emergency_needs_no_room(lab: Lab, small_disk: Path, managed: bool) -
     assert reserve.stat().st_size == SIZE_BYTES
 
 
-@pytest.mark.parametrize("managed", [True, False], ids=["managed", "alone"])
+@pytest.mark.parametrize("manager", ["apply", "background", "none"])
 def test_an_emergency_against_a_job_that_fills_the_disk(
-    lab: Lab, small_disk: Path, managed: bool
+    lab: Lab, small_disk: Path, manager: str
 ) -> None:
     """A job that writes all the room there is, and tries again for ever, is stopped all the same."""
     gate, filler = lab.folder / "gate", small_disk / "filler"
@@ -127,15 +127,18 @@ def test_an_emergency_against_a_job_that_fills_the_disk(
         ),
         task("other", lab.says("begun"), "sleep 1000", more="stop_duration: 1s\n"),
     )
-    apply = lab.start("apply", "-y", *(() if managed else ("--detach",)))
+    apply = lab.start("apply", "-y", *(() if manager == "apply" else ("--detach",)))
     lab.wait_until_said("begun")
     lab.wait_until_state("hungry", "running")
-    if not managed:
+    if manager != "apply":
         assert lab.finish(apply)[0] == 0
+    if manager == "none":
+        assert lab.run("controller", "stop").returncode == 0
     gate.touch()
     lab.wait_until(lambda: os.statvfs(small_disk).f_bavail == 0, "a full disk")
     done = lab.run("emergency", "stop", "hungry", "--reason", "it fills the disk")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert ("nobody manages" in done.stderr) == (manager == "none")
     lab.wait_until(lambda: not processes_of(filler), "the end of the job")
     (override,) = lab.json("emergency", "list")
     assert override["target"] == "run/hungry"
