@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 # Drift
 
 A difference between the tree and what was applied is a change of the plan. A difference between what was applied and
-what is there is **drift**: somebody removed a directory, killed an agent, rebooted a host. `fleetform drift` compares with the
+what is there is **drift**: a person removed a directory, killed an agent, rebooted a host. `fleetform drift` compares with the
 actual state and says what has drifted, from what to what, since when, and by whom where that is known. It starts nothing, and a
 controller goes on undisturbed. What it finds is recorded, and plans, `why` and `status` show it until it is seen healed. The steps are in
 [how-to/drift.md](how-to/drift.md).

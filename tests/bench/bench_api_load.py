@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     `serve --listen` drives a fleet, and one document after another is written, each with one task.
 
-    First nobody reads; then as many readers as there are ask for a page of a thousand of the runs
+    First without readers; then as many readers as there are ask for a page of a thousand of the runs
     that are over, each again as soon as it has its answer. The first line is the host's own clock.
     """
     parser = parser_of(__doc__)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("from the ledger's entry", "from the document"), alone, beside, strict=True
     ):
         times = percentile(beside_ms, 0.95) / percentile(alone_ms, 0.95)
-        rows.append([f"{what}, nobody reads", *figures(alone_ms), "-", "-"])
+        rows.append([f"{what}, no readers", *figures(alone_ms), "-", "-"])
         rows.append(
             [f"{what}, {options.readers} readers", *figures(beside_ms), f"{times:.1f}", "2"]
         )

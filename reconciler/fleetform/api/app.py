@@ -111,7 +111,7 @@ def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 def _answer_away(request: Request, error: Exception) -> JSONResponse:
-    # The sentence names files and servers: it is for whoever may read the log.
+    # The sentence names files and servers: it is for people who may read the log.
     _log.warning("the ledger cannot be read: %s", error)
     body = ProblemBody(
         code="ledger",

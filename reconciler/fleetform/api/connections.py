@@ -190,7 +190,7 @@ async def accept_forever(
             await asyncio.sleep(_PAUSE_SECONDS)
             continue
         try:
-            # Not before: as long as nobody else comes, those that wait may.
+            # Not before: while no other client comes, those that wait may.
             await connections.room()
             await loop.connect_accepted_socket(make, accepted)
         except OSError:

@@ -90,5 +90,5 @@ def _foreign(cursor: str) -> ApiProblem:
         400,
         "cursor",
         f"`{shortened(cursor)}` is not a cursor of this list",
-        "leave it out to start anew",
+        "leave it out to start from the first page",
     )

@@ -1,7 +1,7 @@
 """
 Answers the API on a socket that listens already, in the calling process, until that ends.
 
-What peers do wrong is not logged, and what is logged has a limit: somebody who asks for a fault a
+What peers do wrong is not logged, and what is logged has a limit: a client that asks for a fault a
 thousand times a second fills no disk.
 """
 

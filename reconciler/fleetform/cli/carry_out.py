@@ -327,7 +327,7 @@ def _show_end(
         show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
         say_left(left)
         return
-    # The terminal may be closed: nobody reads it then.
+    # The terminal may be closed: the line is lost then.
     with contextlib.suppress(OSError):
         show_interrupted(workspace, left)
 

@@ -52,7 +52,7 @@ def open_to_write(path: str | None) -> Workspace:
 
 
 def upgrade_first(workspace: Workspace) -> None:
-    """Upgrade a ledger of an earlier release, and say so: whoever writes needs this release's."""
+    """Upgrade a ledger of an earlier release, and say so: a command that writes needs this release's."""
     from fleetform.wiring.upgrading import upgrade_if_older
 
     before = workspace.manager()
@@ -78,7 +78,7 @@ def maybe_reader(workspace: Workspace) -> Reader | None:
     """Open the ledger for reading until the command ends; None where nothing has been applied."""
     from fleetform.wiring.generations import doubts, known_generation
 
-    # Before the ledger is opened: whoever manages goes on meanwhile.
+    # Before the ledger is opened: the controller goes on meanwhile.
     known = known_generation(workspace.environment.uid)
     reader = workspace.reader()
     if reader is not None:

@@ -1,7 +1,7 @@
 """
 What a recorded plan holds back, read without the rest of it.
 
-The plan of ten thousand new runs is 20 MB of JSON, and whoever asks for the state of an environment
+The plan of ten thousand new runs is 20 MB of JSON, and a reader of an environment's state
 waits for the answer. `plan.file.load` reads a plan that is to be carried out, and checks its digest.
 """
 

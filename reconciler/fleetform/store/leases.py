@@ -28,7 +28,7 @@ RELEASE = "UPDATE leases SET until_ms = 0, holder = '' WHERE name = ? AND fence 
 
 
 REQUEST = "request"
-"""The row of whoever asks the manager to give its lease up; it is over when its term is."""
+"""The row of a process that asks the manager to give its lease up; it is over when its term is."""
 
 WITHDRAW = "UPDATE leases SET until_ms = 0, holder = '' WHERE name = ? AND holder = ?"
 """Takes a request back, unless another one has taken its place."""

@@ -1,7 +1,7 @@
 """
 Upgrades a ledger that an earlier release wrote, after a backup of it.
 
-Opening a ledger never does so by itself: an upgrade cannot be taken back, so whoever asks for it
+Opening a ledger never does so by itself: an upgrade cannot be taken back, so the command that asks for it
 first says where the backup goes, and tells the person.
 """
 
@@ -56,7 +56,7 @@ def upgrade_file(path: Path, environment_uid: str, keep: Keep) -> Upgraded | Non
         if version == VERSION:
             return None
         with translated():
-            # A backup is of one moment, whoever else writes.
+            # A backup is of one moment, although others write.
             connection.execute("BEGIN")
             try:
                 backup = keep(connection, version)

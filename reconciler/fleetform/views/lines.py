@@ -81,7 +81,7 @@ def inert(text: str) -> str:
     """
     Return the text with nothing in it that a CI runner obeys which reads it in its log.
 
-    What is printed quotes documents that nobody has reviewed yet: `::stop-commands::` on a line of
+    What is printed quotes documents before their review: `::stop-commands::` on a line of
     its own would be carried out. One sign of it is escaped, as `printable` and JSON have it.
     """
     if "::" not in text and "##" not in text:

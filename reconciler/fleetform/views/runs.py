@@ -112,7 +112,7 @@ class RunRow:
     between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
     While it waits for its next attempt it stands at the end of the last one. Null before it started. `exit_code` is of the job that decided, null unless one exited.
     `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
-    its end and why, empty where nobody did. `stale`: its result is outdated, for its inputs have
+    its end and why, empty where no person did. `stale`: its result is outdated, for its inputs have
     changed since it started; `stale_because` says how, and `stale_inputs` names those that are
     results of other runs.
     """

@@ -242,7 +242,7 @@ def _attention(
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
     if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
         yield f"{counted(silent, 'host')} silent or suspect"
-    # What is only observed, such as a reboot, calls for nobody.
+    # What is only observed, such as a reboot, needs no attention.
     drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
     if drift:
         yield f"drift was seen in {counted(drift, 'field')}"

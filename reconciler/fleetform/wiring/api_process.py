@@ -44,7 +44,7 @@ def main() -> None:
     _make_harmless()
     setup = json.loads(sys.stdin.buffer.readline() or "null")
     if setup is None:
-        # Whoever started this has ended already.
+        # The parent has ended already.
         return
     threading.Thread(target=_end_with_starter, name="starter", daemon=True).start()
     # Not before it is harmless: they take most of a second.
@@ -105,7 +105,7 @@ class _Remembered:
     """
     Who manages the environment, asked at most once a second.
 
-    Each look holds the lock for some microseconds: a flood of them would keep it from whoever
+    Each look holds the lock for some microseconds: a flood of them would keep it from a process that
     begins to manage.
     """
 

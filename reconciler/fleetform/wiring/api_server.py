@@ -1,7 +1,7 @@
 """
 Keeps the API answered beside `serve`, in a process of its own.
 
-Whoever may connect may also flood it, and find a fault in it. In a process of its own that costs
+A client that may connect may also flood it, and find a fault in it. In a process of its own that costs
 the answers and nothing else: `serve` neither waits for it nor shares memory, descriptors or
 processor priority with it, and starts it again when it ends.
 """

@@ -46,7 +46,7 @@ LINGER_MS = 10_000
 """How long it stays when no work is left: the next command may be on its way."""
 
 YIELD_SECONDS = 0.5
-"""How long a step may go on after the lease was asked for; whoever has asked begins it once more."""
+"""How long a step may go on after the lease was asked for; the process that asked repeats it."""
 
 REQUEST_LOOK_SECONDS = 0.2
 """How late a request for the lease is seen."""

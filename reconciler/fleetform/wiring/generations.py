@@ -54,7 +54,7 @@ def known_generation(environment_uid: str) -> Generation | None:
 # -- recognising --------------------------------------------------------------------------------
 
 
-_ANEW = " (to begin anew on purpose, remove that file)"
+_ANEW = " (to start from nothing on purpose, remove that file)"
 
 
 def lost(environment_uid: str) -> str:
@@ -69,7 +69,7 @@ def behind(standing: Standing | Live, known: Generation | None) -> str:
 
     Args:
         standing: What the ledger says of itself.
-        known: What this machine knew before that was read: whoever manages goes on meanwhile.
+        known: What this machine knew before that was read: the controller goes on meanwhile.
     """
     if known is None:
         return ""

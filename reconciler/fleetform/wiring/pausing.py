@@ -45,7 +45,7 @@ class PausedJobs:
     """
     Paused processes of jobs, by their pid, with the name of their run.
 
-    A process that somebody else has stopped is left alone.
+    A process that was stopped by another one is left alone.
     """
 
     def __init__(self) -> None:

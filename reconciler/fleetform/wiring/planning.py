@@ -82,7 +82,7 @@ def _compared(
             with contextlib.closing(reader):
                 live = _with_newer_commit(workspace, desired, live, reader)
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
-    # Before the ledger is read: whoever manages goes on meanwhile.
+    # Before the ledger is read: the controller goes on meanwhile.
     known = known_generation(desired.environment.uid)
     reader = workspace.reader()
     if reader is None:

@@ -3,7 +3,7 @@ Refuses a folder of state or cache that another user could change, and closes on
 
 What lies there is believed and run: the ledger, the agent's archive, sockets that start processes.
 So each folder on the way to it is judged as OpenSSH judges the way to its keys (`StrictModes` in
-sshd_config(5)): it belongs to this user or to root, and nobody else can write to it.
+sshd_config(5)): it belongs to this user or to root, and no other user can write to it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def require_private(home: Path, variable: str) -> None:
         try:
             seen = folder.stat()
         except OSError:
-            # It is not there yet, or cannot be used: whoever uses it says so.
+            # It is not there yet, or cannot be used: its user reports that.
             continue
         why = _weakness(folder, seen, home)
         if why:
@@ -137,7 +137,7 @@ def _name(uid: int) -> str:
 
 def _close(home: Path) -> None:
     """
-    Take from others what an older version left them, once: afterwards nobody else comes this far.
+    Take from others what an older version left them, once: afterwards no other user comes this far.
 
     Below an agent's folder all was private already, and what lies in volumes is the jobs'.
     """

@@ -7,7 +7,7 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
     ├── ScopeProblem (1)       an address means nothing that there is
     ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
-    ├── RecoveringProblem (1)  the world remembers another ledger
+    ├── RecoveringProblem (1)  hosts or this machine remember another ledger
     └── Locked (6)             somebody else manages the environment
 """
 

@@ -204,7 +204,7 @@ def test_to_begin_anew_is_to_remove_the_note(lab: Lab) -> None:
     _remove(lab)
     said = lab.run("plan").stdout
     assert f"{note_of(lab)} says that" in said
-    assert "to begin anew on purpose, remove that file" in said
+    assert "to start from nothing on purpose, remove that file" in said
     note_of(lab).unlink()
     assert lab.run("apply", "-y").returncode == 0
     assert lab.said() == ["first", "first"]

@@ -2,7 +2,7 @@
 The environment variables that a host gives to each job, before those of its document.
 
 They come from this table and from the host's user database, never from the process that started
-the agent: a job must not depend on the shell from which somebody first ran `apply`. None of them is
+the agent: a job must not depend on the shell that first ran `apply`. None of them is
 in a message or a digest, so another default in a later version re-runs nothing.
 `docs/how-to/runs.md` has the table for people.
 """

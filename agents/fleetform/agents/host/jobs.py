@@ -51,7 +51,7 @@ _LEFTOVERS_PATIENCE_SECONDS = 5
 """A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
 
 _LOOK_AGAIN_SECONDS = 5.0
-"""Somebody may end by hand what this agent must not: that shows soon, and a look costs 10 ms."""
+"""A person may end by hand what this agent must not: that shows soon, and a look costs 10 ms."""
 
 _PIDS_MAX = 4
 

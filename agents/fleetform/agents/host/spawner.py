@@ -13,7 +13,7 @@ lines. When the agent is gone it ends, and its supervisors go on without it.
 It is the subreaper of its supervisors as each of them is of its job. What one that is killed
 leaves behind comes here, whatever it has made of its environment, its session and its parent.
 
-A job may stop them with SIGSTOP, and then nobody would end it at its time limit. A supervisor that is
+A job may stop them with SIGSTOP, and then no process would end it at its time limit. A supervisor that is
 stopped is continued at once, since its parent hears of that; the agent is looked at now and then.
 """
 

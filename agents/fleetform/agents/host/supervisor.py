@@ -73,7 +73,7 @@ _RESET_SIGNALS = tuple(
 _JOB_UMASK = 0o022
 """
 As after a login: results in a volume can be read by others who may enter its folder, and changed
-by nobody else. The agent's own umask, 077, would make results that only one account can read.
+by no other account. The agent's own umask, 077, would make results that only one account can read.
 """
 
 _EXIT_NOT_FOUND = 127
@@ -90,7 +90,7 @@ def run(
         job_dir: The job's directory.
         supervisor: Made from what lies there as `launch`, by the caller before it forks: all
             that is done there costs a tenth, since no page has to be copied for it.
-        descriptor: That file, open for reading and writing and by nobody else.
+        descriptor: That file, open for reading and writing and by no other account.
         inherited: Descriptors to be closed once the job's lock is held. The spawner's lock is
             among them, so whoever gets that one knows that each supervisor holds its own or is
             gone.

@@ -5,7 +5,7 @@ A pidfd tells at once. It names the right process if the job's lock is held afte
 opened: the lock's holder is the only process that can have left that pid. Where there is no
 pidfd (before Linux 5.3), or the pid was never written, the lock is looked at now and then.
 
-Nobody is told of a process that a job stops with SIGSTOP unless it is its parent, so these supervisors
+Only its parent learns of a process that a job stops with SIGSTOP, so these supervisors
 are looked at, and continued.
 """
 

@@ -94,7 +94,7 @@ def command(
     follows by itself.
 
     With --detach this ends once the plan's own steps are done, and hosts know what they are to
-    end; a background controller drives the runs (`fleetform controller`). Where somebody else manages the environment and takes longer than a minute, it ends with
+    end; a background controller drives the runs (`fleetform controller`). Where another process manages the environment and takes longer than a minute, it ends with
     what is known by then, and says so.
 
     A plan of a FILE was looked at when it was made, and nobody is asked again. It is carried out

@@ -246,7 +246,7 @@ def _carry_out(
             )
         except KeyboardInterrupt:
             left = interrupts.shield(lambda: leave_quietly(workspace))
-            # The terminal may be closed: nobody reads it then.
+            # The terminal may be closed: the line is lost then.
             with contextlib.suppress(OSError):
                 follower.stop()
                 error_screen().line(f"\n{name} goes on", "note")

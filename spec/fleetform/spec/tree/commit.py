@@ -2,7 +2,7 @@
 The commit that a tree is at, from `git` itself.
 
 Git runs while documents are being read, so that it costs next to nothing; and where no `.git`
-is anywhere above the tree, it is not started at all. Programs that the repository's configuration
+is anywhere above the configuration, it is not started at all. Programs that the repository's configuration
 names are not run (`untrusted_git`), objects that are missing are not fetched, nothing is asked for at
 the terminal, and nothing is written.
 """

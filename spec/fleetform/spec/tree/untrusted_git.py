@@ -105,7 +105,7 @@ def read_config(folder: Path, environment: dict[str, str]) -> tuple[Setting, ...
 
 
 def filters_of(config: Iterable[Setting]) -> frozenset[str]:
-    """Name the filters that are configured, whoever did it."""
+    """Name the filters that are configured, at any level."""
     return frozenset(
         one.key.partition(".")[2].rpartition(".")[0]
         for one in config
