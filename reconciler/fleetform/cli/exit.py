@@ -27,7 +27,7 @@ class Exit(enum.IntEnum):
     HELD = 3
     """Something is blocked: it needs a permission, or waits for something."""
     RUN_FAILED = 4
-    """A run failed, is unschedulable, or its outcome is unknown."""
+    """A run failed, was aborted, is unschedulable, or its outcome is unknown."""
     STALE = 5
     """The plan is stale: what it touches has changed since it was made. Nothing was changed."""
     LOCKED = 6
@@ -35,7 +35,7 @@ class Exit(enum.IntEnum):
     POLICY = 7
     """A policy, a freeze window or an override forbids it."""
     INTERRUPTED = 130
-    """Ctrl-C: 128 + SIGINT, as shells count it."""
+    """Ctrl-C: 128 + SIGINT, as shells count it; of `apply` also SIGTERM and SIGHUP."""
     BROKEN_PIPE = 141
     """The reader of the output went away: 128 + SIGPIPE."""
 
@@ -45,7 +45,10 @@ PLAN_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.HELD, "With --detailed-exitcode: a change is blocked."),
     (
         Exit.RUN_FAILED,
-        "With --detailed-exitcode: a run failed earlier, is unschedulable, or its outcome is unknown.",
+        (
+            "With --detailed-exitcode: a run failed or was aborted earlier, is unschedulable, or its"
+            " outcome is unknown."
+        ),
     ),
     (Exit.CHANGES, "With --detailed-exitcode: there are changes."),
     (Exit.OK, "Otherwise, whatever the plan says."),
@@ -55,13 +58,13 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.STALE, "The plan is stale: nothing was changed."),
     (Exit.LOCKED, "Another process holds the environment."),
     (Exit.POLICY, "A policy, a freeze window or an override forbids it."),
-    (Exit.INTERRUPTED, "Ctrl-C: nothing is lost, and the runs go on."),
+    (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs go on."),
     (Exit.HELD, "Something stays blocked, or a run waits for a host that does not answer."),
     (
         Exit.RUN_FAILED,
         (
             "A run that it started or followed, or that --target or --replace names, did not end as"
-            " `done`: it failed, is unschedulable or unknown, or was stopped. Runs with"
+            " `done`: it failed, was aborted, is unschedulable or unknown, or was stopped. Runs with"
             " `state: stopped` in the configuration do not count, nor do other runs that failed"
             " earlier."
         ),
@@ -72,13 +75,15 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "The ledger cannot be read; with --exit-code also: it is recovering."),
     (
         Exit.RUN_FAILED,
-        "With --exit-code: a run failed, is unschedulable, or its outcome is unknown.",
+        "With --exit-code: a run failed, was aborted, is unschedulable, or its outcome is unknown.",
     ),
     (
         Exit.HELD,
         (
-            "With --exit-code: a change is blocked, the last apply failed, a host does not answer, or"
-            " work is left and no controller is running."
+            "With --exit-code: the last apply of the whole environment left a change blocked, the last"
+            " apply failed, drift was seen in a field that is `enforced` or `floor` (one that is only"
+            " `observed` does not count), a host does not answer, or work is left and no controller is"
+            " running."
         ),
     ),
     (Exit.OK, "Otherwise."),

@@ -53,7 +53,7 @@ class Overview:
 
     Attributes:
         runs: How many runs of the configuration are in each state that any is in.
-        troubled_count: Of these: failed, unschedulable or unknown, and not declared `state: stopped`.
+        troubled_count: Of these: failed, aborted, unschedulable or unknown, not declared `state: stopped`.
         troubled: The first of them by name.
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
         hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.

@@ -73,7 +73,7 @@ def exit_code_of_status(*, is_trusted: bool, has_failed: bool, needs_attention: 
 
     Args:
         is_trusted: The ledger can be read and is not recovering; else nothing else is known.
-        has_failed: A run failed, can never be placed, or its outcome is unknown.
+        has_failed: A run failed, was aborted, can never be placed, or its outcome is unknown.
         needs_attention: Anything else: a blocked change, drift, a silent host, an apply that failed,
             work without a controller.
     """

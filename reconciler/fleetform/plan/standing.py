@@ -9,12 +9,12 @@ people, before they are asked to agree: it says what is different, and not only 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.mounts import mounted_volumes
-from fleetform.model.plan import Change, FieldChange, Plan, Predicate, Step, row_key_of
+from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
 from fleetform.model.rows import restless_rows
 from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
@@ -46,7 +46,8 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
     """
     Compare a plan's predicates with what is there now, in their order.
 
-    A resource that fails twice is named once: what came first says enough.
+    A resource that fails twice is named once: what came first says enough. A plan whose changes are
+    all held has no predicates: what it holds must be as it was, or its reasons are those of the past.
     """
     if plan.ledger_id and (plan.ledger_id, plan.epoch) != (live.ledger_id, live.epoch):
         return (
@@ -57,13 +58,22 @@ def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
             ),
         )
     found: dict[ResourceKey, Failing] = {}
-    planned = {row_key_of(change): change for change in plan.changes}
-    for predicate in plan.predicates:
+    held = [one.change for one in plan.held] if plan.is_empty else []
+    planned = {row_key_of(change): change for change in (*plan.changes, *held)}
+    for predicate in (*plan.predicates, *_pins(held)):
         if predicate.resource is not None and predicate.resource not in found:
             one = _failing(predicate, predicate.resource, live, planned)
             if one is not None:
                 found[predicate.resource] = one
     return tuple(found.values())
+
+
+def _pins(held: Iterable[Change]) -> Iterator[Predicate]:
+    for change in held:
+        if change.uid:
+            yield Predicate("generation", row_key_of(change), str(change.generation))
+        elif change.key.kind != "environment":
+            yield Predicate("absent", change.key, ARCHIVED)
 
 
 def _failing(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLANS_KEPT_MS",
     "find_digests",
+    "keep_empty_apply",
     "keep_plan",
     "read_history",
     "read_operations",
@@ -53,8 +54,6 @@ def keep_plan(
 ) -> None:
     """
     Record a plan that was made; one that is recorded already keeps its body and gets the newer time.
-
-    The newest plan on record says what is blocked now, also where it was made before.
     """
     added = transaction.execute(
         "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
@@ -69,6 +68,31 @@ def keep_plan(
             " AND NOT EXISTS (SELECT 1 FROM applies a WHERE a.plan_digest = plans.digest)",
             (now_ms - PLANS_KEPT_MS,),
         )
+
+
+def keep_empty_apply(
+    transaction: Transaction,
+    digest: str,
+    uid: str,
+    *,
+    who: str,
+    commit: str,
+    summary: str,
+    now_ms: int,
+) -> bool:
+    """
+    Record that a plan on record was applied and had no change to carry out.
+
+    Returns False where another apply is not over: it says itself how it ends.
+    """
+    if transaction.one("SELECT 1 FROM applies WHERE state = 'running' LIMIT 1") is not None:
+        return False
+    transaction.execute(
+        "INSERT INTO applies (uid, plan_digest, state, who, tree_commit, started_at_ms,"
+        " finished_at_ms, summary) VALUES (?, ?, 'done', ?, ?, ?, ?, ?)",
+        (uid, digest, who, commit, now_ms, now_ms, summary),
+    )
+    return True
 
 
 def read_history(

@@ -80,8 +80,8 @@ class RunsRow:
     """
     The runs of the configuration: how many are in each state.
 
-    `troubled` are the first of the `troubled_count` runs that failed, can never be placed or whose
-    outcome is unknown. `open` counts all that a controller would bring to their end.
+    `troubled` are the first of the `troubled_count` runs that failed, were aborted, can never be
+    placed, or whose outcome is unknown. `open` counts all that a controller would bring to their end.
     """
 
     total: int
@@ -115,7 +115,7 @@ class BlockedChange:
 
 @dataclass(frozen=True, slots=True)
 class BlockedRow:
-    """What the whole environment's newest plan on record could not change, and when it was made."""
+    """What the last apply of the whole environment could not change, and when that was."""
 
     plan: str
     at_ms: int
@@ -237,7 +237,7 @@ def _attention(
     if ledger.condition not in {READY, "empty"}:
         yield f"the ledger is {ledger.condition}"
     if found is not None and found.troubled_count:
-        yield f"{counted(found.troubled_count, 'run')} failed or unknown"
+        yield f"{counted(found.troubled_count, 'run')} failed, aborted, unschedulable or unknown"
     if applied is not None and applied.state in {"failed", "interrupted"}:
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
     if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
@@ -247,7 +247,7 @@ def _attention(
     if drift:
         yield f"drift was seen in {counted(drift, 'field')}"
     if blocked is not None and blocked.changes:
-        yield f"{counted(len(blocked.changes), 'change')} blocked"
+        yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
     if controller is None and found is not None and (left := work_left(found)):
         yield f"{left} and no controller is running"
     if controller is not None and controller.warning:
@@ -395,7 +395,7 @@ def _blocked(status: Status) -> Iterator[Line]:
     count = counted(len(blocked.changes), "change")
     yield line(
         (count, "warn"),
-        f" in the plan of {moment(blocked.at_ms)}; `fleetform plan` says whether they still are",
+        f" blocked in the last apply of {moment(blocked.at_ms)}; `fleetform plan` says what is now",
     )
     for one in blocked.changes[:_NAMES_MAX]:
         detail = f"{one.blocked_by}: {printable(one.detail)}"

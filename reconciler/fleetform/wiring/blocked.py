@@ -1,4 +1,8 @@
-"""Reads what the newest plan on record of the whole configuration blocks."""
+"""
+Reads what the last apply of the whole configuration could not change.
+
+A plan that was only shown does not count: it may be of any copy of the configuration.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocked", "read_blocked"]
 
-_PLANS_MAX = 20
-"""Plans of a part of the configuration that are passed over to find one of the whole."""
+_APPLIES_MAX = 20
+"""Applies of a part of the configuration that are passed over to find one of the whole."""
 
 
 class Blocked(NamedTuple):
-    """The plan, and what it blocks."""
+    """The apply, and what its plan blocks."""
 
-    plan: HistoryEntry
+    apply: HistoryEntry
     held: tuple[Held, ...]
 
 
 def read_blocked(reader: Reader) -> Blocked | None:
-    """Read the newest plan of the whole configuration; None without such a plan."""
-    for entry in reader.read_history(limit=_PLANS_MAX):
+    """Read the newest apply of the whole configuration; None without such an apply."""
+    for entry in reader.read_history(limit=_APPLIES_MAX, applies_only=True):
         body = reader.read_plan(entry.digest)
         found = None if body is None else recorded_holds(body)
         if found is not None:

@@ -1,25 +1,28 @@
-"""Keeps what a plan said, for those who ask afterwards."""
+"""Keeps what a plan said, and that an apply had nothing to do, for those who ask afterwards."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING
 
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.file import dump
+from fleetform.store.history import keep_empty_apply
 from fleetform.store.history import keep_plan as keep
 from fleetform.store.keeping import open_to_keep
 from fleetform.views.plan_summary import summary
-from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.blocked import read_blocked
+from fleetform.wiring.clock import RandomIds, SystemClock
 from fleetform.wiring.ledger_address import ledger_address, postgresql
 from fleetform.wiring.problems import LedgerProblem
 
 if TYPE_CHECKING:
-    from fleetform.model.plan import Plan
+    from fleetform.model.plan import Held, Plan
     from fleetform.store.database import Transaction
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["keep_plan"]
+__all__ = ["keep_converged", "keep_plan"]
 
 
 def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
@@ -34,18 +37,68 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
         return False
     try:
         with _open(workspace) as transaction:
-            keep(
-                transaction,
-                plan.digest,
-                dump(plan),
-                who=who,
-                commit=plan.commit,
-                summary=summary(plan),
-                now_ms=SystemClock().now_ms(),
-            )
+            _keep(transaction, plan, who=who, now_ms=SystemClock().now_ms())
     except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
         return False
     return True
+
+
+def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
+    """
+    Record an apply that had no change to carry out, where the ledger says otherwise of the last one.
+
+    `status` tells what the last apply blocked and whether it failed. An apply that finds all as it is
+    to be ends that, and one that finds other changes blocked says so; all others leave no trace.
+
+    Returns whether the ledger says the same as this plan.
+    """
+    is_whole = not (plan.destroys or plan.scope.targets or plan.scope.excludes)
+    if not is_whole or not plan.ledger_id or plan.recovering:
+        return True
+    try:
+        if _is_known(workspace, plan):
+            return True
+        with _open(workspace) as transaction:
+            now_ms = SystemClock().now_ms()
+            _keep(transaction, plan, who=who, now_ms=now_ms)
+            return keep_empty_apply(
+                transaction,
+                plan.digest,
+                RandomIds().uid(),
+                who=who,
+                commit=plan.commit,
+                summary=summary(plan),
+                now_ms=now_ms,
+            )
+    except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
+        return False
+
+
+def _is_known(workspace: Workspace, plan: Plan) -> bool:
+    reader = workspace.reader()
+    if reader is None:
+        return True
+    with closing(reader):
+        last = reader.read_applies(limit=1)
+        blocked = read_blocked(reader)
+    has_failed = any(one.state in {"failed", "interrupted"} for one in last)
+    return not has_failed and _told(() if blocked is None else blocked.held) == _told(plan.held)
+
+
+def _told(held: Iterable[Held]) -> list[tuple[str, str, str]]:
+    return sorted((str(one.change.key), one.by.value, one.detail) for one in held)
+
+
+def _keep(transaction: Transaction, plan: Plan, *, who: str, now_ms: int) -> None:
+    keep(
+        transaction,
+        plan.digest,
+        dump(plan),
+        who=who,
+        commit=plan.commit,
+        summary=summary(plan),
+        now_ms=now_ms,
+    )
 
 
 def _open(workspace: Workspace) -> AbstractContextManager[Transaction]:

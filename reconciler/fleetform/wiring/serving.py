@@ -36,7 +36,7 @@ from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.contents import freeze_contents
 from fleetform.wiring.drifting import DRIFT_MS, DriftWatch
 from fleetform.wiring.driving import build_manager, stop_on_signals, under, until_stopped
-from fleetform.wiring.keeping import keep_plan
+from fleetform.wiring.keeping import keep_converged
 from fleetform.wiring.managing import keep_reserve
 from fleetform.wiring.opening import (
     host_provider,
@@ -312,13 +312,15 @@ class _Keeping:
             self.looked.set()
 
     async def _record_blocked(self, plan: Plan) -> None:
-        """Record a plan whenever it blocks other changes than the one before: `status` reads that."""
+        """Record what is blocked whenever that changes, for `status`, and that a failure is over."""
         blocked = tuple((one.change.key, one.by, one.detail) for one in plan.held)
-        is_new = blocked != self._blocked
-        self._blocked = blocked
-        # One with changes is recorded when it is entered.
-        if is_new and plan.is_empty:
-            await asyncio.to_thread(keep_plan, self._workspace, plan, who=WHO)
+        if not plan.is_empty:
+            # It is recorded when it is entered, and may fail.
+            self._blocked = None
+        elif blocked != self._blocked and await asyncio.to_thread(
+            keep_converged, self._workspace, plan, who=WHO
+        ):
+            self._blocked = blocked
 
     def _tell_name(self, name: str) -> None:
         if name != self._name:

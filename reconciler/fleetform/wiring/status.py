@@ -168,4 +168,4 @@ def _blocked(reader: Reader) -> BlockedRow | None:
         BlockedChange(str(one.change.key), HELD_BY[one.by], one.detail, one.cure)
         for one in found.held
     )
-    return BlockedRow(found.plan.digest, found.plan.at_ms, found.plan.who, tuple(changes))
+    return BlockedRow(found.apply.digest, found.apply.at_ms, found.apply.who, tuple(changes))

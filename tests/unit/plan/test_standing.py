@@ -45,6 +45,18 @@ def test_what_was_changed_is_named_with_its_fields():
     assert [(field.path, field.before, field.after) for field in one.fields] == [("priority", 5, 7)]
 
 
+def test_what_is_held_has_to_be_as_it_was_where_there_is_no_change_beside_it():
+    """Such a plan has nothing to carry out, and its reasons were those of another row."""
+    live = ledger(row(task("train"), RunState.RUNNING))
+    plan = planned(tree(task("train", commands=["new"])), live)
+    assert (plan.changes, [str(one.change.key) for one in plan.held]) == ((), ["run/train"])
+    assert failing(plan, live) == ()
+    assert sentences(plan, changed(live, "run/train", generation=9)) == [
+        ("run/train", "was changed since")
+    ]
+    assert sentences(plan, replace(live, resources={})) == [("run/train", "no longer exists")]
+
+
 def test_what_came_went_or_started_is_named():
     """Each claim has its words, and one resource is named once."""
     live = ledger(row(OLD), row(task("waits"), RunState.PENDING))

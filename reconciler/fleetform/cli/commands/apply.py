@@ -175,8 +175,10 @@ def _carry_out(
 ) -> int:
     from fleetform.cli.background import leave, say_left
     from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
+    from fleetform.cli.who import who_asks
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
+    from fleetform.wiring.keeping import keep_converged
 
     follows = 0 if again is None or watching.detach else following(plan)
     is_over = plan.is_empty and not follows and (watching.detach or not plan.progressing)
@@ -185,6 +187,9 @@ def _carry_out(
     if plan.recovering or is_over:
         code = apply_code(plan)
         record_nothing(watching.json_into, plan, code)
+        if again is not None:
+            # What a plan in a file says of the rest may be long over.
+            keep_converged(workspace, plan, who=who_asks())
         if watching.detach and not plan.recovering:
             # Nothing differs, and what goes on may have lost its controller.
             say_left(leave(workspace))

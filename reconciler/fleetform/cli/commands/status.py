@@ -31,7 +31,7 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     Show the state of the environment at PATH on one screen.
 
     No plan is made and no host is contacted: hosts and runs are as the ledger knows them, and what
-    is blocked is what the newest plan on record of the whole environment says.
+    is blocked is what the last apply of the whole environment could not change.
 
     The exit code is 0, and 1 where the ledger cannot be read; with --exit-code it says what needs
     attention.

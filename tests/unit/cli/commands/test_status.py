@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
+from contextlib import closing
 
 import pytest
 
 import applied
+from fleetform.model.plan import Permissions
+from fleetform.plan.file import dump
 from fleetform.wiring.opening import open_for_writing
+from fleetform.wiring.planning import make_plan
 from fleetform.wiring.workspace import Workspace
 
 GOOD = "type: task\nname: train\ncommands: [echo hi]\n"
@@ -71,28 +74,80 @@ def test_work_that_no_controller_does_is_3(typed, root, monkeypatch):
     assert (code, found["attention"]) == (3, ["1 open run and no controller is running"])
 
 
-def test_what_the_newest_plan_could_not_change_is_3_until_a_plan_can(typed, fine):
-    """A plan of a part of the configuration is no answer for the whole."""
+def test_what_the_last_apply_could_not_change_is_3_until_an_apply_can(typed, fine):
+    """An apply of a part of the configuration is no answer for the whole."""
     (fine / "tree.yaml").write_text("", encoding="utf-8")
-    typed("plan")
+    assert typed("apply", "-y")[0] == 3
     code, found = status_of(typed)
-    assert (code, found["attention"]) == (3, ["1 change blocked"])
+    assert (code, found["attention"]) == (3, ["1 change blocked in the last apply"])
     assert found["blocked"]["changes"][0]["resource"] == "fleet/local"
-    typed("plan", "--target", "run/train")
+    assert "1 change blocked in the last apply of 20" in typed("status")[1]
+    typed("apply", "-y", "--target", "run/train")
     assert status_of(typed)[0] == 3
     (fine / "tree.yaml").write_text(f"{applied.FLEET}---\n{GOOD}", encoding="utf-8")
-    typed("plan")
+    assert typed("apply", "-y")[0] == 0
     assert status_of(typed)[0] == 0
 
 
-def test_a_plan_that_is_made_again_is_the_newest(typed, fine):
-    """The same plan has the same digest, whatever was planned in between."""
-    for text, code in (("", 3), (f"{applied.FLEET}---\n{GOOD}", 0), ("", 3)):
-        (fine / "tree.yaml").write_text(text, encoding="utf-8")
-        # Moments are kept in milliseconds.
-        time.sleep(0.002)
-        typed("plan")
-        assert status_of(typed)[0] == code
+def test_a_plan_neither_blocks_nor_clears(typed, fine):
+    """It may be of any copy of the configuration, such as a pull request's."""
+    copy = shutil.copytree(fine, fine.parent / "copy")
+    (copy / "tree.yaml").write_text("", encoding="utf-8")
+    typed("plan", str(copy))
+    assert status_of(typed)[0] == 0
+    typed("apply", "-y", str(copy))
+    typed("plan")
+    assert status_of(typed)[0] == 3
+
+
+def test_an_apply_with_nothing_to_do_is_recorded_only_where_the_last_one_says_otherwise(
+    typed, fine
+):
+    """One that runs every few minutes does not fill the history."""
+
+    def count() -> int:
+        return len(json.loads(typed("history", "--applies", "--json")[1]))
+
+    assert count() == 1
+    typed("apply", "-y")
+    assert count() == 1
+    (fine / "tree.yaml").write_text("", encoding="utf-8")
+    for _ in range(2):
+        typed("apply", "-y")
+        assert count() == 2
+
+
+def test_a_failed_apply_is_over_once_an_apply_finds_nothing_to_do(typed, fine):
+    """What it was to make is declared no longer; a plan of that is no apply."""
+    (fine / "new.yaml").write_text("type: task\nname: new\ncommands: [a]\n", encoding="utf-8")
+    workspace = Workspace.open(str(fine))
+    with closing(open_for_writing(workspace)) as ledger:
+        plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS + 1)
+        accepted = ledger.accept(plan, dump(plan), who="ada", now_ms=applied.NOW_MS + 1)
+        ledger.finish_apply(
+            accepted.apply_uid, state="failed", summary="no room", now_ms=applied.NOW_MS + 2
+        )
+    (fine / "new.yaml").unlink()
+    assert typed("plan", "--detailed-exitcode")[0] == 0
+    code, found = status_of(typed)
+    assert (code, found["attention"]) == (3, ["the last apply failed"])
+    assert typed("apply", "-y")[0] == 0
+    code, found = status_of(typed)
+    assert (code, found["attention"], found["applied"]["state"]) == (0, [], "done")
+
+
+def test_a_plan_in_a_file_that_only_holds_is_stale_once_that_has_changed(typed, fine):
+    """Its reasons are those of the past, and `status` does not repeat them."""
+    kept = str(fine.parent / "p.plan")
+    (fine / "tree.yaml").write_text(GOOD, encoding="utf-8")
+    typed("plan", "--out", kept)
+    assert typed("apply", kept)[0] == 3
+    more = applied.FLEET.replace("nodes: 1", "nodes: 2")
+    (fine / "tree.yaml").write_text(f"{more}---\n{GOOD}", encoding="utf-8")
+    applied.enter(fine)
+    code, _out, err = typed("apply", kept)
+    assert (code, "fleet/local was changed since" in err) == (5, True), err
+    assert status_of(typed)[1]["blocked"]["changes"] == []
 
 
 def test_a_ledger_that_is_recovering_is_1_before_all_else(typed, lab):
