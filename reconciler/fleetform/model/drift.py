@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         VolumeSeen,
     )
 
-__all__ = ["Drift", "DriftClass", "Noted", "Observed", "RecordedDrift", "Remedy"]
+__all__ = ["GONE", "Drift", "DriftClass", "Noted", "Observed", "RecordedDrift", "Remedy"]
+
+GONE = "gone"
+"""What is seen of a host or a directory that is not there."""
 
 
 class DriftClass(enum.StrEnum):

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-__all__ = ["mounted_volumes"]
+__all__ = ["mounted_volumes", "mounts"]
+
+
+def mounts(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the volumes that each mount of a run's document names: one of them is mounted."""
+    for mount in document.get("volumes", ()):
+        names = mount.get("name", ())
+        yield (names,) if isinstance(names, str) else tuple(names)
 
 
 def mounted_volumes(document: str) -> frozenset[str]:
@@ -16,8 +25,4 @@ def mounted_volumes(document: str) -> frozenset[str]:
     # Of ten thousand runs hardly one mounts something: the others are not parsed.
     if '"volumes"' not in document:
         return frozenset()
-    found: set[str] = set()
-    for mount in json.loads(document).get("volumes", ()):
-        names = mount.get("name", ())
-        found.update((names,) if isinstance(names, str) else names)
-    return frozenset(found)
+    return frozenset(name for names in mounts(json.loads(document)) for name in names)

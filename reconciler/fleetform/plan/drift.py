@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.drift import Drift, Noted, Observed, RecordedDrift, Remedy
+from fleetform.model.drift import GONE, Drift, Noted, Observed, RecordedDrift, Remedy
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.fingerprint import short_uid
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen
 
 __all__ = ["Comparison", "accept", "compare"]
-
-_GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,13 @@ class _Book:
         right_at_ms = noted.at_ms if noted is not None else None
         changed = self.observed.changed.get(key)
         by = one.by
-        if not by and changed is not None and changed.at_ms >= (right_at_ms or 0):
+        # Of what was never seen right, an apply made it as likely as anything else did.
+        if (
+            not by
+            and changed is not None
+            and right_at_ms is not None
+            and changed.at_ms >= right_at_ms
+        ):
             by = f"perhaps the apply of {changed.value}"
         self.drifts.append(replace(one, right_at_ms=right_at_ms, by=by))
 
@@ -177,7 +181,7 @@ def _is_under_change(live: Live, fleet: str) -> bool:
 def _compare_host(book: _Book, live: Live, instance: Instance, there: InstanceSeen | None) -> None:
     key, part = ResourceKey("fleet", instance.fleet), instance.name
     if there is None:
-        book.tell(key, "host", "there", _GONE, part=part)
+        book.tell(key, "host", "there", GONE, part=part)
         return
     book.note(key, "host", "there", part=part)
     ours = f"{live.ledger_id} of epoch {live.epoch}"
@@ -280,7 +284,7 @@ def _compare_volume(book: _Book, row: LiveResource) -> None:
     noted = book.noted(key, _IDENTITY)
     another = noted is not None and noted.value != place.identity
     if not place.exists:
-        seen, lost = _GONE, True
+        seen, lost = GONE, True
     elif not marked_as_ours and (another or place.is_empty):
         seen, lost = (
             "another directory, " + ("empty" if place.is_empty else "with other data"),

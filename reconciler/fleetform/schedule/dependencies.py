@@ -109,7 +109,7 @@ def _combine(standings: Iterable[tuple[Standing, str]], *, need_all: bool) -> Ve
     if not need_all and (by_standing[Standing.MET] or not (never or waits)):
         return Verdict()
     if not need_all and not waits:
-        return Verdict(never="none of its dependencies can be met: " + "; ".join(never))
+        return Verdict(never="none of its dependencies could be met: " + "; ".join(never))
     return Verdict(reasons=tuple(Waiting("dependency", sentence) for sentence in waits))
 
 
@@ -117,7 +117,7 @@ def _one(name: str, when: When, outcome: Outcome) -> tuple[Standing, str]:
     standing = _stands(when, outcome)
     wanted = _PHRASES[when][0]
     if standing is Standing.NEVER:
-        return standing, f"needs {name} {wanted}, and it is {outcome.state}"
+        return standing, f"needed {name} {wanted}, and it was {outcome.state}"
     return standing, f"waits for {name} {wanted}; it is {outcome.state}"
 
 
@@ -129,7 +129,7 @@ def _all(dependency: Dependency, elements: list[tuple[str, Outcome]]) -> tuple[S
             wanted = _PHRASES[dependency.when][0]
             return (
                 standing,
-                f"needs all of {dependency.run} {wanted}, and {name} is {outcome.state}",
+                f"needed all of {dependency.run} {wanted}, and {name} was {outcome.state}",
             )
         met += standing is Standing.MET
     wanted, have = _PHRASES[dependency.when]

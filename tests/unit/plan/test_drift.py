@@ -145,6 +145,8 @@ def test_by_whom_is_told_where_it_is_known() -> None:
     assert "eve@node2" in _only(replace(WORLDS["volume", "mode"], changed=changed)).by
     earlier = {VOLUME: Noted("eve@node2", NOW_MS - 90)}
     assert _only(replace(WORLDS["volume", "mode"], changed=earlier)).by == ""
+    never_right = replace(WORLDS["volume", "directory"], noted={}, changed=changed)
+    assert _only(never_right).by == "", "that an apply was the last change proves nothing"
     assert _only(WORLDS["volume", "claim"]).by == f"environment {UID[:8]}…"
     assert _only(WORLDS["fleet", "boot"]).by == "a reboot"
 

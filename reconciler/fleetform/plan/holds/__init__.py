@@ -15,6 +15,7 @@ from fleetform.plan.holds.dependency import hold_dependants
 from fleetform.plan.holds.destruction import hold_destruction
 from fleetform.plan.holds.forgetting import hold_forgotten_in_use
 from fleetform.plan.holds.hostless import hold_hostless
+from fleetform.plan.holds.missing import hold_on_missing_volumes
 from fleetform.plan.holds.operation import hold_unfinished
 from fleetform.plan.holds.override import hold_overridden
 from fleetform.plan.holds.owner import hold_owned_elsewhere
@@ -44,6 +45,7 @@ PASSES: tuple[Callable[[Sheet], None], ...] = (
     hold_in_window,
     hold_owned_elsewhere,
     hold_hostless,
+    hold_on_missing_volumes,
     # Protection cannot be allowed away by a flag: it comes before what can.
     hold_protected,
     hold_volumes_in_use,

@@ -367,7 +367,11 @@ class _Play:
             ending = await self._first.apply(tree, ALL, scope, refresh=worn)
             assert self._first.last_plan is not None
             # Whose data is gone, a person says it, begins anew.
-            lost = [one.change.key for one in self._first.last_plan.held if one.by is HeldBy.DRIFT]
+            drifted = [
+                one.change.key for one in self._first.last_plan.held if one.by is HeldBy.DRIFT
+            ]
+            # A run is blocked by the volume that it mounts.
+            lost = [key for key in drifted if key.kind != "run"]
             scope = Scope(replaces=tuple(map(str, lost)))
             waits = any(one.by is HeldBy.WINDOW for one in self._first.last_plan.held)
             if waits:
