@@ -107,7 +107,7 @@ def _failing(
         return Failing(key, "no longer exists")
     change = planned.get(key)
     if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
-        return Failing(key, "is another one by now, which has its name")
+        return Failing(key, "was replaced since by another of the same name")
     if predicate.claim == "generation" and str(row.generation) != predicate.value:
         seal = Seal(live.environment_uid)
         return Failing(key, "was changed since", _changed_since(change, row, seal))

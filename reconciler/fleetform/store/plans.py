@@ -292,7 +292,7 @@ def _failure(
     if predicate.claim == "generation":
         # Generations of a name begin anew with whatever has it.
         if uids.get(key, uid) != uid:
-            return f"{key} is another one by now, which has its name"
+            return f"{key} was replaced since by another of the same name"
         if str(generation) == predicate.value:
             return ""
         return f"{key} has generation {generation}, the plan was made for {predicate.value}"

@@ -68,7 +68,7 @@ def drift_rows(drifts: Iterable[Drift]) -> tuple[DriftRow, ...]:
 
 def render(drifts: Sequence[Drift], *, observed_at_ms: int) -> tuple[Line, ...]:
     """Write all of it; one line where nothing has drifted."""
-    looked = f", as it was at {moment(observed_at_ms)}"
+    looked = f" (looked at {moment(observed_at_ms)})"
     if not drifts:
         return (line(("Nothing has drifted", "good"), (looked, "dim")),)
     blocks = [part for one in drifts for part in (*_block(one), BLANK)]

@@ -8,7 +8,7 @@ from typing import Any
 from fleetform.model.plan import Action, Change, FieldChange
 from fleetform.views.field_text import leaf_values, value_text
 from fleetform.views.lines import Line, Span, line, printable
-from fleetform.views.plan_fields import FieldRow, field_row
+from fleetform.views.plan_fields import FORCES, FieldRow, field_row
 from fleetform.views.plan_folds import SAME_TEXT, fold, more_text
 from fleetform.views.plan_groups import Group
 from fleetform.views.text_diff import TONES
@@ -33,7 +33,6 @@ def field_lines(group: Group) -> Iterator[Line]:
         yield from _new_lines(change)
         return
     folds = fold(group)
-    may_force = change.action is Action.REPLACE and not change.replaces
     paths = [f"{one.field.path}{f' of {one.elements}' if one.elements else ''}" for one in folds]
     width = _width(paths)
     for path, one in zip(paths, folds, strict=True):
@@ -41,7 +40,7 @@ def field_lines(group: Group) -> Iterator[Line]:
             yield line(INDENT, (more_text(one), "dim"))
             continue
         row = field_row(change.key.kind, one.field)._replace(path=path)
-        note = "forces replacement" if row.forces and may_force else ""
+        note = FORCES if row.forces and group.may_force else ""
         yield from row_lines(row, INDENT, width=width, is_new=is_new, note=note)
 
 

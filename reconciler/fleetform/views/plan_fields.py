@@ -11,7 +11,11 @@ from fleetform.views.field_text import change_texts, leaf_values, value_text
 from fleetform.views.lines import printable
 from fleetform.views.text_diff import DiffLine, diff_lines
 
-__all__ = ["FieldRow", "field_row", "field_rows", "leaf_changes"]
+__all__ = ["FORCES", "FieldRow", "field_row", "field_rows", "leaf_changes"]
+
+
+FORCES = "forces replacement"
+"""What stands beside a field because of which a run is executed once more."""
 
 
 class FieldRow(NamedTuple):

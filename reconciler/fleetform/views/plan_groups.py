@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fleetform.model.plan import Change, Held, HeldBy
+from fleetform.model.plan import Action, Change, Held, HeldBy
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.element_names import element_of, name_elements
@@ -51,6 +51,11 @@ class Group:
     @property
     def is_many(self) -> bool:
         return len(self.changes) > 1
+
+    @property
+    def may_force(self) -> bool:
+        """Whether fields are the cause of a replacement: not where one element replaces another."""
+        return self.first.action is Action.REPLACE and not self.first.replaces
 
     @property
     def title(self) -> str:

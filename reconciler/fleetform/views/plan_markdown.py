@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 
 from fleetform.model import figures
 from fleetform.model.plan import Plan
@@ -19,15 +19,15 @@ from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_drift import SEEN_EARLIER, drift_text, earlier_drift
 from fleetform.views.plan_earlier import earlier_runs
-from fleetform.views.plan_fields import field_row
+from fleetform.views.plan_fields import FORCES, field_row
 from fleetform.views.plan_folds import SAME_TEXT, fold, more_text
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
-from fleetform.views.plan_stakes import stake_text
-from fleetform.views.plan_summary import summary
+from fleetform.views.plan_stakes import group_stake_text
+from fleetform.views.plan_summary import executions, summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import OUTDATED, changes_text, stale_results
+from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, stale_results
 
 __all__ = ["SIZE_MAX", "render"]
 
@@ -70,9 +70,9 @@ def _head(plan: Plan) -> str:
     commit = f" at {_code(short_commit(plan.commit))}" if plan.commit else ""
     sentences = (*map(in_force, plan.overrides), *plan.warnings)
     warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in sentences)
-    return (
-        f"### Plan of {_code(plan.environment_name)}{commit}\n\n**{summary(plan)}**\n\n{warnings}"
-    )
+    again = f"{text}\n\n" if (text := executions(plan)) else ""
+    title = f"### Plan of {_code(plan.environment_name)}{commit}"
+    return f"{title}\n\n**{summary(plan)}**\n\n{again}{warnings}"
 
 
 def _blocks(plan: Plan) -> Iterator[str]:
@@ -89,8 +89,8 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if details := _details(group):
             yield details
     held, beyond = split_held(plan.held)
-    yield from _held(held)
-    yield from _beyond(beyond)
+    yield from _held(plan, held)
+    yield from _beyond(plan, beyond)
     for one in (*held, *beyond):
         if details := _details(one.group):
             yield details
@@ -99,8 +99,8 @@ def _blocks(plan: Plan) -> Iterator[str]:
         yield f"#### {earlier.headline}\n\n| run | state | detail |\n|---|---|---|\n"
         for settled in earlier.runs[:LIST_MAX]:
             yield (f"| {_code(settled.key.name)} | {settled.state} | {_code(settled.detail)} |\n")
-        if len(earlier.runs) > LIST_MAX:
-            yield f"| and {len(earlier.runs) - LIST_MAX} more | | |\n"
+        if more := _more(earlier.runs[LIST_MAX:]):
+            yield f"| {more} | | |\n"
         yield "\n"
     yield from _stale(plan)
     yield from _earlier_drift(plan)
@@ -112,12 +112,12 @@ def _stale(plan: Plan) -> Iterator[str]:
     stale = stale_results(plan)
     if not stale:
         return
-    yield f"#### {OUTDATED}\n\n| run | why |\n|---|---|\n"
+    yield f"#### {OUTDATED_HEADLINE}\n\n| run | why |\n|---|---|\n"
     for one in stale[:LIST_MAX]:
         why = changes_text(one.inputs, inherited=one.inherited)
         yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
-    if len(stale) > LIST_MAX:
-        yield f"| and {len(stale) - LIST_MAX} more | |\n"
+    if more := _more(stale[LIST_MAX:]):
+        yield f"| {more} | |\n"
     yield "\n"
 
 
@@ -127,27 +127,29 @@ def _earlier_drift(plan: Plan) -> Iterator[str]:
     yield f"#### {SEEN_EARLIER}\n\n"
     for one in drift[:LIST_MAX]:
         yield f"- {_escaped(drift_text(plan, one))}\n"
-    if len(drift) > LIST_MAX:
-        yield f"- and {len(drift) - LIST_MAX} more\n"
+    if more := _more(drift[LIST_MAX:]):
+        yield f"- {more}\n"
     yield "\n"
 
 
-def _held(held: Sequence[HeldGroup]) -> Iterator[str]:
+def _held(plan: Plan, held: Sequence[HeldGroup]) -> Iterator[str]:
     if not held:
         return
-    yield "#### Held back\n\n| what | held by | what would release it |\n|---|---|---|\n"
+    yield "#### Held back\n\n| what | why | held by | what would release it |\n|---|---|---|---|\n"
     for one in held:
         cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
-        yield f"| {_code(one.group.title)} | {_escaped(cause)} | {_escaped(one.held.cure)} |\n"
+        cells = (_why(plan, one.group), cause, one.held.cure)
+        yield f"| {_code(one.group.title)} | {' | '.join(map(_escaped, cells))} |\n"
     yield "\n"
 
 
-def _beyond(beyond: Sequence[HeldGroup]) -> Iterator[str]:
+def _beyond(plan: Plan, beyond: Sequence[HeldGroup]) -> Iterator[str]:
     if not beyond:
         return
     yield "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
     for one in beyond:
-        yield f"| {_code(one.group.title)} | {_escaped(one.held.detail)} |\n"
+        why = f"{one.held.detail}{_impact(plan, one.group, ceiling=True)}"
+        yield f"| {_code(one.group.title)} | {_escaped(why)} |\n"
     yield "\n"
 
 
@@ -159,9 +161,13 @@ def _deferred(plan: Plan) -> Iterator[str]:
     yield "#### Left for another plan\n\n| what | why |\n|---|---|\n"
     for group in groups[:LIST_MAX]:
         yield f"| {_code(group.title)} | {_escaped(why[group.first.key])} |\n"
-    if len(groups) > LIST_MAX:
-        yield f"| and {len(groups) - LIST_MAX} more | |\n"
+    if more := _more([change for group in groups[LIST_MAX:] for change in group.changes]):
+        yield f"| {more} | |\n"
     yield "\n"
+
+
+def _more(rest: Sized) -> str:
+    return f"and {len(rest)} more: {ALL_OF_THEM}" if rest else ""
 
 
 def _tail(plan: Plan) -> str:
@@ -173,11 +179,16 @@ def _tail(plan: Plan) -> str:
 def _why(plan: Plan, group: Group) -> str:
     change = group.first
     if change.replaces and not group.is_many:
-        return f"takes the place of {change.replaces}"
-    text = stake_text(plan, change) if change.destructive else ""
-    stake = f". At stake: {text}" if text else ""
-    cost = "" if group.is_many else cost_text(change)
-    return f"{reason_sentence(change)}{stake}{f'. Cost: {cost}' if cost else ''}"
+        reason = f"takes the place of {change.replaces}"
+    else:
+        reason = reason_sentence(change)
+    return f"{reason}{_impact(plan, group)}"
+
+
+def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
+    stake = group_stake_text(plan, group)
+    cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
+    return f"{f'. At stake: {stake}' if stake else ''}{f'. Cost: {cost}' if cost else ''}"
 
 
 def _details(group: Group) -> str:
@@ -189,20 +200,20 @@ def _details(group: Group) -> str:
             continue
         row = field_row(group.first.key.kind, one.field)
         path = f"{_code(row.path)}{f' of {_code(one.elements)}' if one.elements else ''}"
+        note = f" ({FORCES})" if row.forces and group.may_force else ""
         if row.lines:
-            texts.append(f"{path}\n\n{_fenced([str(it) for it in row.lines])}")
+            texts.append(f"{path}{note}\n\n{_fenced([str(it) for it in row.lines])}")
         elif row.before is not None and row.before == row.after:
-            rows.append(f"| {path} | {_cell(row.before)} | {SAME_TEXT} |")
+            rows.append(f"| {path} | {_cell(row.before)} | {SAME_TEXT}{note} |")
         else:
-            rows.append(f"| {path} | {_cell(row.before)} | {_cell(row.after)} |")
+            rows.append(f"| {path} | {_cell(row.before)} | {_cell(row.after)}{note} |")
     if group.first.replaces and group.is_many:
         rows.extend(
             f"| element | {_code(change.replaces)} | {_code(change.key.name)} |"
             for change in group.changes[:LIST_MAX]
         )
-        if len(group.changes) > LIST_MAX:
-            more = len(group.changes) - LIST_MAX
-            rows.append(f"| and {more} more: {_escaped(ALL_OF_THEM)} | | |")
+        if more := _more(group.changes[LIST_MAX:]):
+            rows.append(f"| {more} | | |")
     if not rows and not texts:
         return ""
     if names := group.names:
@@ -229,14 +240,12 @@ def _code(text: str) -> str:
     Inline code that is literal whatever is in it, in tables as well.
 
     A table ends a cell at a `|` even inside of code, and what escapes it can be escaped in turn,
-    so a pipe stands between two spans, as a character reference.
+    so a text with a pipe is an element of HTML with character references. Any other is a span
+    whose fence is longer than any run of backticks in it.
     """
-    parts = [_span(part) for part in printable(text).split("|")]
-    return "<code>&#124;</code>".join(parts)
-
-
-def _span(text: str) -> str:
-    """One code span: its fence is longer than any run of backticks in it."""
+    text = printable(text)
+    if "|" in text:
+        return f"<code>{_escaped(text)}</code>"
     if not text:
         return ""
     runs = [len(run) for run in re.findall(r"`+", text)]

@@ -8,8 +8,9 @@ from fleetform.model import figures
 from fleetform.model.plan import Change, Plan, Stake
 from fleetform.spec.names import natural_order
 from fleetform.views.lines import printable
+from fleetform.views.plan_groups import Group
 
-__all__ = ["stake_text"]
+__all__ = ["group_stake_text", "stake_text"]
 
 RUNS_MAX = 3
 
@@ -28,6 +29,15 @@ def stake_text(plan: Plan, change: Change) -> str:
     if change.stake is not None and (change.key.kind != "run" or not parts):
         parts.append(f"{_whose(change, change.stake)}{_on(change.stake.gpus)}")
     return ": ".join(parts) + _so_far((since or {}).get(str(change.key)))
+
+
+def group_stake_text(plan: Plan, group: Group) -> str:
+    """Write the stake of a block; of many elements their number and the first of them."""
+    change = group.first
+    text = stake_text(plan, change)
+    if text and group.is_many:
+        return f"{len(group.changes)} times, such as {change.at_stake or text}"
+    return text
 
 
 def _whose(change: Change, stake: Stake) -> str:

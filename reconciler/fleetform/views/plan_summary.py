@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fleetform.model.figures import counted
 from fleetform.model.plan import Action, HeldBy, Plan
 from fleetform.views.plan_drift import count_text
 from fleetform.views.plan_earlier import earlier_runs
 
-__all__ = ["counts", "summary"]
+__all__ = ["counts", "executions", "summary"]
 
 _VERBS = {
     Action.CREATE: "to create",
@@ -64,3 +65,23 @@ def summary(plan: Plan) -> str:
     if drift := count_text(plan):
         return f"No changes to make; drift was seen: {drift}."
     return "No changes. Your environment is as declared."
+
+
+def executions(plan: Plan) -> str:
+    """
+    Say how many runs are executed because of replacements; empty where none is.
+
+    An element that takes another's place has not been executed itself, so it is counted apart.
+    """
+    replaced = [
+        change
+        for change in plan.changes
+        if change.key.kind == "run" and change.action is Action.REPLACE
+    ]
+    other = sum(bool(change.replaces) for change in replaced)
+    again = len(replaced) - other
+    parts = [f"{counted(again, 'run')} will be executed once more."] if again else []
+    if other:
+        place = "in the place of another" if other == 1 else "in the place of others"
+        parts.append(f"{counted(other, 'new run')} will be executed {place}.")
+    return " ".join(parts)

@@ -10,10 +10,9 @@ with what would release it, then what this version does not carry out, and the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from functools import lru_cache
 
-from fleetform.model import figures
 from fleetform.model.plan import Action, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order
@@ -28,10 +27,10 @@ from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
-from fleetform.views.plan_stakes import stake_text
-from fleetform.views.plan_summary import summary
+from fleetform.views.plan_stakes import group_stake_text
+from fleetform.views.plan_summary import executions, summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import OUTDATED, changes_text, stale_results
+from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, stale_results
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
 
@@ -112,7 +111,7 @@ def _changes(plan: Plan) -> Iterator[Line]:
 def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]:
     change = group.first
     yield _title(group)
-    if text := stake_text(plan, change):
+    if text := group_stake_text(plan, group):
         yield _stake(group, text)
     if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
         yield line("      ", ("cost: ", "info"), text)
@@ -144,10 +143,7 @@ def _dim(text: str) -> Span:
 
 
 def _stake(group: Group, text: str) -> Line:
-    change = group.first
-    tone = "bad" if change.destructive else "dim"
-    if group.is_many:
-        text = f"{len(group.changes)} times, such as {change.at_stake or text}"
+    tone = "bad" if group.first.destructive else "dim"
     return line("      ", ("at stake: ", tone), printable(text))
 
 
@@ -159,12 +155,12 @@ def _pairs(group: Group) -> Iterator[Line]:
             (" → ", "dim"),
             (printable(change.key.name), "good"),
         )
-    yield from _more(len(group.changes), f": {ALL_OF_THEM}")
+    yield from _more(group.changes[LIST_MAX:])
 
 
-def _more(count: int, hint: str = "") -> Iterator[Line]:
-    if count > LIST_MAX:
-        yield line("      ", (f"and {count - LIST_MAX} more{hint}", "dim"))
+def _more(rest: Sized) -> Iterator[Line]:
+    if rest:
+        yield line("      ", (f"and {len(rest)} more: {ALL_OF_THEM}", "dim"))
 
 
 # -- the rest ------------------------------------------------------------------------------
@@ -217,7 +213,7 @@ def _deferred(plan: Plan) -> Iterator[Line]:
     for group in groups[:LIST_MAX]:
         sign, tone = SIGNS[group.first.action]
         yield line(Span(f"{sign:>3} ", tone), group.title, (f"  {why[group.first.key]}", "dim"))
-    yield from _more(len(groups))
+    yield from _more([change for group in groups[LIST_MAX:] for change in group.changes])
     yield BLANK
 
 
@@ -230,7 +226,7 @@ def _settled(plan: Plan) -> Iterator[Line]:
                 ("  ! ", "bad" if one.is_failure else "warn"),
                 f"{printable(one.key.name)} {one.state}{detail}",
             )
-        yield from _more(len(earlier.runs))
+        yield from _more(earlier.runs[LIST_MAX:])
         yield BLANK
 
 
@@ -238,11 +234,11 @@ def _stale(plan: Plan) -> Iterator[Line]:
     stale = stale_results(plan)
     if not stale:
         return
-    yield line((f"{OUTDATED}; `fleetform rerun NAME` makes new ones:", "bold"))
+    yield line((f"{OUTDATED_HEADLINE}:", "bold"))
     for one in stale[:LIST_MAX]:
         why = changes_text(one.inputs, inherited=one.inherited)
         yield line(("  ~ ", "warn"), f"{printable(one.key.name)}: {printable(why)}")
-    yield from _more(len(stale))
+    yield from _more(stale[LIST_MAX:])
     yield BLANK
 
 
@@ -252,7 +248,7 @@ def _earlier_drift(plan: Plan) -> Iterator[Line]:
     yield line((SEEN_EARLIER, "bold"))
     for one in drift[:LIST_MAX]:
         yield line(("  ! ", "warn"), drift_text(plan, one))
-    yield from _more(len(drift))
+    yield from _more(drift[LIST_MAX:])
     yield BLANK
 
 
@@ -274,12 +270,8 @@ def _names(keys: Iterable[ResourceKey]) -> str:
 def _last(plan: Plan) -> Iterator[Line]:
     tone = "bold" if plan.changes or plan.held or plan.settled else "good"
     yield line((summary(plan), tone))
-    runs = sum(
-        change.key.kind == "run" and change.action is Action.REPLACE and not change.replaces
-        for change in plan.changes
-    )
-    if runs:
-        yield line((f"{figures.counted(runs, 'run')} will be executed once more.", "warn"))
+    if sentence := executions(plan):
+        yield line((sentence, "warn"))
     if cost := total_cost_text(plan):
         yield line((cost, "bold"))
 

@@ -8,9 +8,11 @@ from fleetform.model.figures import counted
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Plan, StaleResult
 
-__all__ = ["OUTDATED", "changes_text", "stale_results", "stale_text"]
+__all__ = ["OUTDATED_HEADLINE", "changes_text", "stale_results", "stale_text"]
 
-OUTDATED = "Outdated results: their inputs have changed"
+OUTDATED_HEADLINE = (
+    "Outdated results: their inputs have changed; `fleetform rerun NAME` makes new ones"
+)
 
 NAMED_MAX = 2
 """Inputs that are named; `ps` has one line for all of it, and `--json` has every one."""

@@ -313,7 +313,7 @@ def _commit(status: Status) -> Iterator[Line]:
     else:
         when = f"{moment(status.applied.at_ms)} by {printable(status.applied.who)}"
         state = status.applied.state
-        what = _short(applied) or "a configuration outside of git"
+        what = _short(applied) or "a configuration without a commit"
         yield line(
             f"applied: {what} at {when}, ",
             (state, "bad" if state in {"failed", "interrupted"} else "plain"),

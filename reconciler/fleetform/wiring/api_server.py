@@ -179,12 +179,11 @@ def _require_safe(
     """
     if address.is_unspecified:
         raise Problem(
-            f"--listen {listen} is every address of this machine and no name, and the API"
-            " answers only who calls it by the name where it listens: else a page that gives"
-            " its own name this address could read it",
-            f"listen at a name or an address by which it is called, as in"
-            f" {socket.gethostname()}:{port}; where it has several, put a proxy before"
-            f" 127.0.0.1:{port}",
+            f"--listen {listen} stands for every address of this machine, and the API has to"
+            " have one name: it refuses requests for any other, so that no web page can read it"
+            " through a browser",
+            f"listen at a name or an address of this machine, as in {socket.gethostname()}:{port};"
+            f" for several names, put a proxy before 127.0.0.1:{port}",
         )
     mapped = getattr(address, "ipv4_mapped", None)
     if not insecure and not (mapped or address).is_loopback:

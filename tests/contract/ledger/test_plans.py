@@ -136,7 +136,7 @@ def test_another_one_of_the_name_is_not_what_was_planned_for(ledger: Ledger) -> 
     carry_out(ledger, [step("fleet.remove", "f")])
     carry_out(ledger, [fleet_step("f")])
     assert ledger.read_live().resources[row.key].generation == row.generation
-    with pytest.raises(StalePlan, match="fleet/f is another one by now"):
+    with pytest.raises(StalePlan, match="fleet/f was replaced since by another of the same name"):
         enter(ledger, plan)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
-from fleetform.model.plan import Permissions, Plan, Step
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope, Step
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.canonical import digest
@@ -156,8 +156,10 @@ def ledger(
     )
 
 
-def planned(desired: Desired, live: Live, **permissions: Any) -> Plan:
-    return make_plan(desired, live, permissions=Permissions(**permissions), now_ms=NOW_MS)
+def planned(desired: Desired, live: Live, *, scope: Scope = WHOLE, **permissions: Any) -> Plan:
+    return make_plan(
+        desired, live, permissions=Permissions(**permissions), scope=scope, now_ms=NOW_MS
+    )
 
 
 # -- carrying a plan out ---------------------------------------------------------------------

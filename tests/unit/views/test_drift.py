@@ -37,7 +37,7 @@ def test_the_end_names_the_next_command() -> None:
     assert "--refresh-only" not in _text(_drift("volume", "mark"))
     assert "--refresh-only" in _text(_drift("volume", "mode"))
     assert "1 field has drifted" in _text(_drift("volume", "directory"))
-    assert _text() == "Nothing has drifted, as it was at 2023-11-14T22:13:20Z"
+    assert _text() == "Nothing has drifted (looked at 2023-11-14T22:13:20Z)"
 
 
 def test_what_nobody_had_looked_at_before_says_so() -> None:

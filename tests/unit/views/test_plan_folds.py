@@ -49,8 +49,9 @@ def test_a_changed_command_of_a_sweep_is_shown() -> None:
     plan = changed(old, new)
     row = "echo ${{ matrix.lr }} → rm -rf /; echo ${{ matrix.lr }}  # forces replacement"
     assert f"      commands[0]: {row}\n" in text(plan)
-    assert "| `commands[0]` | `echo ${{ matrix.lr }}` | `rm -rf /; echo ${{ matrix.lr }}` |" in (
-        markdown(plan)
+    assert (
+        "| `commands[0]` | `echo ${{ matrix.lr }}` | `rm -rf /; echo ${{ matrix.lr }}` (forces replacement) |"
+        in (markdown(plan))
     )
 
 
@@ -155,7 +156,7 @@ def test_a_script_is_shown_as_a_diff() -> None:
     indented = "".join(f"        {one}\n" for one in hunk)
     assert f"      commands[0]:  # forces replacement\n{indented}" in text(plan)
     fenced = "\n".join(["```diff", *hunk, "```"])
-    assert f"`commands[0]`\n\n{fenced}\n" in markdown(plan)
+    assert f"`commands[0]` (forces replacement)\n\n{fenced}\n" in markdown(plan)
 
 
 # -- whatever there is ---------------------------------------------------------------------

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import re
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetform.model.lineage import InputChange, InputEvent
+from fleetform.model.plan import Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.views.plan_markdown import SIZE_MAX, _code, _escaped, render
-from unit.plan.trees import fleet, ledger, planned, row, task, tree
+from fleetform.views.plan_text import render as text
+from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
 
 
 def test_a_plan_in_full() -> None:
@@ -28,6 +33,8 @@ def test_a_plan_in_full() -> None:
 
         **Plan: 1 to replace; 1 held; 1 failed earlier.**
 
+        1 run will be executed once more.
+
         | | what | why |
         |---|---|---|
         | `-/+` | `task train` | what it executes changed |
@@ -36,15 +43,15 @@ def test_a_plan_in_full() -> None:
 
         | field | before | after |
         |---|---|---|
-        | `env.LR` | `"0.1"` | `"0.2"` |
+        | `env.LR` | `"0.1"` | `"0.2"` (forces replacement) |
 
         </details>
 
         #### Held back
 
-        | what | held by | what would release it |
-        |---|---|---|
-        | `task gone` | not permitted: it deletes something or ends running work | --allow-destroy, or &#96;allow&#95;destroy: true&#96; in the environment's rules |
+        | what | why | held by | what would release it |
+        |---|---|---|---|
+        | `task gone` | it is declared no more. At stake: the work of attempt 1 (running) | not permitted: it deletes something or ends running work | --allow-destroy, or &#96;allow&#95;destroy: true&#96; in the environment's rules |
 
         #### 1 run failed earlier; `fleetform rerun NAME`, or change the configuration
 
@@ -54,6 +61,66 @@ def test_a_plan_in_full() -> None:
 
         <sub>1 resource in progress. Plan `{plan.digest[:12]}`, compared with the ledger.</sub>
     """)
+
+
+def _plans() -> dict[str, Plan]:
+    """One plan of each sort of fact that text and Markdown both have to tell."""
+    busy = {"gpus": 2, "started_at_ms": NOW_MS - 10_000}
+    names = [f"a{number}" for number in range(60)]
+    sweep = [element("s", lr=lr) for lr in range(6)]
+    replaced = [element("s", lr=lr) for lr in (*range(5), 9)]
+    script = task("script", commands=["a\nb\n"])
+    outdated = replace(
+        ledger(*(row(task(name), stale=True) for name in names)),
+        outdated={name: (InputChange("data", InputEvent.RERUN),) for name in names},
+    )
+    return {
+        "replaced": planned(tree(task("a", env={"X": "1"})), ledger(row(task("a")))),
+        "script": planned(tree(task("script", commands=["a\nc\n"])), ledger(row(script))),
+        "in the place of another": planned(tree(*replaced), ledger(*map(row, sweep))),
+        "held": planned(
+            tree(task("a", env={"X": "1"})),
+            ledger(row(task("a"), RunState.RUNNING, **busy), row(task("b"), RunState.RUNNING)),
+        ),
+        "elements held": planned(
+            tree(), ledger(*(row(item("arr", i), RunState.RUNNING, **busy) for i in range(1, 7)))
+        ),
+        "outdated": planned(tree(*map(task, names)), outdated),
+        "failed": planned(
+            tree(*map(task, names)), ledger(*(row(task(name), RunState.FAILED) for name in names))
+        ),
+        "left": planned(
+            tree(*(task(name, env={"X": "1"}) for name in names), task("z")),
+            ledger(*(row(task(name)) for name in names)),
+            scope=Scope(targets=("run/z",)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(_plans()))
+def test_markdown_has_the_facts_of_the_text(name: str) -> None:
+    """Counts, what forces a replacement, what is at stake, and the command that does or shows more."""
+    plan = _plans()[name]
+    shown = html.unescape(render(plan)).replace("\u200b", "")
+    lines = [line.text.strip() for line in text(plan)]
+    facts = [
+        *(one for one in lines if one.endswith(("once more.", "of another.", "of others."))),
+        *(one.removeprefix("at stake: ") for one in lines if one.startswith("at stake: ")),
+        *(one.removesuffix(":") for one in lines if "`fleetform rerun NAME`" in one),
+        *(one.partition(": ")[2] for one in lines if re.match(r"and \d+ more", one)),
+    ]
+    forces = sum("# forces replacement" in one for one in lines)
+    assert facts or forces, lines
+    assert [one for one in facts if one not in shown] == []
+    assert shown.count("(forces replacement)") == forces
+
+
+def test_a_name_with_a_pipe_is_one_piece_of_code() -> None:
+    """It is read and copied as a whole."""
+    new = [element("s", lr=lr) for lr in (1, 2, 3, 4)]
+    assert "| <code>task s&#91;lr=1&#124;2&#124;3&#124;4&#93;  4 elements</code> |" in render(
+        planned(tree(*new), ledger())
+    )
 
 
 def test_what_this_version_does_not_carry_out_has_a_table_of_its_own() -> None:
@@ -91,6 +158,7 @@ def _without_code(markdown: str) -> str:
     markdown = re.sub(
         r"^(`{3,})diff\n.*?^ {0,3}\1`*[ \t]*$", "", markdown, flags=re.DOTALL | re.MULTILINE
     )
+    markdown = re.sub(r"<code>(?:&#\d+;|[^<>\[\]`*_@#&\\])*</code>", "", markdown)
     return re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", markdown)
 
 
@@ -100,8 +168,13 @@ def test_code_is_one_cell_of_literal_text(text: str) -> None:
     shown = _code(text)
     assert "|" not in shown
     assert "\n" not in shown
-    rest = shown.replace("<code>&#124;</code>", " ")
-    assert _without_code(rest).strip() == ""
+    if "|" in text:
+        # One element of HTML: between its tags Markdown would be read, and there is none.
+        inside = shown.removeprefix("<code>").removesuffix("</code>")
+        assert len(inside) == len(shown) - len("<code></code>")
+        assert not set(re.sub(r"&#\d+;", "", inside)) & set("<>[]`*_@#&\\")
+    else:
+        assert _without_code(shown).strip() == ""
 
 
 @given(st.text(max_size=20))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from textwrap import dedent
 
 from fleetform.model.lineage import InputChange, InputEvent
-from fleetform.model.plan import Action, Plan
+from fleetform.model.plan import Action, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.plan_text import SIGNS, render
@@ -176,6 +176,28 @@ def test_a_changed_value_of_a_sweep() -> None:
     assert "      s[batch=0,lr=0.1] → s[batch=0,lr=0.2]\n" in many
     rest = "      and 2 more: `fleetform plan --json` lists them\n"
     assert f"{rest}      matrix.lr: 0.1 → 0.2\n" in many
+
+
+def test_every_run_that_a_replacement_executes_is_counted() -> None:
+    """One with a new value has not been executed itself: it is counted beside the others."""
+    old = [row(element("s", lr=lr)) for lr in (1, 2)]
+    changed = (row(task("a")), row(task("b")))
+    desired = tree(
+        *(element("s", lr=lr) for lr in (1, 3)), task("a", shell="sh"), task("b", shell="sh")
+    )
+    assert text(planned(desired, ledger(*old, *changed))).endswith(
+        "Plan: 3 to replace.\n2 runs will be executed once more."
+        " 1 new run will be executed in the place of another.\n"
+    )
+
+
+def test_a_list_that_is_cut_names_what_lists_all() -> None:
+    """Eleven of what is left for another plan: ten, a number, and the command."""
+    names = [f"a{number}" for number in range(11)]
+    live = ledger(*(row(task(name)) for name in names))
+    desired = tree(*(task(name, shell="sh") for name in names), task("z"))
+    shown = text(planned(desired, live, scope=Scope(targets=("run/z",))))
+    assert "      and 1 more: `fleetform plan --json` lists them\n" in shown
 
 
 def test_what_is_held_says_what_releases_it() -> None:

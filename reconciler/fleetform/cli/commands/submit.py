@@ -111,7 +111,7 @@ def command(
     if live is None or not live.instances:
         raise Refused(
             f"the environment `{workspace.environment.name}` has no host to run on yet",
-            advice="`fleetform apply` makes its fleets; what others share is not submitted",
+            advice="run `fleetform apply` first: `submit` makes no fleets",
         )
     submission = prepare_submission(
         workspace,
@@ -204,7 +204,7 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     if others:
         raise Refused(
             f"it needs {', '.join(map(str, others))}, which is not as declared yet",
-            advice="`fleetform apply` first: what others share is not submitted",
+            advice="run `fleetform apply` first: `submit` changes nothing but runs",
         )
     mine = [
         one
