@@ -8,7 +8,7 @@ nothing to do reads ten thousand rows and builds no models.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from fleetform.model.claim import Claim
@@ -165,6 +165,8 @@ class Live:
     """By run, then by fleet: what is at work, and where."""
     outdated: Mapping[str, tuple[InputChange, ...]] = field(default_factory=dict)
     """By name of a run: how the results that it started from differ from those of now."""
+    dependents: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By name of a run or sweep: the runs whose latest attempt started from its results."""
     drift: tuple[Drift, ...] = ()
     """What the world has become beside the ledger; empty where nobody has asked it."""
     recorded_drift: tuple[RecordedDrift, ...] = ()

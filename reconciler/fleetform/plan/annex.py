@@ -13,7 +13,7 @@ from fleetform.model.drift import Drift
 from fleetform.model.windows import next_spell, spell_at
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import work_at_stake
-from fleetform.plan.stale import stale_results
+from fleetform.plan.stale import outdated_by_plan, stale_results
 
 
 def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
@@ -57,6 +57,7 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
             {"name": one.key.name, "inherited": one.inherited, "inputs": list(one.inputs)}
             for one in stale_results(sheet)
         ],
+        "outdates": list(outdated_by_plan(sheet)),
     }
 
 

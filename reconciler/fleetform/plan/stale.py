@@ -11,10 +11,10 @@ from fleetform.model.plan import StaleResult
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.phase import Phase, phase
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.proposal import LEAVING, Sheet
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["stale_results"]
+__all__ = ["outdated_by_plan", "stale_results"]
 
 
 def stale_results(sheet: Sheet) -> tuple[StaleResult, ...]:
@@ -35,3 +35,39 @@ def stale_results(sheet: Sheet) -> tuple[StaleResult, ...]:
         for key in sorted((inherited | outdated) - ending)
         if key in sheet.present
     )
+
+
+def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
+    """
+    Name the results that this plan will make outdated, as soon as its runs have ended.
+
+    Those that it makes again are not among them, nor those that are outdated already.
+    """
+    if not sheet.live.dependents:
+        return ()
+    again = {
+        sheet.row_key(change).name
+        for change in sheet.changes.values()
+        if change.action in ENDING or any(step.verb == "run.submit" for step in change.steps)
+    }
+    reached: list[str] = []
+    for key, change in sheet.changes.items():
+        if key.kind != "run":
+            continue
+        if change.action in LEAVING:
+            # What leaves as a whole leaves nothing newer to start from.
+            reached.append(change.parent)
+        elif any(step.verb == "run.submit" for step in change.steps):
+            reached += (key.name, change.parent)
+    found: set[str] = set()
+    told: set[str] = set()
+    for name in reached:
+        if not name or name in told:
+            continue
+        told.add(name)
+        for dependent in sheet.live.dependents.get(name, ()):
+            key = ResourceKey("run", dependent)
+            if dependent not in again and key in sheet.present:
+                found.add(dependent)
+                reached += (dependent, sheet.present[key].parent)
+    return tuple(sorted(found - sheet.live.outdated.keys()))

@@ -33,7 +33,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 
-__all__ = ["read_outdated", "record_upstream"]
+__all__ = ["Lineage", "read_lineage", "read_outdated", "record_upstream"]
 
 LISTED_MAX = 32
 """Elements of a sweep that are named one by one; of more, a fingerprint is kept."""
@@ -197,7 +197,23 @@ def _found(uid: str, attempt: int, state: str, started: object) -> _Found:
 # -- reading --------------------------------------------------------------------------------
 
 
+class Lineage(NamedTuple):
+    """
+    Which results are outdated, and which runs started from which input.
+
+    `dependents` are by name of the run or sweep that they started from.
+    """
+
+    outdated: dict[str, tuple[InputChange, ...]]
+    dependents: dict[str, list[str]]
+
+
 def read_outdated(connection: Statements) -> dict[str, tuple[InputChange, ...]]:
+    """Name the runs of the configuration whose inputs differ; see `read_lineage`."""
+    return read_lineage(connection).outdated
+
+
+def read_lineage(connection: Statements) -> Lineage:
     """
     Name the runs of the configuration whose inputs differ from those that they started from.
 
@@ -209,7 +225,7 @@ def read_outdated(connection: Statements) -> dict[str, tuple[InputChange, ...]]:
         " WHERE a.upstream <> '' AND r.listed = 1 AND r.attempt = a.number ORDER BY r.name"
     ).fetchall()
     if not rows:
-        return {}
+        return Lineage({}, {})
     # Elements of a sweep that wait for the same were written the same text.
     known: dict[str, list[_Entry]] = {text: json.loads(text) for *_, text in rows}
     recorded = {text: [one for one in found if _is_whole(one)] for text, found in known.items()}
@@ -221,7 +237,11 @@ def read_outdated(connection: Statements) -> dict[str, tuple[InputChange, ...]]:
         for text, found in known.items()
     }
     outdated = {name: tuple(changes[text]) for name, _, text in rows if changes[text]}
-    return _with_dependents(connection, rows, recorded, outdated)
+    dependents: dict[str, list[str]] = {}
+    for name, _, text in rows:
+        for one in recorded[text]:
+            dependents.setdefault(one[0], []).append(name)
+    return Lineage(_with_dependents(connection, rows, dependents, outdated), dependents)
 
 
 def _changes(inputs: _Inputs, earlier: _EarlierForm, entry: _Entry) -> list[InputChange]:
@@ -244,14 +264,10 @@ def _is_whole(entry: _Entry) -> bool:
 def _with_dependents(
     connection: Statements,
     rows: Sequence[tuple[str, str, str]],
-    recorded: Mapping[str, Sequence[_Entry]],
+    dependents: Mapping[str, Sequence[str]],
     outdated: Mapping[str, tuple[InputChange, ...]],
 ) -> dict[str, tuple[InputChange, ...]]:
     """Add the runs whose inputs are outdated themselves, however many runs lie between."""
-    dependents: dict[str, list[str]] = {}
-    for name, _, text in rows:
-        for one in recorded[text]:
-            dependents.setdefault(one[0], []).append(name)
     parents = {name: parent for name, parent, _ in rows}
     inherited = dict(
         connection.execute("SELECT name, parent FROM runs WHERE listed = 1 AND stale = 1")

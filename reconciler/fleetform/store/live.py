@@ -23,7 +23,7 @@ from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
-from fleetform.store.lineage import read_outdated
+from fleetform.store.lineage import read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
@@ -97,6 +97,7 @@ def read_live(
         "SELECT environment_uid, ledger_id, epoch, status, note, serial, rules, fence FROM meta"
     ).fetchone()
     instances = read_instances(connection)
+    lineage = read_lineage(connection)
     let_go = _let_go(connection)
     resources: Mapping[ResourceKey, LiveResource]
     if known is None or read_again is None:
@@ -120,7 +121,8 @@ def read_live(
         left=read_left(connection),
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),
-        outdated=read_outdated(connection),
+        outdated=lineage.outdated,
+        dependents=lineage.dependents,
         recorded_drift=read_drift(connection),
     )
 

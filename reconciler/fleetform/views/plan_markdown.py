@@ -27,7 +27,7 @@ from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, stale_results
+from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIZE_MAX", "render"]
 
@@ -109,6 +109,8 @@ def _blocks(plan: Plan) -> Iterator[str]:
 
 
 def _stale(plan: Plan) -> Iterator[str]:
+    if text := outdates_text(plan):
+        yield f"{_escaped(text)}\n\n"
     stale = stale_results(plan)
     if not stale:
         return

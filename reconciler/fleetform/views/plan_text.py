@@ -30,7 +30,7 @@ from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_cha
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.reasons import HELD_BY, reason_sentence
-from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, stale_results
+from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
 
@@ -231,6 +231,9 @@ def _settled(plan: Plan) -> Iterator[Line]:
 
 
 def _stale(plan: Plan) -> Iterator[Line]:
+    if text := outdates_text(plan):
+        yield line(("~ ", "warn"), printable(text))
+        yield BLANK
     stale = stale_results(plan)
     if not stale:
         return

@@ -8,7 +8,7 @@ from fleetform.model.figures import counted
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Plan, StaleResult
 
-__all__ = ["OUTDATED_HEADLINE", "changes_text", "stale_results", "stale_text"]
+__all__ = ["OUTDATED_HEADLINE", "changes_text", "outdates_text", "stale_results", "stale_text"]
 
 OUTDATED_HEADLINE = (
     "Outdated results: their inputs have changed; `fleetform rerun NAME` makes new ones"
@@ -16,6 +16,8 @@ OUTDATED_HEADLINE = (
 
 NAMED_MAX = 2
 """Inputs that are named; `ps` has one line for all of it, and `--json` has every one."""
+
+_OUTDATES_MAX = 10
 
 _PHRASES = {
     InputEvent.RERUN: "{} was re-run",
@@ -46,3 +48,12 @@ def changes_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
     if inherited:
         parts.append("what it inherits has changed")
     return ", ".join(parts)
+
+
+def outdates_text(plan: Plan) -> str:
+    """Write `These results become outdated: best, report`; empty where the plan outdates none."""
+    names = plan.annex.get("outdates", ())
+    if not names:
+        return ""
+    more = f" and {len(names) - _OUTDATES_MAX} more" if len(names) > _OUTDATES_MAX else ""
+    return f"These results become outdated: {', '.join(names[:_OUTDATES_MAX])}{more}"

@@ -8,6 +8,8 @@ from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import StaleResult
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
+from fleetform.views.plan_markdown import render as render_markdown
+from fleetform.views.plan_text import render
 from unit.plan.trees import ledger, planned, row, task, tree
 
 RERUN = (InputChange("train", InputEvent.RERUN),)
@@ -47,3 +49,21 @@ def test_what_runs_now_is_not_told_as_a_result():
     """Only what is over has one."""
     live = ledger(row(task("busy"), RunState.RUNNING, stale=True))
     assert planned(tree(task("busy")), live).stale == ()
+
+
+def test_a_plan_names_the_results_that_it_makes_outdated():
+    """Also those along a chain, and not what it runs again itself; the digest does not cover it."""
+    rows = (row(task("sweep")), row(task("best")), row(task("report")), row(task("again")))
+    live = replace(ledger(*rows), dependents={"sweep": ["again", "best"], "best": ["report"]})
+    new = {"commands": ["new"]}
+    desired = tree(task("sweep", **new), task("best"), task("report"), task("again", **new))
+    plan = planned(desired, live)
+    assert plan.annex["outdates"] == ["best", "report"]
+    assert plan.digest == planned(desired, ledger(*rows)).digest
+    line = "These results become outdated: best, report"
+    assert f"~ {line}" in [one.text for one in render(plan)]
+    assert line in "".join(render_markdown(plan))
+    assert (
+        planned(tree(*map(task, ("sweep", "best", "report", "again"))), live).annex["outdates"]
+        == []
+    )
