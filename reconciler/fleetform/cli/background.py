@@ -18,7 +18,7 @@ from fleetform.views.controllers import ControllerKind, ControllerRow, controlle
 if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["given_back", "leave", "leave_quietly", "say_left", "stop_background"]
+__all__ = ["given_back", "leave", "leave_quietly", "say_left", "say_not_driven", "stop_background"]
 
 
 def leave(workspace: Workspace) -> ControllerRow | None:
@@ -123,18 +123,19 @@ def stop_background(workspace: Workspace) -> None:
         if (other := read_controller(workspace)) is not None:
             out.line(controller_lines(other, now_ms=SystemClock().now_ms())[0], "dim")
         return
-    _say_not_driven(workspace)
+    say_not_driven(workspace)
 
 
-def _say_not_driven(workspace: Workspace) -> None:
-    reader = workspace.reader()
-    if reader is None:
-        return
-    with contextlib.closing(reader):
-        runs = reader.read_overview().work_count
-    if runs:
+def say_not_driven(workspace: Workspace) -> None:
+    """Count the runs that are open and that no controller drives from now on; nothing without any."""
+    from fleetform.wiring.not_driven import note_not_driven
+
+    if runs := note_not_driven(workspace, who=who_asks()):
         verb = "is" if runs == 1 else "are"
         told = error_screen()
-        told.line(f"{counted(runs, 'run')} {verb} not driven: running jobs go on, nothing new starts",
-                  "warn")  # fmt: skip
-        told.labelled("help", "`fleetform apply` or `fleetform serve` drives the runs")
+        told.line(
+            f"{counted(runs, 'run')} {verb} open and {verb} not driven until `fleetform serve` or"
+            " `fleetform apply` runs again",
+            "warn",
+        )
+        told.labelled("help", "running jobs go on on their hosts; nothing new starts")

@@ -89,7 +89,8 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
     if left is None:
         _say_ending(told, workspace)
         told.labelled(
-            "help", "`fleetform apply` drives the runs again, `fleetform stop RUN` ends one"
+            "help",
+            "`fleetform apply` drives the runs again, `fleetform stop RUN --apply` ends one",
         )
         return
     if left.kind is ControllerKind.BACKGROUND:
@@ -98,7 +99,7 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
         # One that has just begun may not have said yet who it is.
         who = f"`{left.command}` (pid {left.pid})" if left.command else "another command"
         told.labelled("help", f"{who} drives the runs; see `fleetform ps`")
-    told.labelled("help", "`fleetform stop RUN` ends a run")
+    told.labelled("help", "`fleetform stop RUN --apply` ends a run")
 
 
 def _say_ending(told: Screen, workspace: Workspace) -> None:

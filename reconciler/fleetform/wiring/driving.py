@@ -123,16 +123,19 @@ async def until_stopped(
         await asyncio.gather(working, signalled, return_exceptions=True)
 
 
-def stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
+def stop_on_signals(
+    stopped: asyncio.Event, noted: Callable[[signal.Signals], object] = lambda _: None
+) -> list[Callable[[], None]]:
     """
     Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
 
     A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
-    it was ignored from the start, and stays so.
+    it was ignored from the start, and stays so. `noted` is called with each signal.
     """
     wake: list[Callable[[], None]] = []
 
-    def stop() -> None:
+    def stop(number: signal.Signals) -> None:
+        noted(number)
         stopped.set()
         for call in wake:
             call()
@@ -142,5 +145,5 @@ def stop_on_signals(stopped: asyncio.Event) -> list[Callable[[], None]]:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     for number in numbers:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop, number)
     return wake

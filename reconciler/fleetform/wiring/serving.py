@@ -50,6 +50,8 @@ from fleetform.wiring.workspace import ENVIRONMENT_FILE
 from fleetform.wiring.yielding import become_manager
 
 if TYPE_CHECKING:
+    import signal
+
     from fleetform.controllers.manager import Manager
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.tenure import Tenure
@@ -75,12 +77,14 @@ async def serve(
     progress: Progress,
     once: bool = False,
     drift_every_ms: int = DRIFT_MS,
-) -> int:
+    signalled: Callable[[signal.Signals], object] = lambda _: None,
+) -> None:
     """
     Manage the environment until a signal, or with `once` until nothing is left to do.
 
     While somebody has taken it over (`apply --takeover`), it is let go of, and taken up again
-    when that ends; the API is answered all the time.
+    when that ends; the API is answered all the time. `signalled` is called with each signal that
+    ends it: what is left of the work is the caller's to leave.
 
     Raises:
         Locked: Somebody else manages it.
@@ -90,7 +94,9 @@ async def serve(
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
         with contextlib.closing(WriterGate()) as gate:
-            serving = _Serving(workspace, ledger, gate, hosts, progress, once, drift_every_ms)
+            serving = _Serving(
+                workspace, ledger, gate, hosts, progress, once, drift_every_ms, signalled
+            )
             try:
                 async with Nursery() as nursery:
                     if listen is not None:
@@ -105,7 +111,6 @@ async def serve(
                 if holder is not None and holder.command != BACKGROUND:
                     raise locked(workspace) from problem
                 raise
-    return 0
 
 
 class _Serving:
@@ -120,6 +125,7 @@ class _Serving:
         progress: Progress,
         once: bool,
         drift_every_ms: int,
+        signalled: Callable[[signal.Signals], object] = lambda _: None,
     ) -> None:
         self._workspace = workspace
         self._ledger = ledger
@@ -128,13 +134,14 @@ class _Serving:
         self._progress = progress
         self._once = once
         self._stopped = asyncio.Event()
+        self._signalled = signalled
         self._has_rested = False
         """Somebody else may have managed since: what is on the hosts is looked at once more."""
         self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
 
     async def run(self) -> None:
         """Serve tenure after tenure until the signal; a ledger that is away is waited for."""
-        wake = stop_on_signals(self._stopped)
+        wake = stop_on_signals(self._stopped, self._signalled)
         told = ""
         while not self._stopped.is_set():
             try:

@@ -68,18 +68,18 @@ def test_ctrl_c_says_what_goes_on_and_how_it_is_ended(lab: Lab, gate: str) -> No
         f"background controller (pid {process_of(lab)}) drives the runs",
         str(lab.environment / "background.log"),
         "`fleetform logs RUN -f`",
-        "`fleetform stop RUN`",
+        "`fleetform stop RUN --apply`",
         "`fleetform controller stop`",
     ):
         assert words in output
     _ends_well(lab, gate)
 
 
-def test_a_terminal_is_closed_while_apply_waits(lab: Lab, gate: str) -> None:
-    """The kernel sends SIGHUP, and nothing can be printed any more."""
+def _close_terminal_of(lab: Lab, command: str) -> None:
+    """Type a command in a terminal, close that once a job has begun, and await the controller."""
     terminal, shell = pty.openpty()
     typed = subprocess.Popen(
-        ["setsid", "--ctty", "bash", "-c", "fleetform apply -y; true"],
+        ["setsid", "--ctty", "bash", "-c", f"fleetform {command}; true"],
         cwd=lab.tree,
         env=lab.variables(),
         stdin=shell,
@@ -94,7 +94,49 @@ def test_a_terminal_is_closed_while_apply_waits(lab: Lab, gate: str) -> None:
         lambda: lab.run("controller", "show").stdout.startswith("background controller"),
         lambda: lab.run("controller", "show").stdout,
     )
+
+
+def test_a_terminal_is_closed_while_apply_waits(lab: Lab, gate: str) -> None:
+    """The kernel sends SIGHUP, and nothing can be printed any more."""
+    _close_terminal_of(lab, "apply -y")
     _ends_well(lab, gate)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_serve_leaves_one_where_work_is_left(lab: Lab, gate: str, number: signal.Signals) -> None:
+    """Ctrl-C and a closed terminal end serve and not the runs; it says what goes on, and how it is ended."""
+    serve = lab.start("serve")
+    lab.wait_until_said("begun")
+    serve.send_signal(number)
+    code, output = lab.finish(serve)
+    assert (code, output.count("Traceback")) == (0, 0), output
+    assert f"background controller (pid {process_of(lab)}) drives the runs" in output
+    assert "`fleetform stop RUN --apply` ends a run" in output
+    _ends_well(lab, gate)
+
+
+def test_serve_in_a_terminal_that_is_closed_leaves_one(lab: Lab, gate: str) -> None:
+    """The kernel sends SIGHUP, and nothing can be printed any more."""
+    _close_terminal_of(lab, "serve")
+    _ends_well(lab, gate)
+
+
+def test_a_service_that_is_stopped_leaves_none(lab: Lab, gate: str) -> None:
+    """SIGTERM ends serve; the runs that are not driven are counted, also in an event."""
+    serve = lab.start("serve")
+    lab.wait_until_said("begun")
+    serve.send_signal(signal.SIGTERM)
+    code, output = lab.finish(serve)
+    assert code == 0, output
+    assert (
+        "2 runs are open and are not driven until `fleetform serve` or `fleetform apply` runs again"
+        in output
+    )
+    assert lab.run("controller", "show", "--json").stdout.strip() == "null"
+    assert "no controller drives the runs any more" in lab.run("events").stdout
+    os.close(os.open(gate, os.O_CREAT, 0o600))
+    assert lab.run("apply", "-y").returncode == 0
+    assert lab.said() == ["begun", "one", "two"]
 
 
 STUBBORN = """

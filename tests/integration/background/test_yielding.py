@@ -140,12 +140,13 @@ def test_one_that_was_killed_is_missed_and_apply_goes_on(detached: Lab) -> None:
 
 
 def test_it_is_stopped_and_what_stands_still_is_said(detached: Lab) -> None:
-    """The run is counted; a second stop finds none, and that is no error."""
+    """The run is counted, also in an event; a second stop finds none, and that is no error."""
     pid = process_of(detached)
     done = detached.run("controller", "stop")
     assert done.returncode == 0
     assert f"stopped the background controller (pid {pid} on" in done.stdout
-    assert "1 run is not driven" in done.stderr
+    assert "1 run is open and is not driven until `fleetform serve`" in done.stderr
+    assert "no controller drives the runs any more" in detached.run("events").stdout
     _wait_for_end(pid)
     again = detached.run("controller", "stop")
     assert (again.returncode, again.stdout) == (0, "no background controller is running\n")

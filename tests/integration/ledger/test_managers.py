@@ -50,7 +50,7 @@ def test_an_apply_beside_serve_hands_over_and_follows(lab: Lab) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_serve_ends_in_good_order(lab: Lab, number: signal.Signals) -> None:
     """It is asked to, or its terminal is closed: both give the environment back, with 0."""
-    lab.declare(FLEET)
+    lab.declare()
     serve = lab.start("serve")
     assert serve.stdout is not None
     _read_until(serve.stdout, "serving lab")

@@ -99,7 +99,7 @@ async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("fleetform.wiring.yielding.try_manage", late)
     monkeypatch.setattr("fleetform.wiring.serving.build_manager", pytest.fail)
-    monkeypatch.setattr("fleetform.wiring.serving.stop_on_signals", lambda _: [])
+    monkeypatch.setattr("fleetform.wiring.serving.stop_on_signals", lambda *_: [])
     with closing(open_for_writing(workspace)) as ledger, closing(WriterGate()) as gate:
         hosts = host_provider(workspace)
         serving = _Serving(workspace, ledger, gate, hosts, Heard(), False, 60_000)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import command as make_command
@@ -10,6 +14,9 @@ from fleetform.cli.duration import DURATION
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write
+
+if TYPE_CHECKING:
+    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform serve", "Follow the tree; `fleetform apply` elsewhere hands its plans over"),
@@ -55,8 +62,11 @@ def command(
 
     Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
     What needs a permission is held and said. What has drifted is said, and set right where nothing
-    is lost by it. While somebody has taken over by `apply --takeover`, it rests. Ctrl-C ends it; the runs go on on their hosts, and
-    the next `serve` or `apply` takes them up.
+    is lost by it. While somebody has taken over by `apply --takeover`, it rests.
+
+    Ctrl-C and a closed terminal end it, and leave the runs to a background controller where work is
+    left. SIGTERM, by which a service manager stops it, leaves none: running jobs go on, and nothing
+    new starts until `serve` or `apply` runs again.
     """
     import asyncio
 
@@ -66,9 +76,11 @@ def command(
 
     workspace = open_to_write(path)
     progress = PlainProgress(screen(), show_output=show_output)
+    signals: list[signal.Signals] = []
+    code = Exit.OK
     try:
         with given_back(workspace, failed_only=True):
-            return asyncio.run(
+            asyncio.run(
                 serve(
                     workspace,
                     listen=listen,
@@ -76,8 +88,42 @@ def command(
                     progress=progress,
                     once=once,
                     drift_every_ms=drift_every_ms,
+                    signalled=signals.append,
                 )
             )
     except KeyboardInterrupt:
-        progress.notice("stopped; the runs go on, and `fleetform serve` takes them up again")
-        return Exit.INTERRUPTED
+        # Before it had begun to manage.
+        signals.append(signal.SIGINT)
+        code = Exit.INTERRUPTED
+    except OSError:
+        # Nothing can be printed at a terminal that is closed.
+        if signal.SIGHUP not in signals:
+            raise
+    finally:
+        if signals:
+            _part(workspace, signals[0])
+    return code
+
+
+def _part(workspace: Workspace, number: signal.Signals) -> None:
+    """Leave what is left of the work as the signal asks for, and say how it goes on."""
+    from fleetform.cli.interrupts import Interrupts
+    from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
+    from fleetform.wiring.problems import Problem
+
+    # The kernel and the shell both send SIGHUP. What cannot be read or printed by now changes nothing.
+    unread = (LedgerUnavailable, LedgerUnusable, Problem)
+    with Interrupts() as interrupts, contextlib.suppress(OSError, *unread):
+        interrupts.shield(lambda: _leave(workspace, number))
+
+
+def _leave(workspace: Workspace, number: signal.Signals) -> None:
+    from fleetform.cli.background import leave_quietly, say_not_driven
+    from fleetform.cli.summary import show_interrupted
+
+    # Whoever stops a service means it, and a service manager would end every process of it.
+    left = None if number == signal.SIGTERM else leave_quietly(workspace)
+    if left is not None:
+        show_interrupted(workspace, left)
+    elif workspace.manager() is None:
+        say_not_driven(workspace)
