@@ -149,14 +149,16 @@ def measure_tree(
         ended = threading.Event()
         with _ended_together(command, out, environment, folder) as process:
             sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended))
-            sampler.start()
             try:
+                # An interrupt here must end the thread too: the interpreter waits for it.
+                sampler.start()
                 _, status, usage = os.wait4(process.pid, 0)
                 wall = time.perf_counter() - started
                 process.returncode = os.waitstatus_to_exitcode(status)
             finally:
                 ended.set()
-                sampler.join()
+                if sampler.is_alive():
+                    sampler.join()
         out.seek(0)
         output = out.read().decode(errors="replace")
     # The kernel's own peak of the first process misses nothing between two samples.
