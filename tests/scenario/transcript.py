@@ -21,13 +21,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleetform.wiring.session_end import JOB_VARIABLES
+
 _BLOCK = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PORT = "8433"
 _PATIENCE_SECONDS = 120
 """For one command, which most often takes one second."""
 _LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
-# `submit` writes these into documents: whoever runs the tests in a virtual environment has more.
-_SHELLS_OWN = frozenset({"VIRTUAL_ENV", "CONDA_PREFIX"})
+# `submit` writes the first two into documents, and a detached apply warns of the others.
+_SHELLS_OWN = frozenset({"VIRTUAL_ENV", "CONDA_PREFIX", *JOB_VARIABLES})
 _FILE = re.compile(r"\A# file: (?P<name>\S+)\n")
 
 

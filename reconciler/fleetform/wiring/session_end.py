@@ -12,9 +12,9 @@ import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["session_warning"]
+__all__ = ["JOB_VARIABLES", "session_warning"]
 
-_JOBS = {
+JOB_VARIABLES = {
     "GITHUB_ACTIONS": "a job of GitHub Actions",
     "GITLAB_CI": "a job of GitLab CI",
     "JENKINS_URL": "a build of Jenkins",
@@ -49,7 +49,7 @@ def session_warning(
         user: Name of the account; that of this process by default.
     """
     environ = os.environ if environ is None else environ
-    for variable, job in _JOBS.items():
+    for variable, job in JOB_VARIABLES.items():
         if environ.get(variable, "").lower() not in _OFF:
             return (
                 f"this is {job} ({variable} is set), which ends its background processes when it"

@@ -88,8 +88,15 @@ def test_a_process_that_has_its_number_now_is_not_ended(typed, lab, held, monkey
         from fleetform.wiring import locking
 
         found = Holder(bystander.pid, "ada", "serve", 1, locking.socket.gethostname())
-        answers = iter([found, None])
-        monkeypatch.setattr(Workspace, "manager", lambda _self: next(answers))
+        holders = [found]
+        monkeypatch.setattr(Workspace, "manager", lambda _self: holders[-1])
+
+        def open_after_it_has_ended(pid):
+            holders.append(None)
+            return pidfd_open(pid)
+
+        pidfd_open = locking.os.pidfd_open
+        monkeypatch.setattr(locking.os, "pidfd_open", open_after_it_has_ended)
         code, _out, err = typed("lock", "break", "--force", "--reason", "x")
         assert code == Exit.LOCKED, err
         time.sleep(0.1)
