@@ -37,7 +37,7 @@ _LOG_SECONDS = 60.0
 
 def answer_forever(app: ASGIApp, listening: socket.socket, *, maximum: int) -> None:
     """
-    Answer whoever connects.
+    Answer each client that connects.
 
     Args:
         app: Answers the requests.

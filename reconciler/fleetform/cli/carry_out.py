@@ -100,7 +100,7 @@ def ask(
         return
     if not sys.stdin.isatty():
         raise Refused(
-            "nobody can be asked: standard input is not a terminal",
+            "cannot ask for confirmation: standard input is not a terminal",
             advice=f"{look} pass {how}",
         )
     prompt = error_screen()

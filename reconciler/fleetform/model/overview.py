@@ -76,3 +76,8 @@ class Overview:
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
     drift: tuple[RecordedDrift, ...] = ()
+
+    @property
+    def needs_controller(self) -> bool:
+        """Whether a plan is not carried out, a run can change, or a host leaves."""
+        return bool(self.work_count or self.applies or self.leaving_count)

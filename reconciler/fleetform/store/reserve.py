@@ -3,7 +3,7 @@ Room that is kept for an emergency, beside the ledger and on its disk.
 
 An override is a row, so on a full disk nobody could put one in force, and what fills the disk could
 not be stopped. A file of no content keeps some room from everybody else. It is given up where an
-emergency finds none, and made anew by whoever manages once there is plenty. Which process has the
+emergency finds none, and a controller makes another once there is plenty. Which process has the
 room then is decided by which writes first, so the jobs of this machine are paused before that
 (`wiring.pausing`).
 """

@@ -305,7 +305,7 @@ def _resize(context: Context, uid: str, attempt: int, nodes: int) -> None:
 # -- stop, archive, restore ---------------------------------------------------------------
 
 
-# As people are told by `why`, behind "is stopped".
+# What `why` prints behind "is stopped".
 _ENDED_BECAUSE = {
     "state": "its document says `state: stopped`",
     "removed": "its document was removed",

@@ -1,5 +1,5 @@
 """
-The fields of many elements, as few rows that say what each of them comes to.
+The fields of many elements, as few rows that give the value of each.
 
 What all elements have in common is one row. What differs is shown as the text that it was made
 from, with `${{ matrix.lr }}` in it, where there is one (`templates` proves it), and else value by

@@ -248,7 +248,7 @@ def _attention(
         yield f"drift was seen in {counted(drift, 'field')}"
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
-    if controller is None and found is not None and (left := work_left(found)):
+    if controller is None and found is not None and (left := _work_left(found)):
         yield f"{left} and no controller is running"
     if controller is not None and controller.warning:
         yield controller.warning
@@ -257,18 +257,18 @@ def _attention(
 _TROUBLED_HOSTS = ("unreachable", "suspect")
 
 
-def work_left(found: Overview) -> str:
+def _work_left(found: Overview) -> str:
     """Say what only a controller brings to its end; empty where there is nothing."""
     parts = [
-        counted(count, noun)
-        for count, noun in (
-            (found.work_count, "open run"),
-            (len(found.applies), "unfinished apply"),
-            (found.leaving_count, "leaving host"),
+        counted(count, noun, plural)
+        for count, noun, plural in (
+            (found.work_count, "open run", ""),
+            (len(found.applies), "unfinished apply", "unfinished applies"),
+            (found.leaving_count, "leaving host", ""),
         )
         if count
     ]
-    return ", ".join(parts).replace("applys", "applies")
+    return ", ".join(parts)
 
 
 # -- text ----------------------------------------------------------------------------------

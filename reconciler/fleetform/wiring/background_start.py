@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.live import LedgerStatus
 from fleetform.spec.private_folder import make_private_folder
-from fleetform.views.status import work_left
 from fleetform.wiring.controllers import read_controller
 from fleetform.wiring.ledger_address import DRIVER_VARIABLES, FILE_VARIABLE, has_address
 from fleetform.wiring.opening import host_provider
@@ -70,7 +69,7 @@ def has_work(workspace: Workspace) -> bool:
     with contextlib.closing(reader):
         found = reader.read_overview()
     # While it is recovering, no controller may do anything.
-    return found.status is not LedgerStatus.RECOVERING and bool(work_left(found))
+    return found.status is not LedgerStatus.RECOVERING and found.needs_controller
 
 
 def child_environment(

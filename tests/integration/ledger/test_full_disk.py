@@ -138,7 +138,7 @@ def test_an_emergency_against_a_job_that_fills_the_disk(
     lab.wait_until(lambda: os.statvfs(small_disk).f_bavail == 0, "a full disk")
     done = lab.run("emergency", "stop", "hungry", "--reason", "it fills the disk")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("nobody manages" in done.stderr) == (manager == "none")
+    assert ("no controller is running" in done.stderr) == (manager == "none")
     lab.wait_until(lambda: not processes_of(filler), "the end of the job")
     (override,) = lab.json("emergency", "list")
     assert override["target"] == "run/hungry"

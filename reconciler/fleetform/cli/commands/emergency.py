@@ -300,7 +300,7 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
 
     out = error_screen()
     if workspace.manager() is None:
-        out.line("nobody manages the environment, so they are ended from here", "dim")
+        out.line("no controller is running, so they are ended from here", "dim")
 
     async def drive() -> None:
         progress = PlainProgress(screen())
@@ -332,6 +332,6 @@ def _say_if_nobody_drives(workspace: Workspace) -> None:
     if workspace.manager() is None:
         error_screen().labelled(
             "help",
-            "nobody manages the environment, so nothing starts now anyway; this holds as soon as"
+            "no controller is running, so nothing starts now anyway; this holds as soon as"
             " somebody does",
         )

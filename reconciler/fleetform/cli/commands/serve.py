@@ -62,7 +62,7 @@ def command(
 
     Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
     What needs a permission is held and said. What has drifted is said, and set right where nothing
-    is lost by it. While somebody has taken over by `apply --takeover`, it rests.
+    is lost by it. While another process has taken over by `apply --takeover`, it rests.
 
     Ctrl-C and a closed terminal end it, and leave the runs to a background controller where work is
     left. SIGTERM, by which a service manager stops it, leaves none: running jobs go on, and nothing
@@ -121,7 +121,7 @@ def _leave(workspace: Workspace, number: signal.Signals) -> None:
     from fleetform.cli.background import leave_quietly, say_not_driven
     from fleetform.cli.summary import show_interrupted
 
-    # Whoever stops a service means it, and a service manager would end every process of it.
+    # A person who stops a service means it, and a service manager would end every process of it.
     left = None if number == signal.SIGTERM else leave_quietly(workspace)
     if left is not None:
         show_interrupted(workspace, left)
