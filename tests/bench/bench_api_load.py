@@ -168,7 +168,7 @@ def submit(tree: Path, state: Path, numbers: range) -> tuple[list[float], list[f
         written_ns[number] = time.time_ns()
         (tree / f"say-{number}.yaml").write_text(document)
         said_ns[number] = wait_for_line(said)
-    rows = json.loads(expect(measure(["ps", str(tree), "--json"], state=state)).output)
+    rows = json.loads(expect(measure(["ps", "-C", str(tree), "--json"], state=state)).output)
     entered_ms = {row["name"]: row["submitted_at_ms"] for row in rows}
     return (
         [said_ns[number] / 1e6 - entered_ms[f"say-{number}"] for number in numbers],

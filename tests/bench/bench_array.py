@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             expect(measure(["apply", str(tree), "-y"], state=state))
             (tree / "array.yaml").write_text(ARRAY.format(elements=elements))
             walls.append(expect(measure(["apply", str(tree), "-y"], state=state)).wall_seconds)
-            listed = expect(measure(["ps", str(tree), "--json"], state=state)).output
+            listed = expect(measure(["ps", "-C", str(tree), "--json"], state=state)).output
             done = listed.count('"done"')
             if done != elements:
                 raise SystemExit(f"{done} of {elements} runs are done: {json.dumps(listed)[:500]}")

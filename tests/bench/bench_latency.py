@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 (tree / f"say-{number}.yaml").write_text(task(number))
                 log, seen_ns = wait_for_log(state)
                 events = json.loads(
-                    expect(measure(["ps", str(tree), "--json"], state=state), exit_code=0).output
+                    expect(
+                        measure(["ps", "-C", str(tree), "--json"], state=state), exit_code=0
+                    ).output
                 )
                 rows = events["runs"] if isinstance(events, dict) else events
                 row = next(one for one in rows if one["name"] == f"say-{number}")

@@ -2,7 +2,7 @@
 Which resources an address means that somebody gave to a command: `run/train`, `volume/*`, `sweep[*]`.
 
 A star stands for any text, also across an element's brackets. A sweep's name means its elements
-too, and a part of an element's parameters is enough.
+too, and a part of an element's parameters is enough. `train-*[3-7]` means elements of several arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.names import Address, nearest, parse_address
+from fleetform.spec.names import Address, nearest, parse_address, split_element
 
 __all__ = ["Selection", "address_problem", "also_by_new_name"]
 
@@ -94,14 +94,37 @@ class _Star:
         kind, slash, name = text.partition("/")
         if not slash:
             kind, name = (_ANY, _ANY) if text == _ANY else ("run", text)
-        self._kind, self._name = _pattern(kind), _pattern(name)
         self.head = name.partition(_ANY)[0]
+        self._element = _element_test(name)
+        if self._element is not None:
+            name = name.partition("[")[0]
+        self._kind, self._name = _pattern(kind), _pattern(name)
 
     def selects(self, key: ResourceKey, parent: str) -> bool:
         if self._kind.fullmatch(key.kind) is None:
             return False
+        if self._element is not None:
+            own, element = split_element(key.name)
+            return self._name.fullmatch(own) is not None and self._element.selects(
+                "", f"{_STAND_IN}[{element}]"
+            )
         names = (key.name, parent) if parent else (key.name,)
         return any(self._name.fullmatch(name) for name in names)
+
+
+_STAND_IN = "any"
+"""The name of an address of which only the element is asked."""
+
+
+def _element_test(name: str) -> Address | None:
+    """Read what stands in the brackets of `train-*[3-7]`; None for a star in them, or no brackets."""
+    _, bracket, inside = name.partition("[")
+    if not bracket or _ANY in inside:
+        return None
+    try:
+        return parse_address(f"{_STAND_IN}[{inside}")
+    except ValueError:
+        return None
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -16,7 +16,7 @@ from fleetform.model.plan import Change
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.lines import printable
 
-__all__ = ["ElementNames", "element_of", "name_elements"]
+__all__ = ["ElementNames", "element_of", "name_elements", "shorten_elements"]
 
 NAMES_MAX = 4
 
@@ -27,10 +27,15 @@ RANGES_MAX = 12
 
 
 class ElementNames(NamedTuple):
-    """`text` has its brackets; `is_complete` where it names every element."""
+    """
+    `text` has its brackets; `is_complete` where it names every element.
+
+    `is_address`: behind the parent's name it selects these elements and no others.
+    """
 
     text: str
     is_complete: bool
+    is_address: bool
 
 
 def element_of(change: Change) -> str:
@@ -39,21 +44,28 @@ def element_of(change: Change) -> str:
 
 
 def name_elements(changes: Iterable[Change]) -> ElementNames:
+    """Name the elements of one parent that changes are about."""
+    return shorten_elements(element_of(change) for change in changes)
+
+
+def shorten_elements(names: Iterable[str]) -> ElementNames:
     """
     Name elements of one parent in short, in the order in which people count.
 
     Numbers are ranges. Where each value of each parameter goes with each of the others, the values
     are named; else the first few elements.
     """
-    elements = sorted((printable(element_of(change)) for change in changes), key=natural_order)
+    elements = sorted(map(printable, names), key=natural_order)
+    is_address = True
     if all(_is_number(element) for element in elements):
         text, is_complete = _ranges([int(element) for element in elements])
     elif grid := _grid(elements):
         text, is_complete = grid
     else:
         is_complete = len(elements) <= NAMES_MAX
+        is_address = len(elements) == 1
         text = " | ".join((*elements[:NAMES_MAX], *([] if is_complete else ["…"])))
-    return ElementNames(f"[{text}]", is_complete)
+    return ElementNames(f"[{text}]", is_complete, is_complete and is_address)
 
 
 def _grid(elements: Sequence[str]) -> tuple[str, bool] | None:

@@ -2,12 +2,11 @@
 Runs as people see them: the rows of `ps`.
 
 CLI, `--json` and API print from `RunRow`. A sweep or an array is as many rows as it has
-elements; `run_groups` folds them.
+elements; `run_list` folds them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -152,15 +151,6 @@ class RunDetail:
     attempts: tuple[AttemptRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RunGroup:
-    """A sweep or an array as a whole: how many elements are in which state."""
-
-    name: str
-    total: int
-    states: dict[str, int]
-
-
 def run_rows(
     histories: Iterable[RunHistory],
     *,
@@ -222,23 +212,6 @@ def run_detail(
     )
 
 
-def run_groups(rows: Iterable[RunRow]) -> tuple[RunGroup, ...]:
-    """Fold the elements of each sweep and array, in order of first appearance."""
-    counts: dict[str, Counter[str]] = {}
-    for row in rows:
-        if row.parent:
-            counts.setdefault(row.parent, Counter())[row.state] += 1
-    order = [state.value for state in RunState]
-    return tuple(
-        RunGroup(
-            name,
-            sum(states.values()),
-            {state: states[state] for state in order if states[state]},
-        )
-        for name, states in counts.items()
-    )
-
-
 def runs_table(rows: Iterable[RunRow], *, now_ms: int) -> Table:
     columns: tuple[Column[RunRow], ...] = (
         Column("NAME", lambda row: row.name),
@@ -247,20 +220,11 @@ def runs_table(rows: Iterable[RunRow], *, now_ms: int) -> Table:
         Column("DURATION", _duration, right=True),
         Column("TRY", lambda row: str(row.attempt) if row.attempt > 1 else "", True, True),
         Column("NODES", lambda row: str(row.nodes) if row.nodes > 1 else "", True, True),
-        Column("RESOURCES", lambda row: row.resources),
+        Column("RESOURCES", lambda row: row.resources, optional=True),
         Column("HOSTS", _hosts),
         Column("MESSAGE", row_message, optional=True),
     )
     return make_table(columns, rows)
-
-
-def groups_table(groups: Iterable[RunGroup]) -> Table:
-    columns: tuple[Column[RunGroup], ...] = (
-        Column("SWEEP", lambda group: group.name),
-        Column("ELEMENTS", lambda group: str(group.total), right=True),
-        Column("STATES", lambda group: ", ".join(f"{n} {s}" for s, n in group.states.items())),
-    )
-    return make_table(columns, groups)
 
 
 def state_cell(row: RunRow) -> Cell:

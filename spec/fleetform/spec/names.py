@@ -191,7 +191,8 @@ class Address:
     Attributes:
         kind: `fleet`, `volume`, `run`; empty when it was not said.
         name: The document's name.
-        params: Parameters that an element has to have, sorted by key: a part of them is enough.
+        params: Parameters that an element has to have, sorted by key: a part of them is enough. A
+            key that stands here several times may have any of these values.
         indices: Inclusive bounds of the indices meant, in the order typed.
     """
 
@@ -214,11 +215,20 @@ class Address:
             return is_index and any(low <= int(element) <= high for low, high in self.indices)
         if self.params:
             has = split_parameters(element)
-            return all(has.get(key) in {text, _canonical_number(text)} for key, text in self.params)
+            return all(
+                any(has.get(key) in {text, _canonical_number(text)} for text in texts)
+                for key, texts in self._values().items()
+            )
         return True
 
+    def _values(self) -> dict[str, list[str]]:
+        values: dict[str, list[str]] = {}
+        for key, text in self.params:
+            values.setdefault(key, []).append(text)
+        return values
+
     def __str__(self) -> str:
-        pairs = [f"{key}={_quoted(text)}" for key, text in self.params]
+        pairs = [f"{key}={'|'.join(map(_quoted, texts))}" for key, texts in self._values().items()]
         spans = [f"{low}-{high}" if high > low else f"{low}" for low, high in self.indices]
         inside = ",".join(pairs or spans)
         return f"{self.kind}{'/' if self.kind else ''}{self.name}{f'[{inside}]' if inside else ''}"
@@ -226,7 +236,7 @@ class Address:
 
 def parse_address(text: str) -> Address:
     """
-    Read `train`, `run/train`, `sweep[lr=0.1]`, `array[3]`, `array[3-17,20]`.
+    Read `train`, `run/train`, `sweep[lr=0.1]`, `sweep[lr=0.1|0.2]`, `array[3]`, `array[3-17,20]`.
 
     Raises:
         ValueError: With a sentence that says what was expected.
@@ -290,30 +300,34 @@ def _parse_element(address: Address, inside: str) -> Address:
                 raise ValueError(f"`{low}-{high}` runs backwards; write `{high}-{low}`.")
         return Address(address.kind, address.name, indices=indices)
     params = _split_params(inside)
-    if len({key for key, _ in params}) < len(params):
-        raise ValueError(f"`{inside}` names a parameter twice.")
     return Address(address.kind, address.name, params=tuple(sorted(params)))
 
 
 def _split_params(inside: str) -> list[tuple[str, str]]:
-    """Read `batch=32,note="a,b"` into pairs of key and text."""
+    """Read `batch=32|64,note="a,b"` into pairs of key and text, one for each value of a key."""
     pairs: list[tuple[str, str]] = []
     at = 0
     while at <= len(inside):
         key = _KEY.match(inside, at)
         if key is None or inside[key.end() : key.end() + 1] != "=":
             raise ValueError(f"`{inside}` is neither indices (`3-17`) nor parameters (`lr=0.1`).")
-        value = _QUOTED.match(inside, key.end() + 1) or _BARE.match(inside, key.end() + 1)
-        if value is None:
+        if key[0] in dict(pairs):
             raise ValueError(
-                f"`{key[0]}` has no value, or one that needs double quotes, in `{inside}`."
+                f"`{inside}` names a parameter twice; several values are `{key[0]}=A|B`."
             )
-        pairs.append((key[0], _unquoted(value[0])))
-        at = value.end()
+        at = key.end()
+        while at == key.end() or inside[at : at + 1] == "|":
+            value = _QUOTED.match(inside, at + 1) or _BARE.match(inside, at + 1)
+            if value is None:
+                raise ValueError(
+                    f"`{key[0]}` has no value, or one that needs double quotes, in `{inside}`."
+                )
+            pairs.append((key[0], _unquoted(value[0])))
+            at = value.end()
         if at == len(inside):
             return pairs
         if inside[at] != ",":
-            raise ValueError(f"Expected a comma after `{key[0]}={value[0]}` in `{inside}`.")
+            raise ValueError(f"Expected a comma after `{inside[key.start() : at]}` in `{inside}`.")
         at += 1
     raise AssertionError("every turn of the loop returns, raises or moves on")
 

@@ -93,7 +93,7 @@ def test_runs_are_what_ps_prints(lab, monkeypatch, capsys):
     monkeypatch.setattr(
         "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
     )
-    assert main(["ps", str(lab), "--json"]) == 0
+    assert main(["ps", "-C", str(lab), "--json"]) == 0
     assert get(lab, "/runs").json()["items"] == json.loads(capsys.readouterr().out)
 
 

@@ -106,6 +106,7 @@ def test_only_scalars_are_parameters():
         ("array[3]", Address("", "array", indices=((3, 3),))),
         ("run/array[3-17,20]", Address("run", "array", indices=((3, 17), (20, 20)))),
         ("sweep[lr=0.1]", Address("", "sweep", params=(("lr", "0.1"),))),
+        ("sweep[lr=0.1|0.2]", Address("", "sweep", params=(("lr", "0.1"), ("lr", "0.2")))),
         ('sweep[lr=0.1,data="a/b"]', Address("", "sweep", (("data", "a/b"), ("lr", "0.1")))),
     ],
 )
@@ -148,6 +149,8 @@ def test_an_address_selects():
     assert parse_address("sweep[lr=0.10]").selects("run", "sweep[batch=32,lr=0.1]")
     assert parse_address("sweep[lr=1e-1,batch=32]").selects("run", "sweep[batch=32,lr=0.1]")
     assert not parse_address("sweep[lr=0.2]").selects("run", "sweep[batch=32,lr=0.1]")
+    assert parse_address("sweep[lr=0.2|0.10]").selects("run", "sweep[batch=32,lr=0.1]")
+    assert not parse_address("sweep[batch=8|16,lr=0.1]").selects("run", "sweep[batch=32,lr=0.1]")
     assert not parse_address("sweep[lr=0.1]").selects("run", "sweep")
     assert parse_address("array[3-17]").selects("run", "array[10]")
     assert not parse_address("array[3-17]").selects("run", "array[18]")

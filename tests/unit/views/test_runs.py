@@ -13,10 +13,8 @@ from fleetform.model.run import Attempt, AttemptState, RunState, RunUid
 from fleetform.views.json_value import to_json
 from fleetform.views.runs import (
     TONES,
-    groups_table,
     in_order,
     run_detail,
-    run_groups,
     run_rows,
     runs_table,
 )
@@ -73,17 +71,6 @@ def test_waiting_runs_share_their_reasons():
     rows = run_rows(many, waiting=waiting, now_ms=NOW)
     assert len({id(row.waiting) for row in rows}) == 1
     assert "needs 8 CPUs (and 1 more reason)" in plain_lines(runs_table(rows, now_ms=NOW))[1]
-
-
-def test_elements_fold_into_their_sweep():
-    """Counted by state, in the order of a run's life."""
-    states = [RunState.DONE, RunState.RUNNING, RunState.DONE]
-    many = [history(f"s[{n}]", state, parent="s") for n, state in enumerate(states)]
-    groups = run_groups(run_rows([*many, history("alone")], now_ms=NOW))
-    assert plain_lines(groups_table(groups)) == (
-        "SWEEP  ELEMENTS  STATES",
-        "s             3  1 running, 2 done",
-    )
 
 
 def test_every_state_has_a_tone():

@@ -1,57 +1,95 @@
-"""`fleetform ps`: the runs, one line each, or one line a sweep."""
+"""`fleetform ps`: the runs, one line each; an array or sweep is one line with counts."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_argument
+from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
-from fleetform.model.run import FINAL
+from fleetform.model.run_state import FINAL, RunState
+from fleetform.spec.names import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _EXAMPLES = (
-    ("fleetform ps", "List the runs of the tree around the current folder"),
-    ("fleetform ps --state running --state failed", "List those in some states only"),
-    ("fleetform ps --sweeps", "Fold sweeps and arrays into one line each"),
-    ("fleetform ps --all --json", "List archived runs too, as JSON"),
+    ("fleetform ps", "List the runs; an array or sweep is one line"),
+    ("fleetform ps --state running,failed", "List each run and element in these states"),
+    ("fleetform ps sweep", "List each element of a sweep"),
+    ("fleetform ps 'train*' 'arr[3-7]'", "List runs by pattern, and elements by index"),
+    ("fleetform ps --all --json", "List archived runs too, as JSON: each element is a row"),
 )
 
-_STATES = ("pending", "submitted", "provisioning", "preparing", "running", "finishing",
-           "unknown", "done", "failed", "stopped", "unschedulable", "aborted")  # fmt: skip
+
+def _read_states(
+    _context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]
+) -> frozenset[str]:
+    """Read `running,failed`; the option may also be repeated."""
+    wanted = [one.strip() for text in typed for one in text.split(",")]
+    known = [state.value for state in RunState]
+    for one in wanted:
+        if one not in known:
+            near = nearest(one, known)
+            advice = f"did you mean `{near}`?" if near else f"the states are {', '.join(known)}"
+            raise Refused(f"there is no state `{one}`", advice=advice)
+    return frozenset(wanted)
 
 
 @make_command("ps", examples=_EXAMPLES)
-@tree_argument
+@click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=complete_runs)
+@tree_option
 @click.option("-a", "--all", "archived", is_flag=True, help="Archived runs too.")
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice(_STATES), help="Only runs in this state."
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE[,STATE]...",
+    callback=_read_states,
+    help="Only runs and elements in these states, one line each.",
 )
-@click.option("--sweeps", is_flag=True, help="One line a sweep or array, with counts.")
+@click.option("--all-elements", is_flag=True, help="One line for each element.")
 @json_option
 def command(
-    path: str | None, archived: bool, states: tuple[str, ...], sweeps: bool, as_json: bool
+    runs: tuple[str, ...],
+    path: str | None,
+    archived: bool,
+    states: frozenset[str],
+    all_elements: bool,
+    as_json: bool,
 ) -> None:
     """
-    List the runs of the environment at PATH: where each stands, since when, and why.
+    List the runs of the environment, or each RUN: its state, since when, where, and why.
 
-    A run that waits shows its first reason; `fleetform why RUN` shows all of them.
+    An array or sweep is one line with counts, and one line for each kind of failure among its elements. RUN is
+    a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`. A name lists
+    its elements. A run that waits shows its first reason; `fleetform why RUN` shows all of them.
     """
     from fleetform.api.waiting import waiting_reasons
+    from fleetform.cli.selection import select_runs
     from fleetform.views.overrides import in_force_lines
-    from fleetform.views.runs import groups_table, in_order, run_groups, run_rows, runs_table
+    from fleetform.views.run_list import counts_text, list_runs
+    from fleetform.views.runs import in_order, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import find_controller
 
+    _refuse_folders(runs)
     workspace = open_workspace(path)
     reader = open_reader(workspace)
     now_ms = SystemClock().now_ms()
-    histories = in_order(
+    found = select_runs(reader, runs) if runs else in_order(reader.read_runs())
+    histories = [
         history
-        for history in reader.read_runs()
+        for history in found
         if (archived or not history.archived) and (not states or history.run.state in states)
-    )
+    ]
     book = reader.read_book()
     rows = run_rows(
         histories,
@@ -60,21 +98,42 @@ def command(
         now_ms=now_ms,
     )
     out = screen()
-    groups = run_groups(rows) if sweeps else ()
     if as_json:
-        out.json(groups if sweeps else rows)
+        out.json(rows)
         return
     for sentence in in_force_lines(book.overrides, now_ms):
         error_screen().labelled("note", sentence)
     if not rows:
-        out.line("no runs" if not states else "no runs in these states", "dim")
+        out.line("no runs in these states" if states else "no runs", "dim")
+        if runs and not states:
+            error_screen().labelled("help", "`--all` lists archived runs too")
         return
-    if groups:
-        out.table(groups_table(groups))
-        out.line()
-    single = [row for row in rows if not sweeps or not row.parent]
-    if single:
-        out.table(runs_table(single, now_ms=now_ms))
+    is_unfolded = all_elements or bool(states)
+    unfolded = {row.parent for row in rows if is_unfolded or _is_named(row.parent, runs)}
+    listed = list_runs(rows, unfolded=unfolded)
+    out.table(runs_table(listed.rows, now_ms=now_ms))
+    out.flush()
+    if out.interactive and len(rows) > 1:
+        # Not in a pipe: `grep -c done` counts runs there.
+        out.line(f"{len(rows)} runs: {counts_text(rows)}", "dim")
+    _say_unlisted(listed.unlisted)
     if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
-        out.flush()
         error_screen().labelled("help", NOT_DRIVEN)
+
+
+def _refuse_folders(typed: Sequence[str]) -> None:
+    for text in typed:
+        if "/" in text and Path(text).is_dir():
+            raise Refused(f"`{text}` is a folder, not a run", advice=f"`fleetform ps -C {text}`")
+
+
+def _is_named(parent: str, typed: Sequence[str]) -> bool:
+    """Tell whether an address names this array or elements of some, and is not a pattern of names."""
+    return any("[" in text or text.removeprefix("run/") == parent for text in typed)
+
+
+def _say_unlisted(unlisted: Mapping[str, int]) -> None:
+    for name, count in unlisted.items():
+        error_screen().labelled(
+            "help", f"`fleetform ps {name} --state failed` lists the {count} elements that failed"
+        )

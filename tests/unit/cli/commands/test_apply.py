@@ -29,7 +29,7 @@ def test_anything_but_yes_is_no(typed, root, monkeypatch, answer):
     assert code == 1
     assert "changes? [y/N]" in err
     assert err.endswith("error: not confirmed: nothing was changed\n")
-    assert typed("ps", str(root))[0] == 1
+    assert typed("ps", "-C", str(root))[0] == 1
 
 
 def test_a_file_that_is_no_plan_is_refused(typed, root, tmp_path):

@@ -1,0 +1,89 @@
+"""
+Runs that a command is about, by the addresses that people type.
+
+`model.selection` reads an address; here it is looked up in the ledger, and one that means no run
+is refused with the names that are near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import Refused
+from fleetform.cli.names import unknown
+from fleetform.model.selection import Selection, address_problem
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import split_element
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Reader, RunHistory
+
+__all__ = ["select_histories", "select_runs"]
+
+
+def select_runs(reader: Reader, typed: Sequence[str]) -> list[RunHistory]:
+    """
+    Find the runs that addresses mean: `train`, `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`.
+
+    Sorted as people count; of two runs of one name the one that is not archived.
+
+    Raises:
+        Refused: An address means no run.
+    """
+    from fleetform.views.runs import in_order
+
+    for text in typed:
+        _check_run_address(text)
+    documents = [split_element(text.removeprefix("run/"))[0] for text in typed]
+    # Of a pattern any run may be meant; a name needs the rows of one document only.
+    is_pattern = any("*" in text for text in typed)
+    found = in_order(reader.read_runs(None if is_pattern else documents))
+    for text in typed:
+        if not select_histories(found, [text]):
+            raise _means_none(reader, text)
+    by_name: dict[str, RunHistory] = {}
+    for history in select_histories(found, typed):
+        # Archived runs come last.
+        by_name.setdefault(history.run.name, history)
+    return list(by_name.values())
+
+
+def select_histories(histories: Iterable[RunHistory], typed: Sequence[str]) -> list[RunHistory]:
+    """Keep the runs that addresses mean, in their order; without an address all of them."""
+    if not typed:
+        return list(histories)
+    selection = Selection(typed)
+    return [
+        each
+        for each in histories
+        if selection.selects(ResourceKey("run", each.run.name), each.run.template.parent)
+    ]
+
+
+def _check_run_address(text: str) -> None:
+    if problem := address_problem(text):
+        raise Refused(problem, advice="write a run's name, or `train*` for several")
+    kind, slash, _ = text.partition("[")[0].partition("/")
+    if slash and kind != "run":
+        raise Refused(f"`{text}` is not a run", advice="write a run's name, or `run/NAME`")
+
+
+def _means_none(reader: Reader, text: str) -> Refused:
+    """Say that an address means no run: its document is unknown, or has no such element."""
+    from fleetform.views.element_names import shorten_elements
+
+    known = reader.read_runs()
+    document, element = split_element(text.removeprefix("run/"))
+    elements = [each.run.template.element for each in known if each.run.template.parent == document]
+    if element and elements:
+        return Refused(
+            f"`{document}` has no element `{element}`",
+            advice=f"its elements are {shorten_elements(elements).text}",
+        )
+    if "*" in text:
+        return Refused(
+            f"`{text}` matches no run", advice="`fleetform ps --all` lists every run by name"
+        )
+    names = {each.run.template.parent or each.run.name: None for each in known}
+    return unknown("run", text, names)

@@ -1,0 +1,155 @@
+"""
+The list of runs with each array and sweep folded into one row.
+
+Elements that went wrong keep rows of their own, since they are what people look for: one row for
+each state and message, named by an address that `logs`, `why` and `rerun` take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from fleetform.model.figures import counted
+from fleetform.model.run_state import RunState
+from fleetform.spec.dataclass import dataclass
+from fleetform.views.element_names import shorten_elements
+from fleetform.views.runs import RunRow, row_message
+
+__all__ = ["RunList", "counts_text", "list_runs", "state_counts"]
+
+FAILURE_ROWS_MAX = 6
+"""Rows of one array that name failed elements: more kinds of failure are looked at one by one."""
+
+_URGENCY = (
+    RunState.RUNNING, RunState.FINISHING, RunState.PREPARING, RunState.PROVISIONING,
+    RunState.UNKNOWN, RunState.SUBMITTED, RunState.PENDING,
+    RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.STOPPED, RunState.DONE,
+)  # fmt: skip
+"""The first of these that an element is in is the state of the whole: work, then waiting, then ends."""
+
+_WENT_WRONG = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
+
+_COUNTED = (*_WENT_WRONG, *(state for state in _URGENCY if state not in _WENT_WRONG))
+"""The order of counts: a terminal cuts a message at its end, so failures are at its begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """
+    Rows in the order of names.
+
+    `unlisted` has, for each array whose failed elements are not all named, how many failed.
+    """
+
+    rows: tuple[RunRow, ...]
+    unlisted: Mapping[str, int]
+
+
+def list_runs(rows: Iterable[RunRow], *, unfolded: Iterable[str] = ()) -> RunList:
+    """
+    Fold the elements of each array and sweep, in order of first appearance.
+
+    Args:
+        rows: In the order in which they are to be listed.
+        unfolded: Arrays and sweeps whose elements keep a row each.
+    """
+    each = frozenset(unfolded)
+    by_name: dict[tuple[str, bool], list[RunRow]] = {}
+    for row in rows:
+        is_folded = bool(row.parent) and row.parent not in each
+        by_name.setdefault((row.parent if is_folded else row.name, row.archived), []).append(row)
+    listed: list[RunRow] = []
+    unlisted: dict[str, int] = {}
+    for (name, _), elements in by_name.items():
+        if name != elements[0].parent:
+            listed.extend(elements)
+            continue
+        failures, is_complete = _failures(name, elements)
+        listed.append(_folded(name, elements))
+        listed.extend(failures)
+        if not is_complete:
+            unlisted[name] = sum(row.state in _WENT_WRONG for row in elements)
+    return RunList(tuple(listed), unlisted)
+
+
+def state_counts(rows: Iterable[RunRow]) -> dict[str, int]:
+    """Count rows by state: what went wrong first, then what moves, then what is over."""
+    counts = Counter(row.state for row in rows)
+    return {state.value: counts[state] for state in _COUNTED if counts[state]}
+
+
+def counts_text(rows: Iterable[RunRow]) -> str:
+    """Write the counts: `8 failed, 12 running, 980 done`."""
+    return ", ".join(f"{count} {state}" for state, count in state_counts(rows).items())
+
+
+def _folded(name: str, elements: Sequence[RunRow]) -> RunRow:
+    states = {row.state for row in elements}
+    state = next(one for one in _URGENCY if one in states)
+    detail = counts_text(elements)
+    if len(states) == 1:
+        # The state stands in its own column.
+        shared = {row_message(row) for row in elements}
+        detail = shared.pop() if len(shared) == 1 else ""
+    return _merged(
+        elements, name=name, state=state.value, message=_counted_message(elements, detail)
+    )
+
+
+def _counted_message(elements: Sequence[RunRow], detail: str) -> str:
+    count = counted(len(elements), "element")
+    return f"{count}: {detail}" if detail else count
+
+
+def _failures(name: str, elements: Sequence[RunRow]) -> tuple[list[RunRow], bool]:
+    """Make a row for each state and message of failed elements; tell whether all are named."""
+    alike: dict[tuple[str, str], list[RunRow]] = {}
+    for row in elements:
+        if row.state in _WENT_WRONG:
+            alike.setdefault((row.state, row_message(row)), []).append(row)
+    if len(alike) == 1 and sum(map(len, alike.values())) == len(elements):
+        # The row of the whole says it all.
+        return [], True
+    rows = list(chain.from_iterable(_named(name, group) for group in alike.values()))
+    shown = rows[:FAILURE_ROWS_MAX]
+    is_complete = len(shown) == len(rows) and all("…" not in row.name for row in shown)
+    return shown, is_complete
+
+
+def _named(name: str, alike: Sequence[RunRow]) -> list[RunRow]:
+    """One row where an address selects all of them, else one for each."""
+    names = shorten_elements(row.element for row in alike)
+    if not names.is_address and "|" in names.text:
+        return list(alike)
+    if len(alike) == 1:
+        return list(alike)
+    message = _counted_message(alike, row_message(alike[0]))
+    return [_merged(alike, name=f"{name}{names.text}", state=alike[0].state, message=message)]
+
+
+def _merged(rows: Sequence[RunRow], *, name: str, state: str, message: str) -> RunRow:
+    """Make one row that stands for several: where they are, from the first start to the last end."""
+    starts = [row.started_at_ms for row in rows if row.started_at_ms is not None]
+    ends = [
+        row.started_at_ms + row.duration_ms
+        for row in rows
+        if row.started_at_ms is not None and row.duration_ms is not None
+    ]
+    return replace(
+        rows[0],
+        name=name,
+        uid="",
+        element="",
+        state=state,
+        attempt=max(row.attempt for row in rows),
+        instances=tuple(dict.fromkeys(host for row in rows for host in row.instances)),
+        message=message,
+        waiting=(),
+        stop_requested="",
+        submitted_at_ms=min(row.submitted_at_ms for row in rows),
+        started_at_ms=min(starts, default=None),
+        duration_ms=max(ends) - min(starts) if ends else None,
+    )
