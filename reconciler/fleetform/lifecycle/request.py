@@ -99,9 +99,9 @@ def _environment(
     volume_paths: Mapping[str, str],
 ) -> dict[str, str]:
     """
-    Join the document's variables with ours.
+    Join the variables of the fleet, of the run and of the product; the later ones win.
 
-    Ours win: what a job is told of its rank and place must be true.
+    The product's win because what a job is told of its rank and place must be true.
     """
     ours = _facts(run, attempt, job, peers)
     ours.update(
@@ -110,7 +110,7 @@ def _environment(
             for volume in run.template.volumes
         }
     )
-    env = dict(run.template.env)
+    env = {**job.fleet_env, **run.template.env}
     env.update({f"FLEETFORM_{name}": value for name, value in ours.items()})
     env.update({f"DSTACK_{name}": ours[name] for name in _TWINS})
     env["DSTACK_RUN_ID"] = run.uid

@@ -220,6 +220,8 @@ class Job:
     peak_memory_bytes: int | None = None
     cpu_time_ms: int | None = None
     log_bytes: int = 0
+    fleet_env: Mapping[str, str] = field(default_factory=dict)
+    """`env` of its fleet when it was placed: a later change counts for later attempts."""
 
 
 @dataclass(frozen=True, slots=True)

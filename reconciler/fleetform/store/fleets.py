@@ -19,7 +19,7 @@ from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
-from fleetform.store.rollouts import template_outputs
+from fleetform.store.rollouts import env_text, template_outputs
 
 __all__ = [
     "begin_adopt",
@@ -252,7 +252,7 @@ def _describe(transaction: Transaction, step: Step) -> None:
         " ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
-        " name = ?8, drained = ?11,"
+        " name = ?8, drained = ?11, env = ?13,"
         # Taken back while it was leaving: it is asked for again.
         " state = CASE state WHEN 'terminating' THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
@@ -264,6 +264,7 @@ def _describe(transaction: Transaction, step: Step) -> None:
                 entry["number"],
                 entry.get("drained", ""),
                 step.arguments.get("template", ""),
+                env_text(document),
             )
             for entry in step.arguments["instances"]
         ),

@@ -97,6 +97,8 @@ class _Room:
     disk_bytes: int | None
     """None: nobody knows its size, so it is not counted; see `schedule.demand`."""
     gpus: set[str]
+    env: str
+    """What the fleet gives to jobs, as it is stored."""
     taken: set[str] = field(default_factory=set)
 
     def fits(self, share: Share) -> bool:
@@ -176,7 +178,7 @@ class _Round:
         alone = len(shares) == 1
         for room, share in zip(rooms, shares, strict=True):
             assert room is not None
-            self._reserve(placement, share, jobs[share.rank], room.take(share), alone=alone)
+            self._reserve(placement, share, jobs[share.rank], room, alone=alone)
         now_ms = self._now_ms
         self._attempts.append(
             ("starting", now_ms, now_ms, placement.run_uid, placement.attempt)
@@ -194,27 +196,27 @@ class _Round:
         return jobs if seen == (placement.run_generation, placement.attempt) else None
 
     def _reserve(
-        self, placement: Placement, share: Share, job_uid: str, units: list[str], *, alone: bool
+        self, placement: Placement, share: Share, job_uid: str, room: _Room, *, alone: bool
     ) -> None:
         gpus = gpus_text(share.gpus)
         self._jobs.append(
             ("starting" if alone else "reserved", share.instance_uid, share.boot_id,
              share.cpu_millicores, share.memory_bytes, int(share.memory_limited),
-             share.disk_bytes, gpus, len(share.gpus), share.blocks, placement.run_uid,
+             share.disk_bytes, gpus, len(share.gpus), share.blocks, room.env, placement.run_uid,
              placement.attempt, share.rank)
         )  # fmt: skip
         self._allocations.append(
             (job_uid, share.instance_uid, placement.run_uid, share.cpu_millicores,
              share.memory_bytes, share.disk_bytes, gpus, len(share.gpus), share.blocks)
         )  # fmt: skip
-        self._units.extend((share.instance_uid, unit, job_uid) for unit in units)
+        self._units.extend((share.instance_uid, unit, job_uid) for unit in room.take(share))
 
     def write(self) -> None:
         many = self._transaction.many
         many(
             "UPDATE jobs SET state = ?, gen = gen + 1, instance_uid = ?, boot_id = ?,"
             " cpu_millicores = ?, memory_bytes = ?, memory_limited = ?, disk_bytes = ?, gpus = ?,"
-            " gpus_count = ?, blocks = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
+            " gpus_count = ?, blocks = ?, env = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
             self._jobs,
         )
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
@@ -313,9 +315,10 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
         memory,
         disk,
         gpus,
+        env,
     ) in transaction.execute(
         "SELECT uid, name, fleet, template_digest, generation, state, boot_id, sharing, blocks,"
-        f" cpu_millicores, memory_bytes, disk_bytes, gpus FROM instances WHERE uid {these}",
+        f" cpu_millicores, memory_bytes, disk_bytes, gpus, env FROM instances WHERE uid {these}",
         uids,
     ):
         cpu_used, memory_used, disk_used = used.get(uid, (0, 0, 0))
@@ -329,6 +332,7 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
             memory_bytes=memory - memory_used,
             disk_bytes=disk - disk_used if disk else None,
             gpus={gpu["uuid"] for gpu in json.loads(gpus)} if gpus else set(),
+            env=env,
             taken=taken.get(uid, set()),
         )
     return rooms

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Ids
     from fleetform.store.statements import Statements
 
-__all__ = ["commit_exchanges", "is_exchanged", "leaving_fleets", "read_templates",
+__all__ = ["commit_exchanges", "env_text", "is_exchanged", "leaving_fleets", "read_templates",
            "template_outputs"]  # fmt: skip
 
 
@@ -41,6 +41,11 @@ def template_outputs(said: Mapping[str, Any]) -> dict[str, Any]:
         "places": [entry["number"] for entry in said["instances"]],
         "update": said["document"].get("update", {}),
     }
+
+
+def env_text(document: Mapping[str, Any]) -> str:
+    """The variables that a fleet gives to its jobs, as an instance keeps them."""
+    return to_json(document["env"]) if document.get("env") else ""
 
 
 def is_exchanged(message: str) -> bool:
@@ -191,8 +196,8 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
     name = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}{EARLY}"
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
-        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?)",
+        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest, env)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             uid,
             name,
@@ -206,6 +211,7 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
             declared.get("memory", 0),
             declared.get("disk", 0),
             kept["template"],
+            env_text(document),
         ),
     )
     transaction.log("host.making", now_ms, f"host {name} is made", ResourceKey("fleet", fleet))

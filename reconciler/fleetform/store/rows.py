@@ -40,7 +40,7 @@ JOB = (
     "uid", "run_uid", "attempt", "rank", "state", "gen", "instance_uid", "boot_id",
     "stop_wanted", "cpu_millicores", "memory_bytes", "memory_limited", "disk_bytes", "gpus",
     "blocks", "cause", "exit_code", "signal", "message", "started_at_ms", "finished_at_ms",
-    "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes",
+    "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes", "env",
 )  # fmt: skip
 ALLOCATION = (
     "instance_uid", "job_uid", "run_uid", "cpu_millicores", "memory_bytes", "disk_bytes",
@@ -76,7 +76,7 @@ def attempt_of(row: Sequence[Any], jobs: Sequence[Job]) -> Attempt:
 def job_of(row: Sequence[Any]) -> Job:
     (uid, run_uid, attempt, rank, state, gen, instance_uid, boot_id, stop_wanted, cpu, memory,
      memory_limited, disk, gpus, blocks, cause, exit_code, signal, message, started, finished,
-     forgotten, peak, cpu_time, log_bytes) = row  # fmt: skip
+     forgotten, peak, cpu_time, log_bytes, env) = row  # fmt: skip
     return Job(
         uid,
         JobKey(run_uid, attempt, rank),
@@ -101,6 +101,7 @@ def job_of(row: Sequence[Any]) -> Job:
         peak,
         cpu_time,
         log_bytes,
+        json.loads(env) if env else {},
     )
 
 

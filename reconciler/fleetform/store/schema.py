@@ -20,10 +20,10 @@ __all__ = [
     "upgrade_schema",
 ]
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest migration's; a test compares it with the folder."""
 
-VERSIONS = frozenset({"0001", "0002"})
+VERSIONS = frozenset({"0001", "0002", "0003"})
 """All that a release has ever made; the same test."""
 
 APPLICATION_ID = 0x464C5446

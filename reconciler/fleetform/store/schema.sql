@@ -84,7 +84,7 @@ CREATE TABLE instances (
     log_number INTEGER DEFAULT 0 NOT NULL,
     declared TEXT DEFAULT '' NOT NULL,
     parts INTEGER DEFAULT 1 NOT NULL,
-    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL, seen_at_ms INTEGER,
+    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL, seen_at_ms INTEGER, env TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -114,7 +114,7 @@ CREATE TABLE jobs (
     forgotten INTEGER DEFAULT 0 NOT NULL,
     peak_memory_bytes INTEGER,
     cpu_time_ms INTEGER,
-    log_bytes INTEGER DEFAULT 0 NOT NULL,
+    log_bytes INTEGER DEFAULT 0 NOT NULL, env TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 ) WITHOUT ROWID;
@@ -302,4 +302,4 @@ CREATE INDEX units_job ON units (job_uid);
 
 CREATE UNIQUE INDEX usage_attempt ON usage (run_uid, attempt);
 
-INSERT INTO alembic_version VALUES ('0002');
+INSERT INTO alembic_version VALUES ('0003');

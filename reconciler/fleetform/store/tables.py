@@ -130,6 +130,8 @@ instances = Table(
     _text("template_digest"),
     # When it said something last, as far as that was written down: a plan says how old it is.
     _perhaps("seen_at_ms"),
+    # Variables that its fleet gives to jobs, as JSON; empty: none.
+    _text("env"),
 )
 # A fleet's place is taken once; who left it stays in the history.
 Index(
@@ -231,6 +233,8 @@ jobs = Table(
     _perhaps("peak_memory_bytes"),
     _perhaps("cpu_time_ms"),
     _number("log_bytes"),
+    # `env` of its instance when it was placed: a start that is sent again has the same digest.
+    _text("env"),
     ForeignKeyConstraint(["run_uid", "attempt"], ["attempts.run_uid", "attempts.number"]),
     sqlite_with_rowid=False,
 )

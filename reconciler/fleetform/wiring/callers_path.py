@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["only_on_callers_path"]
 
 LISTED_MAX = 20
-
-LISTED_MAX = 20
 """A configuration that was written for another machine has as many as it has runs."""
 
 # Variables may stand before the word that is looked up; a word with a `/` is a path and is not.
@@ -49,7 +47,7 @@ def only_on_callers_path(plan: Plan, desired: Desired, callers_path: str) -> lis
         return shutil.which(program, path=callers_path) or ""
 
     local = {
-        key.name
+        key.name: _path_of(desired.resources[key].document)
         for key in desired.resources
         if key.kind == "fleet" and "local" in desired.resources[key].document
     }
@@ -58,7 +56,8 @@ def only_on_callers_path(plan: Plan, desired: Desired, callers_path: str) -> lis
         for run, document in _documents(plan)
         if _runs_here(document, local)
         for program in _programs(document)
-        if (place := found(program, _path_of(document)))
+        for path in _paths(document, local)
+        if (place := found(program, path))
     )
     unique = {(row["run"], row["program"]): row for row in rows}
     return list(unique.values())[:LISTED_MAX]
@@ -74,11 +73,11 @@ def _documents(plan: Plan) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield name, step.arguments["document"]
 
 
-def _runs_here(document: Mapping[str, Any], local: set[str]) -> bool:
+def _runs_here(document: Mapping[str, Any], local: Mapping[str, str]) -> bool:
     if document.get("image") or document.get("runtime", "process") != "process":
         return False
     fleets = set(document.get("fleets") or local)
-    return bool(fleets) and fleets <= local
+    return bool(fleets) and fleets <= local.keys()
 
 
 def _programs(document: Mapping[str, Any]) -> Iterator[str]:
@@ -94,5 +93,11 @@ def _lines(commands: Iterable[str]) -> Iterator[str]:
         yield from command.splitlines()
 
 
-def _path_of(document: Mapping[str, Any]) -> str:
-    return str((document.get("env") or {}).get("PATH") or job_environment.PATH)
+def _paths(document: Mapping[str, Any], local: Mapping[str, str]) -> set[str]:
+    """The job's PATH on each fleet that the run may be placed on."""
+    own = _path_of(document, "")
+    return {own or local[fleet] for fleet in document.get("fleets") or local}
+
+
+def _path_of(document: Mapping[str, Any], default: str = job_environment.PATH) -> str:
+    return str((document.get("env") or {}).get("PATH") or default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from contract.ledgers import (
     GIB,
     Desk,
+    carry_out,
     enter,
     fleet_step,
     hello,
@@ -18,8 +20,11 @@ from contract.ledgers import (
     submit_step,
     written,
 )
-from fleetform.agents.protocol.states import JobState
-from fleetform.model.decision import Finish, Placement
+from fleetform.agents.protocol.frames import job_digest
+from fleetform.agents.protocol.messages import StartJob
+from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.lifecycle import job_request
+from fleetform.model.decision import Finish, Placement, Requeue
 from fleetform.model.ports import FenceLost, Ledger
 from fleetform.model.run import AttemptState, RunState
 
@@ -214,3 +219,35 @@ def test_nobody_begins_on_a_fleet_that_is_forgotten(desk: Desk) -> None:
     assert not desk.place("a")
     desk.ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
     assert desk.place("a")
+
+
+def test_the_env_of_a_fleet_is_frozen_when_a_job_is_placed(
+    two_hosts: Desk, reopen: Callable[[], Ledger]
+) -> None:
+    """The start of a placed job has the same digest after a change of its fleet; a later attempt differs."""
+    desk = two_hosts
+
+    def starts(ledger: Ledger) -> list[StartJob]:
+        book = ledger.read_book()
+        (run,) = book.runs.values()
+        attempt = book.attempts[run.uid]
+        return [job_request(run, attempt, job, {}, {}) for job in attempt.jobs]
+
+    def change(**env: str) -> None:
+        carry_out(desk.ledger, [fleet_step("local", 2, "fleet.update", env=env)])
+
+    change(CACHE="old")
+    desk.submit(submit_step("g", nodes=2, env={"LR": "1"}))
+    assert desk.place("g", desk.share(0, on=0), desk.share(1, on=1))
+    before = starts(desk.ledger)
+    assert [(one.env["CACHE"], one.env["LR"]) for one in before] == [("old", "1")] * 2
+    change(CACHE="new")
+    again = reopen()
+    assert [job_digest(one) for one in starts(again)] == [job_digest(one) for one in before]
+    again.close()
+
+    for rank in range(2):
+        desk.say(desk.record("g", JobState.FINISHED, rank=rank, exit_code=1), on=rank)
+    desk.decide("g", Requeue(0, Cause.EXITED, "exit code 1"))
+    assert desk.place("g", desk.share(0, on=0), desk.share(1, on=1))
+    assert [one.env["CACHE"] for one in starts(desk.ledger)] == ["new"] * 2

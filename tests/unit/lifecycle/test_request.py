@@ -63,6 +63,17 @@ def test_the_environment_of_a_rank():
     }
 
 
+def test_the_env_of_the_run_wins_over_that_of_its_fleet():
+    """A job has the variables of its own fleet, below those of the run and the product."""
+    fleet = {"LR": "fleet", "NCCL_DEBUG": "fleet", "FLEETFORM_NODE_RANK": "fleet"}
+    job = replace(GANG.jobs[1], fleet_env=fleet)
+    env = job_request(ROW, GANG, job, PEERS, {"my-data": "/srv/d"}).env
+    assert env["NCCL_DEBUG"] == "fleet"
+    assert env["LR"] == "0.1"
+    assert env["FLEETFORM_NODE_RANK"] == "1"
+    assert "NCCL_DEBUG" not in job_request(ROW, GANG, GANG.jobs[0], PEERS, {"my-data": "/d"}).env
+
+
 def test_what_is_mounted_and_sent():
     """Volumes by their place on the host, files by their content."""
     request = job_request(ROW, GANG, GANG.jobs[0], PEERS, {"my-data": "/srv/d"})

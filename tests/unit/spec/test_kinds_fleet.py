@@ -132,7 +132,8 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
         ("placement: cluster", "no-effect", False),
         ("update: {strategy: surge}", "", False),
         ("run_as: owner", "not-carried-out", True),
-        ("env: {A: b}", "not-carried-out", True),
+        ("env: {A: b}", "", False),
+        ("env: [A]", "not-carried-out", True),
         ("blocks: auto", "not-carried-out", True),
         ("runtime: container", "not-carried-out", True),
         ("runtime: process", "", False),
@@ -145,6 +146,22 @@ def test_what_a_local_fleet_can_do(tmp_path, field, code, is_held):
     assert codes(loaded) == ([code] if code else [])
     assert loaded.desired is not None
     assert bool(loaded.desired.beyond) == is_held
+
+
+@pytest.mark.parametrize(
+    "value", ["$${{ secrets.a }}", "${{ secrets.a }}", "${{ node.rank }}", None]
+)
+def test_env_is_held_as_that_of_a_run_is(tmp_path, value):
+    """What a run's `env` cannot have yet, a fleet's cannot either, for the same reason."""
+    env = "env: [A]" if value is None else f'env: {{A: "{value}"}}'
+    declared = f"{LOCAL}{env}\n---\ntype: task\nname: train\ncommands: [a]\n{env}\n"
+    secret = "---\ntype: secret\nname: a\nenv: A\n"
+    loaded = load(tmp_path, declared + secret)
+    assert loaded.errors == ()
+    assert loaded.desired is not None
+    held = {key.kind: one.obstacles for key, one in loaded.desired.beyond.items()}
+    assert held.get("fleet") == held.get("run")
+    assert ("run" in held) == (value != "$${{ secrets.a }}")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,18 @@ def test_what_a_job_finds_by_itself_is_not(path: str) -> None:
         assert lost(path, run("train", before)) == [("a1", "train")]
 
 
+def test_the_path_of_a_fleet_counts_below_that_of_a_run(path: str) -> None:
+    """A program is named when a job on any of the run's fleets would not find it."""
+    folder = path.partition(os.pathsep)[0]
+    with_path = fleet("tools", env={"PATH": folder})
+    on_tools = run("train", fleets=["tools"])
+    assert lost(path, with_path, on_tools) == []
+    assert lost(path, with_path, run("train")) == [("a1", "train")]
+    assert lost(path, with_path, run("train", fleets=["tools"], env={"PATH": "/bin"})) == [
+        ("a1", "train")
+    ]
+
+
 def test_of_a_sweep_one_element_stands_for_all(path: str) -> None:
     """A thousand warnings say no more than one."""
     assert lost(path, element("sweep", lr=1), element("sweep", lr=2)) == [("sweep", "train")]

@@ -40,6 +40,7 @@ CREATE TABLE instances (
     drained TEXT COLLATE "C" DEFAULT '' NOT NULL,
     template_digest TEXT COLLATE "C" DEFAULT '' NOT NULL,
     seen_at_ms BIGINT,
+    env TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -271,6 +272,7 @@ CREATE TABLE jobs (
     peak_memory_bytes BIGINT,
     cpu_time_ms BIGINT,
     log_bytes BIGINT DEFAULT 0 NOT NULL,
+    env TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 );
@@ -313,4 +315,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0002');
+INSERT INTO alembic_version VALUES ('0003');

@@ -50,7 +50,7 @@ ROWS: Rows = {
     "retry.delay": control(unit="seconds"),
     # Hosts of one machine are as close to each other as can be.
     "placement": control(essential=False),
-    "env": control(),
+    "env": control("agents.host"),
     "sharing": control("schedule"),
     "blocks": control("schedule"),
     "price": control("plan", "micro-dollars"),

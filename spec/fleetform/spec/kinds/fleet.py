@@ -30,7 +30,7 @@ from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.kinds.retry import RetrySpec
 from fleetform.spec.kinds.runtime import Runtime
-from fleetform.spec.kinds.variables import Variables, warn_of_secrets
+from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -243,7 +243,10 @@ class Fleet(OfferChoice):
     """
 
     env: Variables | None = None
-    """Environment variables of the agent and of all runs there. Example: `{NCCL_SOCKET_IFNAME: eth0}`."""
+    """
+    Environment variables of the jobs that are placed there; `env` of the run wins. A change counts
+    for later attempts. Example: `{NCCL_SOCKET_IFNAME: eth0}`.
+    """
 
     sharing: Literal["whole", "blocks", "exact"] | None = None
     """
@@ -319,6 +322,7 @@ class Fleet(OfferChoice):
             )
         if self.runtime == "container":
             yield not_carried_out(("runtime",), "Nothing starts containers yet.")
+        yield from without_value(self.env)
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

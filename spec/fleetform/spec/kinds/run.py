@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from fleetform.spec.findings import Level, Problem
+from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import (
     Flag,
@@ -41,7 +41,7 @@ from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.schedules import Schedule
 from fleetform.spec.kinds.silence import SilenceSpec
 from fleetform.spec.kinds.utilization import UtilizationPolicy
-from fleetform.spec.kinds.variables import Variables, warn_of_secrets
+from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
 from fleetform.spec.kinds.windows import Moment
 from fleetform.spec.quantities import OFF
 from fleetform.spec.quantities.ranges import parse_count, shown
@@ -371,16 +371,7 @@ class Run(OfferChoice):
         yield from super().beyond()
         yield from mounts_beyond(self.volumes or ())
         yield from files_beyond(self.files or ())
-        for name, text in (self.env or {}).items():
-            if text is None:
-                yield Problem(
-                    "not-carried-out",
-                    ("env",),
-                    f"`{name}` has no value, and nothing takes one over from whoever applies yet.",
-                    f"Write `{name}=VALUE`. Until then, a plan holds it back.",
-                    level=Level.NOTE,
-                    word=name,
-                )
+        yield from without_value(self.env)
         for name, detail in self._unbuilt_values():
             yield not_carried_out((name,), detail, "Until then, a plan holds it back.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:

@@ -33,7 +33,6 @@ _PARTS = "Nothing measures or divides GPUs by this yet."
 
 WHY: Mapping[str, Mapping[str, str]] = {
     "fleet": {
-        "env": "Hosts hand no variables of theirs to runs yet; `env:` of a run is there.",
         "gpu_isolation": "Runs are told which GPUs are theirs, and nothing keeps them to these yet.",
         "placement": "Hosts of one machine are as close to each other as can be.",
         "run_as": "Jobs have the account of the agent so far.",

@@ -88,6 +88,20 @@ Variables = Annotated[
 ]
 
 
+def without_value(variables: Values | None) -> Iterator[Problem]:
+    """A note for each variable whose value is to come from the caller's environment."""
+    for name, text in (variables or {}).items():
+        if text is None:
+            yield Problem(
+                "not-carried-out",
+                ("env",),
+                f"`{name}` has no value, and nothing takes one over from whoever applies yet.",
+                f"Write `{name}=VALUE`. Until then, a plan holds it back.",
+                level=Level.NOTE,
+                word=name,
+            )
+
+
 def warn_of_secret_parameters(names: Iterable[str]) -> Iterator[Problem]:
     """A warning for each parameter of a sweep whose name says that its values are secrets."""
     for name in names:
