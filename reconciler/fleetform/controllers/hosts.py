@@ -88,6 +88,7 @@ class HostSessions:
     ) -> None:
         self._note_told = note_told
         self.environment_uid = identity.environment_uid
+        self.environment_name = identity.environment_name
         self._provider = provider
         self._identity = identity
         self._ledger = ledger

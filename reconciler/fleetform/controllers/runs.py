@@ -151,7 +151,7 @@ class RunController:
             book = await self._gate(self._ledger.read_book)
             gone = [uid for uid in self.mirror.runs if uid not in book.runs]
             self.mirror.replace(book)
-            self._sender.volumes_changed()
+            self._sender.resources_changed()
             touched.update(dict.fromkeys((*gone, *self.mirror.runs)))
             touched.update({RunUid(uid): None for uid in self.mirror.lingering_by_run})
             self._show(touched)

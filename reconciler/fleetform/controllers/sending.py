@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,10 +21,10 @@ from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.uploads import Uploads
-from fleetform.lifecycle import Due, due, job_request
+from fleetform.lifecycle import Due, SlurmFacts, due, job_request
 from fleetform.model.instance import Instance
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
-from fleetform.model.run import Attempt, Job, Run, RunUid
+from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.providers.contract.errors import PermanentError, ProviderError, RefusedForNow
 from fleetform.providers.contract.hosts import Host
 
@@ -54,12 +55,14 @@ class Sender:
         # By job, then by (gen, message): in which session it was sent. Gone with the job.
         self._sent: dict[JobKey, dict[tuple[int, Due], int]] = {}
         self._volume_paths: asyncio.Future[Mapping[str, str]] | None = None
+        self._arrays: dict[str, asyncio.Future[ArrayFacts]] = {}
         self._forgotten: list[JobKey] = []
         self._answers: list[tuple[str, JobRecord]] = []
 
-    def volumes_changed(self) -> None:
-        """Read where volumes lie anew when somebody needs it."""
+    def resources_changed(self) -> None:
+        """Read again where volumes lie and what arrays consist of, when a job needs it."""
         self._volume_paths = None
+        self._arrays.clear()
 
     def take_answers(self) -> Sequence[tuple[str, JobRecord]]:
         """Return records that came as answers, with their instances; each once."""
@@ -156,7 +159,7 @@ class Sender:
             self._unsend(job, what)
         except LedgerUnavailable:
             # The round meets the same and waits; then this message is due once more.
-            self.volumes_changed()
+            self.resources_changed()
             self._unsend(job, what)
             self._unavailable()
 
@@ -170,7 +173,8 @@ class Sender:
             for other in attempt.jobs
             if (instance := self._instance_of(other)) is not None
         }
-        request = job_request(run, attempt, job, peers, await self._paths(run))
+        paths, slurm = await self._paths(run), await self._slurm(run)
+        request = job_request(run, attempt, job, peers, paths, slurm)
         try:
             bundle = [request.bundle] if request.bundle else []
             digests = [*bundle, *(entry.sha256 for entry in request.files)]
@@ -215,6 +219,21 @@ class Sender:
             # A task, so that all who prepare at once wait for one reading.
             self._volume_paths = asyncio.ensure_future(self._read_volume_paths())
         return await asyncio.shield(self._volume_paths)
+
+    async def _slurm(self, run: Run) -> SlurmFacts | None:
+        """Return what a run with `compat: slurm` is to find; None for any other run."""
+        template = run.template
+        if "slurm" not in template.compat:
+            return None
+        array = None
+        if template.index is not None and template.parent:
+            name = template.parent
+            if name not in self._arrays:
+                # A task, so that all elements that prepare at once wait for one reading.
+                reading = self._gate(lambda: self._ledger.read_array(name))
+                self._arrays[name] = asyncio.ensure_future(reading)
+            array = await asyncio.shield(self._arrays[name])
+        return SlurmFacts(self._hosts.environment_name, os.uname().nodename, array)
 
     async def _read_volume_paths(self) -> Mapping[str, str]:
         live = await self._gate(self._ledger.read_live)

@@ -9,6 +9,7 @@ from fleetform.lifecycle.ending import as_ended
 from fleetform.lifecycle.progress import PREPARE_TIMEOUT_MS, START_TIMEOUT_MS, advance
 from fleetform.lifecycle.request import LOG_HEAD_BYTES, LOG_TAIL_BYTES, job_request
 from fleetform.lifecycle.sending import Due, commands, due
+from fleetform.lifecycle.slurm import SlurmFacts
 from fleetform.lifecycle.state import run_state
 from fleetform.lifecycle.summary import exit_summary
 
@@ -18,6 +19,7 @@ __all__ = [
     "PREPARE_TIMEOUT_MS",
     "START_TIMEOUT_MS",
     "Due",
+    "SlurmFacts",
     "advance",
     "as_ended",
     "commands",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
+from fleetform.lifecycle.slurm import SlurmFacts, slurm_variables
 from fleetform.model.instance import Instance
 from fleetform.model.run import Attempt, Job, Run
 
@@ -40,6 +41,7 @@ def job_request(
     job: Job,
     peers: Mapping[int, Instance],
     volume_paths: Mapping[str, str],
+    slurm: SlurmFacts | None = None,
 ) -> StartJob:
     """
     Describe `job` to its host.
@@ -50,6 +52,7 @@ def job_request(
         job: Placed: its instance and boot are known.
         peers: The instances of all ranks. One that is missing gives an empty address.
         volume_paths: Where each volume lies on this job's host, absolute, by its name.
+        slurm: For a run with `compat: slurm`; no other run's request contains any of it.
 
     Raises:
         KeyError: A volume of the run is not in `volume_paths`.
@@ -64,7 +67,10 @@ def job_request(
         run_name=run.name,
         commands=template.commands,
         shell=template.shell,
-        env=_environment(run, attempt, job, peers, volume_paths),
+        env={
+            **_environment(run, attempt, job, peers, volume_paths),
+            **(slurm_variables(run, attempt, job, peers, slurm) if slurm is not None else {}),
+        },
         working_dir=template.working_dir,
         files=tuple(
             FileEntry(file.path, file.sha256, file.size_bytes, file.mode) for file in template.files
@@ -88,6 +94,7 @@ def job_request(
         # run on one node, and again where a host has lost a gang's prepared record.
         go=job.state is JobState.STARTING,
         execution_digest=run.execution_digest,
+        compat=template.compat,
     )
 
 

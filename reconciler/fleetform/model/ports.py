@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
-    from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
+    from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
     from fleetform.model.snapshot import Snapshot
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
@@ -238,6 +238,9 @@ class Reader(Protocol):
     def read_runs(self, names: Sequence[str] | None = None) -> tuple[RunHistory, ...]: ...
     def read_run_page(self, query: RunQuery) -> tuple[RunHistory, ...]:
         """Read some of the runs, at a cost that depends on their number."""
+
+    def read_array(self, name: str) -> ArrayFacts:
+        """Read what the elements of an array have in common; it has had one run at least."""
 
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000

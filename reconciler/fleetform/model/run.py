@@ -19,7 +19,7 @@ from fleetform.model.run_state import FINAL, AttemptState, RunState
 from fleetform.spec.dataclass import dataclass
 
 __all__ = [
-    "FINAL", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",
+    "FINAL", "ArrayFacts", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",
     "Requirement", "Retry", "Run", "RunState", "RunUid", "Template", "VolumeMount", "When",
 ]  # fmt: skip
 
@@ -137,6 +137,8 @@ class Template:
     nodes: int = 1
     fleets: tuple[str, ...] = ()
     """Empty: any fleet."""
+    queue: str = ""
+    """The queue that it waits in; empty: the default one, if there is any."""
     priority: int = 0
     """0 to 100, higher first."""
     max_duration_seconds: int | None = None
@@ -150,6 +152,8 @@ class Template:
     """Runs of one group share `concurrency_limit` places; empty: no such limit."""
     concurrency_limit: int | None = None
     runtime: str = "process"
+    compat: tuple[str, ...] = ()
+    """Other systems whose variables and commands the job finds: `slurm`."""
     wanted: str = "running"
     """`state:` of the document: `running` or `stopped`."""
     parent: str = ""
@@ -157,6 +161,19 @@ class Template:
     index: int | None = None
     """The element's number in its array, else None."""
     matrix: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """
+    An array as a whole, for programs that know arrays of Slurm.
+
+    `number` is that of the first run that the array ever had, and stays; `indices` are those of
+    its elements now, ascending.
+    """
+
+    number: int
+    indices: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
-from fleetform.model.run import Attempt, Job, Run, RunUid
+from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery
     from fleetform.store.statements import Statements
 
-__all__ = ["read_book", "read_histories", "read_history_page"]
+__all__ = ["read_array", "read_book", "read_histories", "read_history_page"]
 
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
@@ -86,6 +86,17 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
         templates=read_templates(connection) if not only else {},
         overrides=read_overrides(connection),
+    )
+
+
+def read_array(connection: Statements, name: str) -> ArrayFacts:
+    """Read an array by its own name; elements that are no whole numbers are those of a sweep."""
+    rows = list(
+        connection.execute("SELECT number, element, listed FROM runs WHERE parent = ?", (name,))
+    )
+    elements = (element for _, element, listed in rows if listed and element.isdecimal())
+    return ArrayFacts(
+        min((number for number, *_ in rows), default=0), tuple(sorted(map(int, elements)))
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
     from fleetform.model.ports import ApplyRecord, Book, RunHistory, RunQuery
-    from fleetform.model.run import RunUid
+    from fleetform.model.run import ArrayFacts, RunUid
     from fleetform.model.snapshot import Snapshot
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.backup import Head
@@ -109,6 +109,13 @@ class Reads:
 
         with self._database.read() as connection:
             return read_history_page(connection, query)
+
+    def read_array(self, name: str) -> ArrayFacts:
+        """Read the number of an array's first run, and the indices of its elements now."""
+        from fleetform.store.book import read_array
+
+        with self._database.read() as connection:
+            return read_array(connection, name)
 
     def read_events(
         self, *, run: str | None = None, after: int = 0, limit: int = 1000

@@ -22,7 +22,7 @@ from fleetform.model.decision import Finish, Requeue
 from fleetform.model.plan import Predicate, Step
 from fleetform.model.ports import Ledger, StepOutcome
 from fleetform.model.recovery import Evidence
-from fleetform.model.run import AttemptState, RunState
+from fleetform.model.run import ArrayFacts, AttemptState, RunState
 from fleetform.spec.desired import Desired, Environment
 from unit.plan.trees import declare
 
@@ -56,6 +56,16 @@ def test_resubmission_is_another_run(desk: Desk) -> None:
     both = desk.ledger.read_runs(["a"], earlier=True)
     assert [history.run.uid for history in both] == [old, live.uid]
     assert desk.ledger.read_book().outcomes["a"].state is RunState.SUBMITTED
+
+
+def test_an_array_keeps_its_number(ledger: Ledger) -> None:
+    """An array has the number of its first run, also when that element has run again, and its indices."""
+    carry_out(ledger, [submit_step("other")])
+    elements = [submit_step(f"a[{one}]", parent="a", element=one) for one in ("10", "2")]
+    carry_out(ledger, elements)
+    assert ledger.read_array("a") == ArrayFacts(2, (2, 10))
+    carry_out(ledger, [submit_step("a[10]", parent="a", element="10", commands=["again"])])
+    assert ledger.read_array("a") == ArrayFacts(2, (2, 10))
 
 
 def test_resubmission_waits_for_the_earlier(desk: Desk) -> None:

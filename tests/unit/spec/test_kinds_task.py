@@ -138,7 +138,6 @@ def test_refused(tmp_path, field, code, words):
         ("backends: [aws]", "clouds"),
         ("schedule: {cron: 0 0 * * 7}", "by the clock"),
         ("begin: 2026-12-24T18:00Z", "waits for a time"),
-        ("compat: slurm", "`DSTACK_*`"),
         ("pack: rack", "where hosts stand"),
     ],
 )

@@ -193,6 +193,9 @@ class Journal:
             return "conflict", f"{job.job_uid} is another job, {other.record.key}"
         if job.runtime != "process":
             return "unsupported", f"this agent has no runtime {job.runtime!r}, only 'process'"
+        foreign = sorted(set(job.compat) - {"slurm"})
+        if foreign:
+            return "unsupported", f"this agent has no commands of {foreign[0]!r}, only of 'slurm'"
         for gpu in job.gpus:
             holder = self._table.holder(gpu)
             if holder is not None:

@@ -29,6 +29,8 @@ JOBS = "jobs"
 BLOBS = "blobs"
 SPARE = "spare"
 TRASH = "trash"
+SLURM = "slurm"
+"""Stand-ins for Slurm's commands, in a folder named by their content; made when a job asks for them."""
 
 # -- in a job's directory -----------------------------------------------------------------
 

@@ -358,6 +358,7 @@ _job = _fields_of(
     go=_flag,
     bundle=_text,
     execution_digest=_text,
+    compat=_many(_text),
 )
 _record = _fields_of(
     JobRecord,

@@ -108,6 +108,8 @@ class StartJob:
     """
     execution_digest: str = ""
     """Names what the run's document executes: a lost ledger finds its runs again by it."""
+    compat: tuple[str, ...] = ()
+    """Other systems whose commands the job finds on its PATH: `slurm`."""
 
 
 # -- controller to agent ------------------------------------------------------------------

@@ -59,7 +59,7 @@ ROWS: Rows = {
     "setup": control(essential=False),
     "shell": execution("agents.host"),
     "commands": execution("agents.host"),
-    "compat": execution(),
+    "compat": execution("agents.host"),
     "env": execution("agents.host"),
     "working_dir": execution("agents.host"),
     "dstack": execution(),

@@ -26,6 +26,7 @@ from fleetform.spec.kinds.base import (
 from fleetform.spec.kinds.checkpoint import Checkpoint
 from fleetform.spec.kinds.code import Code, code_problems
 from fleetform.spec.kinds.commands import Commands, without_nul
+from fleetform.spec.kinds.compat import slurm_beyond, slurm_problems
 from fleetform.spec.kinds.concurrency import ConcurrencySpec
 from fleetform.spec.kinds.container import Image, Python, RegistryAuth, User, source_problems
 from fleetform.spec.kinds.credentials import warn_in_clear
@@ -186,8 +187,9 @@ class Run(OfferChoice):
         | None
     ) = None
     """
-    Whose variables and commands programs find, besides ours. `slurm`: `SLURM_*`, and small
-    stand-ins for `srun` and `scontrol`. Example: `slurm`.
+    Another system whose variables and commands programs find. `slurm`: `SLURM_*`, and small
+    stand-ins for `srun` and `scontrol`. `SLURM_NTASKS`, `SLURM_NTASKS_PER_NODE` and
+    `SLURM_CPUS_PER_TASK` of `env` say how many tasks there are. Example: `slurm`.
     """
 
     fleets: Fleets | None = None
@@ -329,6 +331,8 @@ class Run(OfferChoice):
         )
         yield from warn_of_secrets(self.env)
         yield from warn_of_passwords(self.repos or ())
+        if self.compat:
+            yield from slurm_problems(self.env or {})
         if self.checkpoint and self.max_duration and self.checkpoint.lead >= self.max_duration:
             yield Problem(
                 "contradiction",
@@ -372,6 +376,10 @@ class Run(OfferChoice):
         yield from mounts_beyond(self.volumes or ())
         yield from files_beyond(self.files or ())
         yield from without_value(self.env)
+        if self.compat:
+            yield from slurm_beyond(
+                getattr(self, "nodes", None), getattr(self, "commands", None) or ()
+            )
         for name, detail in self._unbuilt_values():
             yield not_carried_out((name,), detail, "Until then, a plan holds it back.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:

@@ -46,7 +46,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "repos": "Nothing fetches repositories yet; what is listed under `files:` is there.",
         "single_branch": "It says how `repos` are fetched, and nothing fetches them yet.",
         "dstack": "Jobs do not reach the controller yet.",
-        "compat": "Programs see `FLEETFORM_*` and `DSTACK_*` only.",
         "ports": "Nothing forwards ports yet; programs listen on their host.",
         "groups": "All nodes of a run are alike so far.",
         "queue": "Nothing divides runs among queues yet; `fleets` and `priority` hold.",

@@ -20,6 +20,7 @@ from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.launch import Bind, Launch
 from fleetform.agents.host.skeletons import Skeletons
+from fleetform.agents.host.slurm import stand_ins
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
 _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
@@ -85,7 +86,7 @@ def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
 
 def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str) -> Launch:
     home = f"{host.root}/{layout.JOBS}/{job.job_uid}"
-    env = _environment(job, host, home)
+    env = _environment(job, host, home, directory)
     shell = _find_shell(job.shell, env["PATH"])
     # Programs that open a shell, such as tmux, open the one that the document asks for.
     env.setdefault("SHELL", shell)
@@ -160,13 +161,15 @@ def _signal_number(name: str) -> int:
 # -- the environment --------------------------------------------------------------------------
 
 
-def _environment(job: StartJob, host: Host, home: str) -> dict[str, str]:
+def _environment(job: StartJob, host: Host, home: str, directory: str) -> dict[str, str]:
     temporary = f"{home}/{layout.TEMPORARY}"
     # A home that can be written to, where the account has none.
     env = {"HOME": temporary, **host.environment, "TMPDIR": temporary, **job.env}
     # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
+    if "slurm" in job.compat:
+        env.update(stand_ins.variables(env, host.root, os.path.join(home, directory)))
     for name, value in env.items():
         if "\0" in name + value or "=" in name or not name or not _is_encodable(name + value):
             raise PrepareError(f"{name!r} cannot be an environment variable with that value")
