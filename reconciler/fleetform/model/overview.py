@@ -55,6 +55,7 @@ class Overview:
         runs: How many runs of the configuration are in each state that any is in.
         troubled_count: Of these: failed, aborted, unschedulable or unknown, not declared `state: stopped`.
         troubled: The first of them by name.
+        outdated_count: Of these: whose result is outdated, for an input or a value that they inherit has changed.
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
         hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
         troubled_hosts: The first by name that are silent or suspect.
@@ -68,6 +69,7 @@ class Overview:
     runs: Mapping[RunState, int]
     troubled_count: int
     troubled: tuple[TroubledRun, ...]
+    outdated_count: int
     work_count: int
     hosts: Mapping[str, int]
     troubled_hosts: tuple[TroubledHost, ...]

@@ -19,6 +19,7 @@ from fleetform.model.overview import OpenApply, Overview, TroubledHost, Troubled
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
+from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
@@ -48,6 +49,8 @@ _MAYBE_STILL = (
     " WHERE s.kind = 'run' AND s.document LIKE ? AND r.listed = 1"
     " AND (r.final = 0 OR r.state IN ('failed', 'unschedulable', 'aborted'))"
 )
+# A value that the run inherits has changed since, or its host no longer knows what it executed.
+_STALE = "SELECT name FROM runs WHERE listed = 1 AND final = 1 AND stale = 1"
 _HOSTS = (
     "SELECT CASE WHEN state = 'ready' AND drained <> '' THEN 'drained' ELSE state END, count(*),"
     " min(seen_at_ms) FROM instances WHERE state <> 'terminated' GROUP BY 1"
@@ -83,6 +86,7 @@ def read_overview(connection: Statements) -> Overview:
         troubled_count=sum(states[state] for state in _TROUBLE)
         - sum(state in _TROUBLE for state in still.values()),
         troubled=tuple(_troubled(connection, still)),
+        outdated_count=len(_outdated(connection)),
         work_count=open_count - idle,
         hosts=hosts,
         troubled_hosts=tuple(
@@ -103,6 +107,11 @@ def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:
     for name, state, cause, document in connection.execute(_MAYBE_STILL, ('%"state":"stopped"%',)):
         if json.loads(document).get("state") == "stopped":
             yield name, RunState.UNKNOWN if cause == NO_EVIDENCE else RUN_STATES[state]
+
+
+def _outdated(connection: Statements) -> set[str]:
+    """Name the runs that each plan lists under outdated results."""
+    return {*read_outdated(connection), *(name for (name,) in connection.execute(_STALE))}
 
 
 def _troubled(connection: Statements, still: dict[str, RunState]) -> Iterator[TroubledRun]:

@@ -81,13 +81,15 @@ class RunsRow:
     The runs of the configuration: how many are in each state.
 
     `troubled` are the first of the `troubled_count` runs that failed, were aborted, can never be
-    placed, or whose outcome is unknown. `open` counts all that a controller would bring to their end.
+    placed, or whose outcome is unknown. `outdated` counts results whose inputs have changed: they stay
+    as they are until a re-run is asked for, so they need no attention. `open` counts all that a controller would bring to their end.
     """
 
     total: int
     states: dict[str, int]
     troubled_count: int
     troubled: tuple[TroubledRun, ...]
+    outdated: int
     open: int
 
 
@@ -184,6 +186,7 @@ def runs_row(found: Overview) -> RunsRow:
         states={state.value: count for state, count in found.runs.items()},
         troubled_count=found.troubled_count,
         troubled=found.troubled,
+        outdated=found.outdated_count,
         open=found.work_count,
     )
 
@@ -375,6 +378,9 @@ def _runs(status: Status) -> Iterator[Line]:
     if (more := runs.troubled_count - len(runs.troubled)) > 0:
         states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
         yield line((f"  and {more} more: `fleetform ps {states}`", "dim"))
+    if runs.outdated:
+        count = counted(runs.outdated, "outdated result")
+        yield line(("~ ", "warn"), count, ("; `fleetform plan` lists them", "dim"))
 
 
 _BAD = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)

@@ -37,6 +37,26 @@ def test_runs_are_counted_by_state_and_the_failed_are_named(desk: Desk, look) ->
     assert (found.troubled_count, found.work_count) == (3, 1)
 
 
+def test_outdated_results_are_counted(desk: Desk) -> None:
+    """Of runs whose input was re-run, of those that start from them, and of those whose base has changed."""
+    chain = {
+        "data": None, "train": "data", "report": "train", "alone": None,
+    }  # fmt: skip
+    for name, needed in chain.items():
+        runs = [{"run": needed, "when": "succeeded"}] if needed else []
+        desk.submit(submit_step(name, depends_on={"runs": runs, "all": True}))
+        desk.run_to_end(name)
+    assert desk.ledger.read_overview().outdated_count == 0
+    desk.submit(submit_step("data", rerun=1))
+    assert desk.ledger.read_overview().outdated_count == 0, "there is no other result yet"
+    desk.run_to_end("data")
+    assert desk.ledger.read_overview().outdated_count == 2
+    arguments = submit_step("alone").arguments
+    desk.submit(step("run.update", "alone", **arguments, stale=True))
+    desk.submit(step("run.update", "train", **submit_step("train").arguments, stale=True))
+    assert desk.ledger.read_overview().outdated_count == 3
+
+
 def test_a_silent_host_is_named_and_its_run_is_unknown(desk: Desk) -> None:
     """Silence shows in hosts and in runs."""
     desk.submit(submit_step("a"))
