@@ -39,6 +39,9 @@ SCALING = "scaling: {metric: rps, target: 10}\n"
         (f"{SERVICE}healthcheck: x\n", "unknown-field", "Did you mean `probes`?"),
         (f"{SERVICE}readinessProbe: x\n", "unknown-field", "Did you mean `probes`?"),
         (f"{BARE}groups: [{{replicas: 1, commands: [x]}}]\n{SCALING}", "contradiction", "into the groups"),
+        (f"{BARE}replicas: [{{count: 1, commands: [x]}}]\n{SCALING}", "contradiction", "into the groups"),
+        (f"{BARE}replicas: [{{count: 1, replicas: 1, commands: [x]}}]\n", "said-twice", "Keep `replicas`"),
+        (f"{BARE}replicas: [{{commands: [x]}}]\n", "missing-field", "`replicas` is missing"),
         (f"{BARE}groups: [{{replicas: 1}}]\n", "missing-field", "neither `commands` nor an `image`"),
         (f"{BARE}groups: [{{replicas: 2, commands: [x], router: {{type: smg}}}}]\n", "contradiction", "`replicas: 1`"),
         (f"{BARE}python: 3.12\ngroups: [{{replicas: 1, commands: [x], docker: true}}]\n", "contradiction", "Say it once"),
@@ -82,17 +85,20 @@ def test_canonical(tmp_path, field, name, canonical):
     assert held.declared.document[name] == canonical
 
 
-def test_groups_in_replicas(tmp_path):
+@pytest.mark.parametrize("count", ["replicas", "count"])
+def test_groups_in_replicas(tmp_path, count):
     """Groups may stand in `replicas`, as old versions of dstack have them, and are groups."""
-    text = f"{BARE}replicas:\n  - {{name: small, replicas: 1, commands: [python serve.py]}}\n"
+    text = f"{BARE}replicas:\n  - {{name: small, {count}: 1, commands: [python serve.py]}}\n"
     loaded = load(tmp_path, text)
     assert codes(loaded) == ["not-carried-out"]
     assert loaded.desired is not None
     (held,) = loaded.desired.beyond.values()
     assert [group["name"] for group in held.declared.document["groups"]] == ["small"]
     assert "replicas" not in held.declared.document
-    wrong = load(tmp_path, text.replace("replicas: 1", "replicas: -1")).errors
-    assert any(finding.place.line > 1 for finding in wrong)
+    (group,) = held.declared.document["groups"]
+    assert group["replicas"] == {"min": 1, "max": 1}
+    (wrong,) = load(tmp_path, text.replace(f"{count}: 1", f"{count}: -1")).errors
+    assert wrong.place.line == 5
 
 
 @pytest.mark.parametrize("text", [SERVICE, DESK, f"{SERVICE}replicas: 2\nprobes: []\n"])

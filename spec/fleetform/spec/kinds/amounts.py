@@ -44,11 +44,14 @@ _LEAST = "The least that will do. Example: `{}`."
 _MOST = "The most; open if not said. Example: `{}`."
 
 
+def part(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    """A part of an amount that may be left out: null says the same."""
+    alternatives = schema.get("anyOf", [schema])
+    return {"anyOf": [*alternatives, {"type": "null"}], "description": description}
+
+
 def _ends(schema: dict[str, Any], least: str, most: str) -> dict[str, Any]:
-    return {
-        "min": {**schema, "description": _LEAST.format(least)},
-        "max": {**schema, "description": _MOST.format(most)},
-    }
+    return {"min": part(schema, _LEAST.format(least)), "max": part(schema, _MOST.format(most))}
 
 
 def _range_schema(example: str) -> dict[str, Any]:
@@ -89,17 +92,19 @@ _CPU_SCHEMA = {
             "type": "object",
             "properties": {
                 **_ends({"type": ["number", "string"]}, "2", "8"),
-                "arch": {
-                    "anyOf": [
-                        {"enum": ["x86", "arm"]},
-                        {"type": "string", "pattern": "^([Xx]86|[Aa][Rr][Mm])$"},
-                    ],
-                    "description": "Their architecture; any if not said. Example: `arm`.",
-                },
-                "count": {
-                    "type": ["number", "string", "object"],
-                    "description": "How many. Example: `2..`, `{min: 2, max: 8}`.",
-                },
+                "arch": part(
+                    {
+                        "anyOf": [
+                            {"enum": ["x86", "arm"]},
+                            {"type": "string", "pattern": "^([Xx]86|[Aa][Rr][Mm])$"},
+                        ]
+                    },
+                    "Their architecture; any if not set. Example: `arm`.",
+                ),
+                "count": part(
+                    {"type": ["number", "string", "object"]},
+                    "How many. Example: `2..`, `{min: 2, max: 8}`.",
+                ),
             },
             "additionalProperties": False,
             "minProperties": 1,
@@ -115,35 +120,36 @@ _GPU_SCHEMA = {
         {
             "type": "object",
             "properties": {
-                "vendor": {
-                    "type": "string",
-                    "description": "Who makes it; any if neither this nor a name is said. Example: `nvidia`, `amd`.",
-                },
-                "name": {
-                    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-                    "description": "The model, or models any of which will do. Example: `A100`, `[A100, H100]`.",
-                },
-                "memory": {
-                    **_range_schema("80GB"),
-                    "description": "Memory of one GPU. Example: `80GB`, `40GB..`.",
-                },
-                "count": {
-                    **_COUNT_RANGE,
-                    "description": "How many on each node; one or more if not said. Example: `8`, `1..8`.",
-                },
-                "slice": {
-                    "type": "string",
-                    "pattern": r"^\s*([1-9]c\.)?[1-9]g\.[0-9]+gb([+-]me(\.all)?)?\s*$",
-                    "description": "A part of a GPU, as NVIDIA names it; `count` then counts parts. Example: `1g.10gb`.",
-                },
-                "total_memory": {
-                    **_range_schema("160GB.."),
-                    "description": "Memory of a node's GPUs together. Example: `160GB..`.",
-                },
-                "compute_capability": {
-                    "type": ["number", "string", "array"],
-                    "description": "The least that will do. Example: `8.0`.",
-                },
+                "vendor": part(
+                    {"type": "string"},
+                    "Who makes it; any if neither this nor a name is set. Example: `nvidia`, `amd`.",
+                ),
+                "name": part(
+                    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+                    "The model, or models any of which will do. Example: `A100`, `[A100, H100]`.",
+                ),
+                "memory": part(
+                    _range_schema("80GB"), "Memory of one GPU. Example: `80GB`, `40GB..`."
+                ),
+                "count": part(
+                    _COUNT_RANGE,
+                    "How many on each node; one or more if not set. Example: `8`, `1..8`.",
+                ),
+                "slice": part(
+                    {
+                        "type": "string",
+                        "pattern": r"^\s*([1-9]c\.)?[1-9]g\.[0-9]+gb([+-]me(\.all)?)?\s*$",
+                    },
+                    "A part of a GPU, as NVIDIA names it; `count` then counts parts. Example: `1g.10gb`.",
+                ),
+                "total_memory": part(
+                    _range_schema("160GB.."),
+                    "Memory of a node's GPUs together. Example: `160GB..`.",
+                ),
+                "compute_capability": part(
+                    {"type": ["number", "string", "array"]},
+                    "The least that will do. Example: `8.0`.",
+                ),
             },
             "additionalProperties": False,
             "minProperties": 1,

@@ -46,6 +46,12 @@ def within(error: ValidationError, model: type[Model], type_name: str) -> Pydant
 WITHIN = "within"
 """The type of such an error."""
 
+FORM = "form:"
+"""
+How the tags of a field with several forms begin. Pydantic puts the tag into the place of an
+error, where it is no step of the document.
+"""
+
 
 def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
     """A note on what the resource cannot do without: a plan holds it back."""

@@ -54,7 +54,9 @@ _NODES_SCHEMA = {
         {"type": "string", "pattern": r"^\s*[0-9]*\s*(\.\.\s*[0-9]*)?\s*$", "examples": ["0..2"]},
         {
             "type": "object",
-            "properties": {"min": _COUNT, "target": _COUNT, "max": _COUNT},
+            "properties": {
+                name: {"anyOf": [_COUNT, {"type": "null"}]} for name in ("min", "target", "max")
+            },
             "additionalProperties": False,
             "minProperties": 1,
         },
@@ -63,6 +65,8 @@ _NODES_SCHEMA = {
 
 
 def _nodes(value: Any) -> Nodes:
+    if isinstance(value, Mapping):
+        value = {key: item for key, item in value.items() if item is not None}
     if not isinstance(value, Mapping) or "target" not in value:
         count = parse_int_range(value)
         least = count.min or 0

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, one_or_many, refuse
@@ -89,7 +96,7 @@ Replicas = Annotated[
                 },
                 {
                     "type": "object",
-                    "properties": {"min": _WHOLE, "max": _WHOLE},
+                    "properties": {"min": {"anyOf": [_WHOLE, {"type": "null"}]}, "max": _WHOLE},
                     "required": ["max"],
                     "additionalProperties": False,
                 },
@@ -109,6 +116,13 @@ class Router(Model):
     """
 
 
+class _OldRouter(Model):
+    """What `smg` was called in dstack before 0.22.4."""
+
+    type: Literal["sglang"]
+    """The same as `smg`. Example: `sglang`."""
+
+
 def _router(value: Any) -> Any:
     # What dstack before 0.22.4 called it.
     if isinstance(value, Mapping) and value.get("type") == "sglang":
@@ -116,14 +130,30 @@ def _router(value: Any) -> Any:
     return value
 
 
+def _add_count(schema: dict[str, Any]) -> None:
+    replicas = schema["properties"]["replicas"]
+    schema["properties"]["count"] = {**replicas, "x-same-as": "replicas"}
+    schema["required"].remove("replicas")
+    if not schema["required"]:
+        del schema["required"]
+    schema["if"] = {"required": ["count"]}
+    schema["then"] = {"not": {"required": ["replicas"]}}
+    schema["else"] = {"required": ["replicas"]}
+
+
 class ReplicaGroup(Model):
     """Replicas of a service that are alike."""
+
+    model_config = ConfigDict(json_schema_extra=_add_count)
 
     name: GroupName | None = None
     """The group's name; its position, from 0, if not said. Example: `prefill`."""
 
     replicas: Replicas
-    """How many, or from how many to how many with `scaling`. Example: `2`, `0..4`."""
+    """
+    How many, or from how many to how many with `scaling`; also spelled `count`.
+    Example: `2`, `0..4`.
+    """
 
     scaling: Scaling | None = None
     """When their number changes. Example: `{metric: rps, target: 10}`."""
@@ -158,12 +188,24 @@ class ReplicaGroup(Model):
     privileged: Flag | None = None
     """Whether they have all rights on their host. Example: `true`."""
 
-    router: Annotated[Router, BeforeValidator(_router)] | None = None
+    router: (
+        Annotated[Router, BeforeValidator(_router, json_schema_input_type=Router | _OldRouter)]
+        | None
+    ) = None
     """Makes this the group that divides requests among the others. Example: `{type: smg}`."""
 
 
+def _group(value: Any) -> Any:
+    # What dstack before 0.21 called it.
+    if not isinstance(value, Mapping) or "count" not in value:
+        return value
+    if "replicas" in value:
+        raise refuse("said-twice", "`replicas` and `count` are the same field.", "Keep `replicas`.")
+    return {"replicas" if key == "count" else key: item for key, item in value.items()}
+
+
 ReplicaGroups = Annotated[
-    tuple[ReplicaGroup, ...],
+    tuple[Annotated[ReplicaGroup, BeforeValidator(_group)], ...],
     Field(min_length=1),
     BeforeValidator(one_or_many, json_schema_input_type=ReplicaGroup | list[ReplicaGroup]),
 ]
@@ -181,7 +223,7 @@ def group_title(number: int, group: _Named) -> str:
     return group.name if group.name is not None else str(number)
 
 
-def name_problems(groups: Sequence[_Named]) -> Iterator[Problem]:
+def name_problems(groups: Sequence[_Named], field: str = "groups") -> Iterator[Problem]:
     """Two groups of one name."""
     seen: set[str] = set()
     for number, group in enumerate(groups):
@@ -189,7 +231,7 @@ def name_problems(groups: Sequence[_Named]) -> Iterator[Problem]:
         if name in seen:
             yield Problem(
                 "said-twice",
-                ("groups", number),
+                (field, number),
                 f"Two groups are called `{name}`.",
                 "Rename one of them.",
             )
@@ -234,13 +276,13 @@ def scaling_problems(
         )
 
 
-def router_problems(groups: Sequence[ReplicaGroup]) -> Iterator[Problem]:
+def router_problems(groups: Sequence[ReplicaGroup], field: str = "groups") -> Iterator[Problem]:
     """More routers than one."""
     routers = [number for number, group in enumerate(groups) if group.router is not None]
     for number in routers[1:]:
         yield Problem(
             "said-twice",
-            ("groups", number, "router"),
+            (field, number, "router"),
             "Another group has a router already; requests come in at one place.",
             "Keep one of them.",
             at_key=True,
@@ -249,21 +291,21 @@ def router_problems(groups: Sequence[ReplicaGroup]) -> Iterator[Problem]:
         if groups[number].replicas != Range(1, 1):
             yield Problem(
                 "contradiction",
-                ("groups", number, "replicas"),
+                (field, number, "replicas"),
                 "A group with a router has one replica.",
                 "Write `replicas: 1`.",
             )
 
 
-def group_sources(groups: Sequence[ReplicaGroup]) -> Iterator[Problem]:
+def group_sources(groups: Sequence[ReplicaGroup], field: str = "groups") -> Iterator[Problem]:
     """Two sources of one group's container."""
     for number, group in enumerate(groups):
         said = {name for name in group.model_fields_set if getattr(group, name)}
-        yield from source_problems(said.__contains__, ("groups", number))
+        yield from source_problems(said.__contains__, (field, number))
         if group.docker and group.privileged is False:
             yield Problem(
                 "contradiction",
-                ("groups", number, "privileged"),
+                (field, number, "privileged"),
                 "Whoever starts containers has all rights on the host, and `privileged` is `false`.",
                 "Remove one of the two.",
                 at_key=True,

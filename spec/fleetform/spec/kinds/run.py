@@ -368,7 +368,7 @@ class Run(OfferChoice):
                 "`commands` is missing.",
                 "Add `commands:` with a list of shell commands.",
                 at_key=True,
-                for_lack_of=("commands", "image", "groups"),
+                for_lack_of=("commands", "image", "groups", "replicas"),
             )
 
     def beyond(self) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Flag
+from fleetform.spec.kinds.base import FORM, Flag
 from fleetform.spec.kinds.chat_model import ChatModelSpec
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import SOURCES
@@ -36,8 +36,11 @@ from fleetform.spec.quantities import Range
 _ONCE = ("image", "docker", "privileged", "python", "nvcc", "spot_policy", "reservation")
 
 
+_COUNT, _GROUPS = f"{FORM}count", f"{FORM}groups"
+
+
 def _form(value: Any) -> str:
-    return "groups" if isinstance(value, list | tuple) else "count"
+    return _GROUPS if isinstance(value, list | tuple) else _COUNT
 
 
 class Service(Run):
@@ -69,7 +72,7 @@ class Service(Run):
 
     replicas: (
         Annotated[
-            Annotated[Replicas, Tag("count")] | Annotated[ReplicaGroups, Tag("groups")],
+            Annotated[Replicas, Tag(_COUNT)] | Annotated[ReplicaGroups, Tag(_GROUPS)],
             Discriminator(_form),
         ]
         | None
@@ -120,6 +123,11 @@ class Service(Run):
             return self.groups
         return self.replicas if isinstance(self.replicas, tuple) else ()
 
+    @property
+    def _groups_field(self) -> str:
+        """The field that the groups are written in."""
+        return "groups" if self.groups is not None else "replicas"
+
     def to_canonical(self) -> dict[str, Any]:
         canonical = super().to_canonical()
         if isinstance(self.replicas, tuple) and self.groups is None:
@@ -134,23 +142,30 @@ class Service(Run):
         if not self.replica_groups:
             yield from scaling_problems(count, self.scaling)
         yield from only_in_groups(
-            self.is_set, ("replicas", "scaling", "commands"), "each group has its own"
+            self._is_set_beside_groups,
+            ("replicas", "scaling", "commands"),
+            "each group has its own",
         )
         yield from self._group_problems()
         yield from rate_limit_problems(self.rate_limits or ())
         yield from probe_problems(self.probes or ())
 
+    def _is_set_beside_groups(self, name: str) -> bool:
+        if name == "groups":
+            return bool(self.replica_groups)
+        return self.is_set(name) and name != self._groups_field
+
     def _group_problems(self) -> Iterator[Problem]:
         groups = self.replica_groups
-        yield from name_problems(groups)
-        yield from group_sources(groups)
-        yield from router_problems(groups)
+        yield from name_problems(groups, self._groups_field)
+        yield from group_sources(groups, self._groups_field)
+        yield from router_problems(groups, self._groups_field)
         for number, group in enumerate(groups):
-            yield from scaling_problems(group.replicas, group.scaling, ("groups", number))
+            yield from scaling_problems(group.replicas, group.scaling, (self._groups_field, number))
             if not group.commands and group.image is None and self.image is None:
                 yield Problem(
                     "missing-field",
-                    ("groups", number),
+                    (self._groups_field, number),
                     "The group has neither `commands` nor an `image` to run.",
                     "Add `commands:` with a list of shell commands.",
                     for_lack_of=("image",),
@@ -164,7 +179,7 @@ class Service(Run):
                 if self.is_set(name) and getattr(group, other, None) is not None:
                     yield Problem(
                         "contradiction",
-                        ("groups", number, other),
+                        (self._groups_field, number, other),
                         f"The service says `{name}` for all of its groups.",
                         "Say it once: for the service, or in each group.",
                         at_key=True,

@@ -24,6 +24,7 @@ EXPRESSION_PATTERN = r"\$\{\{"
 DIGITS_PATTERN = r"^\s*[0-9]+\s*$"
 _EXPRESSION: Schema = {"type": "string", "pattern": EXPRESSION_PATTERN}
 _DIGITS: Schema = {"type": "string", "pattern": DIGITS_PATTERN}
+_NULL: Schema = {"type": "null"}
 _FIXED = frozenset({"type", "name", "array", "matrix", "key"})
 # What pydantic calls the bounds that stand behind a validator of our own.
 _BOUNDS = {"ge": "minimum", "le": "maximum"}
@@ -119,9 +120,12 @@ class _Annotator:
         if "$ref" in schema:
             # In draft-07 nothing beside a `$ref` counts.
             schema = {"allOf": [schema]}
+        schema = _explained(schema, words.choices)
+        if _NULL in raw.get("anyOf", ()):
+            schema = _or_null(schema)
         # A second spelling is accepted, and one is enough to offer.
         hidden = {"doNotSuggest": True} if SAME_AS in raw else {}
-        return {**_explained(schema, words.choices), **self._about(path, text, words), **hidden}
+        return {**schema, **self._about(path, text, words), **hidden}
 
     def _about(self, path: str, text: str, words: Words) -> Schema:
         """What is said beside the shape of a field."""
@@ -170,7 +174,6 @@ class _Annotator:
         schema = {
             _BOUNDS.get(str(key), str(key)): value if key in _VALUES else self._part(value, path)
             for key, value in raw.items()
-            # A null is allowed when loading, with a warning; an editor had better not offer it.
             if not (key == "title" or (key == "default" and value is None))
         }
         return _tidy_alternatives(schema)
@@ -195,10 +198,24 @@ def _text(name: str, raw: Schema, texts: Mapping[str, str]) -> str:
     return str(texts.get(name, raw.get("description", "")))
 
 
+def _or_null(schema: Schema) -> Schema:
+    """
+    The property's schema, with null for a field that is not set.
+
+    Beside the type where there is one, so that an editor shows one alternative and not two.
+    """
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], _NULL]}
+    if isinstance(schema.get("type"), str) and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, _NULL]}
+
+
 def _tidy_alternatives(schema: Schema) -> Schema:
+    """The schema without null, which `_property` adds, and without a choice of one."""
     if "anyOf" not in schema:
         return schema
-    kept = [one for one in schema["anyOf"] if one != {"type": "null"}]
+    kept = [one for one in schema["anyOf"] if one != _NULL]
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import WITHIN, Model, written_fields
+from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.kinds.meant_values import meant_value
@@ -46,6 +46,8 @@ def complain(error: ValidationError, model: type[Model], type_name: str) -> Iter
     """Each error of a document as a problem, in the order of the document's fields."""
     # A list of a hundred thousand wrong entries is one mistake, and each entry is looked at here.
     errors = error.errors(include_url=False)[:PROBLEMS_MAX]
+    for details in errors:
+        details["loc"] = tuple(step for step in details["loc"] if not str(step).startswith(FORM))
     misspelt = set(_misspelt(errors, model, type_name))
     for details in errors:
         if details["type"] == WITHIN:

@@ -23,7 +23,7 @@ def test_a_field_says_what_a_change_does_and_who_acts_on_it(task):
 
 def test_a_choice_has_its_meaning_beside_it(task):
     """In the order of the values, in the keywords of each editor."""
-    (choices, _expression) = task["properties"]["on_change"]["anyOf"]
+    (choices, _expression, _null) = task["properties"]["on_change"]["anyOf"]
     assert choices["enum"] == ["hold", "restart", "after-finish"]
     assert choices["enumDescriptions"][1] == "Ends it and runs it again."
     assert choices["markdownEnumDescriptions"] == choices["enumDescriptions"]
