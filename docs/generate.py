@@ -158,7 +158,7 @@ def _models_in(annotation: object) -> Iterator[type[Model]]:
 
 def _findings_page() -> Iterator[str]:
     yield "# Findings\n\n"
-    yield "Each finding has a code that stays the same, for scripts: `fleetform validate --json`.\n"
+    yield "Each finding has a code that stays the same, for scripts: `fleetform validate --format json`.\n"
     yield "\n| code | summary |\n|---|---|\n"
     for code, summary in sorted({**SUMMARIES, **_syntax_findings()}.items()):
         yield f"| `{code}` | {summary} |\n"

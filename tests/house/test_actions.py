@@ -30,7 +30,7 @@ if [ "$1" = show ]; then
 fi
 printf '%s\\n' "$@" >"$RECORD"
 [ -n "$LONG" ] && seq 100000 >&2
-[ -z "$PLAN" ] || printf '%s' "$PLAN" >"$5"
+[ -z "$PLAN" ] || printf '%s' "$PLAN" >"$6"
 printf '## Plan\\n'
 printf 'warning: hm\\n{COMMAND}\\n' >&2
 exit "$CODE"
@@ -175,8 +175,8 @@ def test_the_plan_is_put_into_the_summary(act, code, plan, changes, status):
     assert finished.returncode == status, finished.stderr
     assert outputs == {"changes": changes, "exit-code": str(code)}
     assert summary == f"## Plan\n\n    warning: hm\n    {COMMAND}\n"
-    assert asked[:4] == ["plan", "--detailed-exitcode", "--markdown", "--out"]
-    assert asked[5:] == ["--", "."]
+    assert asked[:5] == ["plan", "--detailed-exitcode", "--format", "markdown", "--out"]
+    assert asked[6:] == ["--", "."]
     assert "warning: hm" in finished.stdout
 
 

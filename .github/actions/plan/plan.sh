@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 "$INPUT_FLEETFORM" validate --format github -- "$INPUT_PATH" 2>/dev/null || true
 
 code=0
-"$INPUT_FLEETFORM" plan --detailed-exitcode --markdown --out "$work/plan" -- "$INPUT_PATH" \
+"$INPUT_FLEETFORM" plan --detailed-exitcode --format markdown --out "$work/plan" -- "$INPUT_PATH" \
   >"$work/plan.md" 2>"$work/errors" || code=$?
 
 # Findings quote the tree, and the runner obeys whatever line looks like a command. Not on standard

@@ -127,11 +127,6 @@ def tree_option(function: Function) -> Function:
     )(function)
 
 
-def json_option(function: Function) -> Function:
-    """Take --json, which prints the rows of the table as JSON values."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
-
-
 def limit_option(default: int) -> Callable[[Function], Function]:
     """Take `--limit N`; whoever types a number that no list can have means all of it."""
     return click.option(

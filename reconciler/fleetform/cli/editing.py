@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import json_option, several_options, tree_option
+from fleetform.cli.command import several_options, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.spec.dataclass import dataclass
 
@@ -65,8 +66,8 @@ class EditOptions:
             raise Refused("-y answers what --apply asks", advice="pass both, or none")
         if found.as_json and found.apply:
             raise Refused(
-                "--json prints the edit, and --apply goes on from there",
-                advice="edit with --json, then `fleetform apply`",
+                "--format json prints the edit, and --apply goes on from there",
+                advice="edit with --format json, then `fleetform apply`",
             )
         return found
 

@@ -50,7 +50,7 @@ def _count(changes: Sequence[Change]) -> str:
 
 
 def difference_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
-    """As `plan --json` shows fields: a side that is not set lacks its key."""
+    """As `plan --format json` shows fields: a side that is not set lacks its key."""
     return [
         {
             "address": str(change.key),

@@ -1,5 +1,5 @@
 """
-Views as JSON values: what `--json` prints and what the API answers is made here, once.
+Views as JSON values: what `--format json` prints and what the API answers is made here, once.
 
 Field names are the keys. A key is never left out: what is not known is null.
 """

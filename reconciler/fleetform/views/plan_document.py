@@ -1,5 +1,5 @@
 """
-The shape of a plan as JSON, as types: what `plan --json` and `show --json` print.
+The shape of a plan as JSON, as types: what `plan` and `show` print with `--format json`.
 
 `resource_changes`, `resource_drift`, `applyable`, `complete` and `errored` are as in the JSON of a
 plan of Terraform, so that what reads that reads this: a bot that counts actions, a page that shows

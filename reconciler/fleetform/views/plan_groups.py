@@ -25,7 +25,7 @@ __all__ = [
     "split_held",
 ]
 
-ALL_OF_THEM = "`fleetform plan --json` lists them"
+ALL_OF_THEM = "`fleetform plan --format json` lists them"
 
 NAMES_MAX = 10
 """Elements of a block that are named one by one, where its title names only the first."""

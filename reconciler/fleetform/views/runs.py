@@ -1,7 +1,7 @@
 """
 Runs as people see them: the rows of `ps`.
 
-CLI, `--json` and API print from `RunRow`. A sweep or an array is as many rows as it has
+CLI, `--format json` and API print from `RunRow`. A sweep or an array is as many rows as it has
 elements; `run_list` folds them.
 """
 

@@ -15,7 +15,7 @@ OUTDATED_HEADLINE = (
 )
 
 NAMED_MAX = 2
-"""Inputs that are named; `ps` has one line for all of it, and `--json` has every one."""
+"""Inputs that are named; `ps` has one line for all of it, and `--format json` has every one."""
 
 _OUTDATES_MAX = 10
 

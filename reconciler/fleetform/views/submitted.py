@@ -25,7 +25,7 @@ class SubmittedRow:
         document: Where it lies in the tree.
         code_files: How many files of the working copy were frozen.
         commit: Of the working copy, with `+dirty` where it had changes; empty outside git.
-        runs: One row each, as in `ps --json`: `attempt`, `state`, `exit_code`, `message`.
+        runs: One row each, as in `ps --format json`: `attempt`, `state`, `exit_code`, `message`.
     """
 
     name: str

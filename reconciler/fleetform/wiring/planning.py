@@ -158,7 +158,7 @@ def checked_plan(
         raise PlanProblem(
             "this plan breaks a rule that no plan may break: "
             + "; ".join(violation.sentence for violation in violations),
-            "nothing was changed; please report it with the output of `fleetform plan --json`",
+            "nothing was changed; please report it with the output of `fleetform plan --format json`",
         )
     return made
 

@@ -83,7 +83,7 @@ def test_values_without_a_template_are_shown_one_by_one() -> None:
     old = [swept({"lr": lr}, env={"SEED": "0"}) for lr in seeds]
     new = [swept({"lr": lr}, env={"SEED": seed}) for lr, seed in seeds.items()]
     plan = changed(old, new)
-    rest = "and 7 more values of env.SEED: `fleetform plan --json` lists them"
+    rest = "and 7 more values of env.SEED: `fleetform plan --format json` lists them"
     assert text(plan).count("      env.SEED of [lr=") == 10
     assert f"      {rest}\n" in text(plan)
     assert "and 7 more values of env.SEED" in markdown(plan)
@@ -280,7 +280,9 @@ def _substituted(shown: str | None, change: Change, group: Group) -> str | None:
 _ROW = re.compile(
     r"      (?P<path>[a-z.V]+(?:\[\d+\])?)(?: of (?P<of>\[.*?\](?: \(\d+ elements\))?))?:(?: +(?P<text>.*))?"
 )
-_MORE = re.compile(r"      and (\d+) more values? of (\S+): `fleetform plan --json` lists them")
+_MORE = re.compile(
+    r"      and (\d+) more values? of (\S+): `fleetform plan --format json` lists them"
+)
 _NOTES = ("  # forces replacement", "  # same text, other parameters")
 
 

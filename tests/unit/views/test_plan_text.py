@@ -174,7 +174,7 @@ def test_a_changed_value_of_a_sweep() -> None:
     new = [element("s", lr=0.2, batch=batch) for batch in range(12)]
     many = text(planned(tree(*new), ledger(*old)))
     assert "      s[batch=0,lr=0.1] → s[batch=0,lr=0.2]\n" in many
-    rest = "      and 2 more: `fleetform plan --json` lists them\n"
+    rest = "      and 2 more: `fleetform plan --format json` lists them\n"
     assert f"{rest}      matrix.lr: 0.1 → 0.2\n" in many
 
 
@@ -197,7 +197,7 @@ def test_a_list_that_is_cut_names_what_lists_all() -> None:
     live = ledger(*(row(task(name)) for name in names))
     desired = tree(*(task(name, shell="sh") for name in names), task("z"))
     shown = text(planned(desired, live, scope=Scope(targets=("run/z",))))
-    assert "      and 1 more: `fleetform plan --json` lists them\n" in shown
+    assert "      and 1 more: `fleetform plan --format json` lists them\n" in shown
 
 
 def test_what_is_held_says_what_releases_it() -> None:

@@ -43,7 +43,7 @@ def list_history(
 @router.get("/plans/{digest}")
 def show_plan(digest: str, reader: SomeReader) -> dict[str, Any]:
     """
-    Show a plan that was applied, as `fleetform plan --json` prints it.
+    Show a plan that was applied, as `fleetform plan --format json` prints it.
 
     The values of `env` are withheld.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.command import group, tree_option
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 

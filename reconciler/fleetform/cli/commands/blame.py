@@ -7,9 +7,10 @@ import json
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import tree_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import some
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.model.figures import counted

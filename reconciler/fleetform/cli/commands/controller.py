@@ -10,8 +10,9 @@ from typing import TextIO, cast
 
 import click
 
-from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.command import group, tree_option
 from fleetform.cli.failure import explain
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import open_workspace
 

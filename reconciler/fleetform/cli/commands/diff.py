@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import is_environment, maybe_reader, open_workspace
 from fleetform.model.figures import counted

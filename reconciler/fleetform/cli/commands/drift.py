@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_argument
+from fleetform.cli.command import tree_argument
 from fleetform.cli.exit import Exit
+from fleetform.cli.output_format import json_option
 from fleetform.cli.refresh import unrecorded_text
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
@@ -14,7 +15,7 @@ from fleetform.cli.tree import open_reader, open_workspace
 _EXAMPLES = (
     ("fleetform drift", "Ask the world, and say what is not as it was made, since when"),
     ("fleetform drift --detailed-exitcode", "Exit with 2 where something has drifted"),
-    ("fleetform drift --json", "Print it as JSON"),
+    ("fleetform drift --format json", "Print it as JSON"),
 )
 
 

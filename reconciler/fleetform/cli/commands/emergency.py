@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import group, json_option, several_options, tree_option
+from fleetform.cli.command import group, several_options, tree_option
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
+from fleetform.cli.output_format import json_option
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import maybe_reader, open_reader, open_workspace, upgrade_first

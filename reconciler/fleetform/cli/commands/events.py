@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, limit_option, tree_option
+from fleetform.cli.command import limit_option, tree_option
 from fleetform.cli.names import complete_runs, require_run
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform events", "Print the latest events of the environment"),
     ("fleetform events train -f", "Follow those of one run"),
-    ("fleetform events --json --limit 1000", "Print them as JSON, one array"),
+    ("fleetform events --format json --limit 1000", "Print them as JSON, one array"),
 )
 
 _POLL_SECONDS = 0.25

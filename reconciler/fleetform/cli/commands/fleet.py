@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.command import group, tree_option
 from fleetform.cli.names import unknown
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, limit_option, tree_option
+from fleetform.cli.command import limit_option, tree_option
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
     ("fleetform history", "List the latest plans and applies, newest first"),
-    ("fleetform history --applies --json", "Only what was applied, as JSON"),
+    ("fleetform history --applies --format json", "Only what was applied, as JSON"),
     ("fleetform show last", "Look at the newest of them"),
 )
 

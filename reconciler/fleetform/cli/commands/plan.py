@@ -10,6 +10,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_argument
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import format_option
 from fleetform.cli.permissions import permission_options, permissions_of
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.refresh import (
@@ -25,6 +26,7 @@ from fleetform.cli.tree import load, open_workspace
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
+    from fleetform.cli.plan_output import Form
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
@@ -32,7 +34,7 @@ _EXAMPLES = (
     ("fleetform plan --detailed-exitcode", "Exit with 2 when there are changes"),
     ("fleetform plan --target 'sweep[*]' --exclude fleet/local", "Plan a part, and what it needs"),
     ("fleetform plan --refresh", "Ask the world first, and show what sets right what has drifted"),
-    ("fleetform plan --markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
+    ("fleetform plan --format markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
     ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply today.plan`"),
 )
 
@@ -42,8 +44,7 @@ _EXAMPLES = (
 @permission_options
 @scope_options
 @refresh_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-@click.option("--markdown", is_flag=True, help="Print Markdown for a pull request.")
+@format_option("text", "json", "markdown")
 @click.option(
     "--detailed-exitcode",
     "detailed",
@@ -59,8 +60,7 @@ _EXAMPLES = (
 @click.option("--destroy", is_flag=True, help="Plan the removal of everything, as `destroy` would.")
 def command(
     path: str | None,
-    as_json: bool,
-    markdown: bool,
+    form: Form,
     detailed: bool,
     out: str | None,
     destroy: bool,
@@ -75,12 +75,11 @@ def command(
     with the ledger. The exit code is 0 unless planning fails or the ledger is recovering;
     --detailed-exitcode adds 2, 3 and 4.
     """
-    if as_json and markdown:
-        raise Refused("--json and --markdown exclude each other")
     if refresh_only:
-        shown = {"markdown": markdown, "out": out, "destroy": destroy, "refresh": refresh}
-        refuse_beside_looking(permissions | shown)
-        return _show_drift_only(open_workspace(path), as_json=as_json, detailed=detailed)
+        beside = {"out": out, "destroy": destroy, "refresh": refresh}
+        beside["format markdown"] = form == "markdown"
+        refuse_beside_looking(permissions | beside)
+        return _show_drift_only(open_workspace(path), as_json=form == "json", detailed=detailed)
     if destroy and permissions["replaces"]:
         raise Refused("--replace does not go with --destroy: what goes is not made anew")
     workspace = open_workspace(path)
@@ -92,7 +91,7 @@ def command(
     from fleetform.wiring.planning import make_plan
 
     found = look_first(workspace) if refresh else None
-    if found is not None and not as_json and not markdown:
+    if found is not None and form == "text":
         show_drift(screen(), found, quiet=True)
     allowed = permissions_of(permissions, destroy=destroy)
     now_ms = SystemClock().now_ms()
@@ -109,8 +108,8 @@ def command(
 
         # First: what is shown is what the file has, its digest included.
         plan = write_plan_file(workspace, plan, out, allowed, who=who_asks(), now_ms=now_ms)
-    show_plan(screen(), plan, "json" if as_json else "markdown" if markdown else "text")
-    if out is not None and not as_json and not markdown:
+    show_plan(screen(), plan, form)
+    if out is not None and form == "text":
         screen().line(f"Kept in {out}; `fleetform apply {out}` carries out just that.", "dim")
     keep_plan(workspace, plan, who=who_asks())
     return plan_code(plan, detailed=detailed)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import tree_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
@@ -25,7 +26,7 @@ _EXAMPLES = (
     ("fleetform ps --state running,failed", "List each run and element in these states"),
     ("fleetform ps sweep", "List each element of a sweep"),
     ("fleetform ps 'train*' 'arr[3-7]'", "List runs by pattern, and elements by index"),
-    ("fleetform ps --all --json", "List archived runs too, as JSON: each element is a row"),
+    ("fleetform ps --all --format json", "List archived runs too, as JSON: each element is a row"),
 )
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import format_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import print_findings
 
@@ -28,12 +28,7 @@ _EXAMPLES = (
 
 @make_command("render", examples=_EXAMPLES)
 @click.argument("typed", nargs=-1, metavar="[PATH] [NAME]...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["yaml", "json"]),
-    help="How to print.  [default: yaml]",
-)
+@format_option("yaml", "json")
 @click.option(
     "--origins",
     type=click.Choice(["none", "inherited", "all"]),
@@ -41,8 +36,7 @@ _EXAMPLES = (
     show_default=True,
     help="Which values say where they are written: those from elsewhere than their document.",
 )
-@json_option
-def command(typed: tuple[str, ...], form: str | None, origins: str, as_json: bool) -> Exit:
+def command(typed: tuple[str, ...], form: str, origins: str) -> Exit:
     """
     Print the documents of the environment at PATH with all that they inherit.
 
@@ -50,8 +44,6 @@ def command(typed: tuple[str, ...], form: str | None, origins: str, as_json: boo
     printed is read again as the same resources. Elements of a sweep are not written out, and
     secrets stay names. NAME is a run, `run/train`, or a pattern, 'fleet/gpu-*'.
     """
-    if as_json and form == "yaml":
-        raise Refused("--json and --format yaml exclude each other")
     from fleetform.spec.render import Origins, render_tree
     from fleetform.wiring.workspace import find_root
 
@@ -62,7 +54,7 @@ def command(typed: tuple[str, ...], form: str | None, origins: str, as_json: boo
         return Exit.ERROR
     if names and not rendered.documents:
         raise _no_such(names, rendered)
-    if as_json or form == "json":
+    if form == "json":
         screen().json([document.json() for document in rendered.documents])
     else:
         screen().stream.write("---\n".join(document.yaml() for document in rendered.documents))

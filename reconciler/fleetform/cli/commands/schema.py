@@ -43,7 +43,7 @@ def command(draft: str, write: bool, check: bool, into: str | None) -> int:
     Print the JSON schema of any document, or write or check the files with the schema of each kind.
 
     Each type has a file in draft 2020-12; editors have one of any document, in draft 07.
-    Among the files is the schema of what `plan --json` prints, and the description of the API
+    Among the files is the schema of what `plan --format json` prints, and the description of the API
     where the extra `server` is installed.
     """
     if write and check:

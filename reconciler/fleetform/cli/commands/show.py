@@ -10,6 +10,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import tree_option
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import format_option
 from fleetform.cli.plan_output import Form, show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
@@ -23,27 +24,23 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform show last", "Show the plan that was made last, and what came of it"),
     ("fleetform show 3f2a91", "Show the plan whose digest begins so"),
-    ("fleetform show today.plan --json", "Show a plan that `plan --out` wrote, as JSON"),
+    ("fleetform show today.plan --format json", "Show a plan that `plan --out` wrote, as JSON"),
 )
 
 
 @make_command("show", examples=_EXAMPLES)
 @click.argument("plan", metavar="PLAN")
 @tree_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-@click.option("--markdown", is_flag=True, help="Print Markdown for a pull request.")
+@format_option("text", "json", "markdown")
 @click.option("--steps", is_flag=True, help="List what came of each step.")
-def command(plan: str, path: str | None, as_json: bool, markdown: bool, steps: bool) -> None:
+def command(plan: str, path: str | None, form: Form, steps: bool) -> None:
     """
     Show PLAN: the digits of one in `fleetform history`, `last`, or a file.
 
     It is shown as it was made; nothing is compared again. Of one that was applied, the end says
     when, by whom, and what came of it.
     """
-    if as_json and markdown:
-        raise Refused("--json and --markdown exclude each other")
     out = screen()
-    form: Form = "json" if as_json else "markdown" if markdown else "text"
     if Path(plan).is_file():
         show_plan(out, _from_file(plan), form)
         return

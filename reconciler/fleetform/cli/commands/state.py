@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetform.cli.command import group, json_option, tree_option
+from fleetform.cli.command import group, tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace
 from fleetform.cli.who import who_asks

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_argument
+from fleetform.cli.command import tree_argument
 from fleetform.cli.exit import STATUS_CODES, Exit
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 
 _EXAMPLES = (
     ("fleetform status", "Show commit, ledger, controller, hosts, runs and what is blocked"),
     ("fleetform status --exit-code > /dev/null", "Let a monitoring system branch on the exit code"),
-    ("fleetform status --json | jq .attention", "List what needs attention, for scripts"),
+    ("fleetform status --format json | jq .attention", "List what needs attention, for scripts"),
 )
 
 

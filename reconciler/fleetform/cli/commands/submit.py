@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import tree_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import one_run
+from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.settings import parse_setting
@@ -51,7 +52,7 @@ _EXAMPLES = (
     ("fleetform submit train.py -e HF_TOKEN", "Give it a variable of this shell"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
-    ("fleetform submit train.py --json", "Run it, and print how it ended for a script"),
+    ("fleetform submit train.py --format json", "Run it, and print how it ended for a script"),
 )
 
 
@@ -95,7 +96,7 @@ def command(
     and CONDA_PREFIX of this shell go into the document's `env:`, unless it sets them. The document
     goes into the tree's scratch folder, which git ignores, and is applied without a review: one
     run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
-    With Ctrl-C and --detach a background controller drives the run (`fleetform controller`). Exits with 4 when it fails. With --json what the run prints is
+    With Ctrl-C and --detach a background controller drives the run (`fleetform controller`). Exits with 4 when it fails. With --format json what the run prints is
     left to `fleetform logs`, and how it ended is printed for scripts.
     """
     from fleetform.wiring.submitting import (

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.failure import Refused
+from fleetform.cli.output_format import format_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import print_findings
 
@@ -23,56 +22,38 @@ _EXAMPLES = (
     ("fleetform validate runs/train.yaml", "Check one file, within its environment if it has one"),
     ("fleetform validate --format github", "Show findings in a pull request on GitHub"),
     ("fleetform validate --format junit --output report.xml", "Write test results for GitLab or Jenkins"),
-    ("fleetform validate --json", "Print the findings as JSON: level, code, place, advice"),
+    ("fleetform validate --format json", "Print the findings as JSON: level, code, place, advice"),
 )  # fmt: skip
-
-FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
 @make_command("validate", examples=_EXAMPLES)
 @click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH]")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="How to print: text for people, json for scripts, sarif for code scanning, github for"
-    " annotations of a workflow, junit for test reports.  [default: text]",
-)
+@format_option("text", "json", "github", "sarif", "junit")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Write the format into FILE and print text.",
 )
-@json_option
-def command(
-    path: str | None, strict: bool, form: str | None, output: str | None, as_json: bool
-) -> Exit:
+def command(path: str | None, strict: bool, form: str, output: str | None) -> Exit:
     """
     Check every document of the tree at PATH, or the one file at PATH.
 
     Nothing is contacted: the same tree gives the same findings anywhere. Errors fail the check,
     with --strict warnings too, notes never.
     """
-    chosen = _chosen(form, as_json=as_json)
     from fleetform.wiring.validating import check
 
-    report = check(path, strict=strict, list_files=chosen == "junit")
+    report = check(path, strict=strict, list_files=form == "junit")
     if output is not None:
-        Path(output).write_text(_rendered(report, chosen), encoding="utf-8")
-    if output is not None or chosen == "text":
+        Path(output).write_text(_rendered(report, form), encoding="utf-8")
+    if output is not None or form == "text":
         print_findings(report.findings)
         screen().line(report.verdict, "good" if report.is_valid else "bad")
     else:
-        screen().stream.write(_rendered(report, chosen))
+        screen().stream.write(_rendered(report, form))
     return Exit.OK if report.is_valid else Exit.ERROR
-
-
-def _chosen(form: str | None, *, as_json: bool) -> str:
-    if as_json and form not in {None, "json"}:
-        raise Refused(f"--json and --format {form} exclude each other")
-    return "json" if as_json else form or "text"
 
 
 def _rendered(report: Report, form: str) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import json_option, tree_option
+from fleetform.cli.command import tree_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run, unknown
+from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform why train", "Say what it waits for, or how it ended"),
-    ("fleetform why 'sweep[lr=0.1]' --json", "Say it as JSON"),
+    ("fleetform why 'sweep[lr=0.1]' --format json", "Say it as JSON"),
     ("fleetform why volume/data", "Say what was seen of a volume, or of a fleet"),
 )
 

@@ -123,15 +123,6 @@ def test_a_format_is_all_that_is_printed(typed, broken, form):
     assert out.endswith("\n")
 
 
-def test_json_is_short_for_a_format(typed, broken):
-    """Both print the same, and no other format can be asked for beside it."""
-    short = typed("validate", str(broken), "--json")
-    assert short == typed("validate", str(broken), "--format", "json")
-    code, _out, err = typed("validate", str(broken), "--json", "--format", "sarif")
-    assert code == 1
-    assert "--json and --format sarif exclude each other" in err
-
-
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github", "junit"])
 def test_a_report_can_be_written_beside_the_text(typed, broken, tmp_path, form):
     """The pipeline's log stays readable, and the file has what would have been printed."""
