@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
+from fleetform.cli.directory import settle_directory
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # People copy from examples and skip prose, so each command must have one; a test sees to it.
@@ -35,6 +37,11 @@ class Command(click.Command):
         super().__init__(name, **kwargs)
         self.examples = tuple(examples)
         self.codes = tuple(codes)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        settle_directory(ctx)
+        return rest
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_codes(self.codes, formatter)
@@ -105,26 +112,6 @@ def several_options(*choices: Options) -> Options:
         return function
 
     return take
-
-
-def tree_argument(function: Function) -> Function:
-    """Take the tree as PATH, for commands about a tree as a whole."""
-    return click.argument(
-        "path",
-        required=False,
-        type=click.Path(exists=True, file_okay=False),
-        metavar="[PATH]",
-    )(function)
-
-
-def tree_option(function: Function) -> Function:
-    """Take the tree as --path, for commands about something in it."""
-    return click.option(
-        "-C",
-        "--path",
-        type=click.Path(exists=True, file_okay=False),
-        help="Folder of the environment.  [default: the nearest one upward with environment.yaml]",
-    )(function)
 
 
 def limit_option(default: int) -> Callable[[Function], Function]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import several_options, tree_option
+from fleetform.cli.command import several_options
+from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -74,7 +75,7 @@ class EditOptions:
 
 edit_options = several_options(
     json_option,
-    tree_option,
+    directory_option,
     click.option("--apply", is_flag=True, help="Plan and apply just that at once."),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
     click.option("--commit", is_flag=True, help="Commit the change, and nothing else."),

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import click
 
 from fleetform.cli.command import write_examples
+from fleetform.cli.directory import DirectoryOption, note_folder
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, explain, report_bug
 
@@ -79,8 +80,8 @@ ROWS = (
 
 EXAMPLES = (
     ("fleetform init my-lab", "Make a folder with an environment that runs as it is"),
-    ("fleetform plan my-lab", "See what would be made"),
-    ("fleetform apply my-lab", "Make it, and follow the runs to their end"),
+    ("fleetform plan -C my-lab", "See what would be made"),
+    ("fleetform apply -C my-lab", "Make it, and follow the runs to their end"),
 )
 
 
@@ -131,6 +132,16 @@ class Commands(click.Group):
     name="fleetform",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "-C",
+    "--directory",
+    cls=DirectoryOption,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="PATH",
+    expose_value=False,
+    callback=note_folder,
+    help="Folder of the environment, as after the command's name.",
 )
 @click.option("--version", is_flag=True, is_eager=True, hidden=True, expose_value=False,
               callback=lambda ctx, _option, wanted: _print_version(ctx) if wanted else None)  # fmt: skip

@@ -45,7 +45,7 @@ def find_root(path: str | None) -> Path:
             return folder
     raise WorkspaceProblem(
         f"no {ENVIRONMENT_FILE} here or in any folder above",
-        "go to an environment's folder, name it as PATH, or make one with `fleetform init`",
+        "go to an environment's folder, name it with `-C PATH`, or make one with `fleetform init`",
     )
 
 

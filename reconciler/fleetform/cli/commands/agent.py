@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
@@ -24,7 +25,7 @@ def command() -> None:
 
 
 @command.command("list", examples=_EXAMPLES[:1])
-@tree_option
+@directory_option
 @json_option
 def list_agents(path: str | None, as_json: bool) -> None:
     """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.directory import directory_option, take_folder
 from fleetform.cli.exit import APPLY_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.permissions import permission_options, permissions_of
@@ -49,13 +49,10 @@ _EXAMPLES = (
 
 
 @make_command("apply", examples=_EXAMPLES, codes=APPLY_CODES)
-@click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH|FILE]")
-@click.option(
-    "-C",
-    "tree",
-    type=click.Path(exists=True, file_okay=False),
-    help="Folder of the environment of a FILE.  [default: the nearest one upward from here]",
+@click.argument(
+    "file", required=False, type=click.Path(exists=True), metavar="[FILE]", callback=take_folder
 )
+@directory_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @permission_options
 @scope_options
@@ -72,8 +69,8 @@ _EXAMPLES = (
     help="Append progress to FILE as JSON lines.",
 )
 def command(
+    file: str | None,
     path: str | None,
-    tree: str | None,
     yes: bool,
     detach: bool,
     show_output: bool,
@@ -86,7 +83,7 @@ def command(
     **permissions: Any,
 ) -> int:
     """
-    Make the environment at PATH as its tree says, or carry out the plan in FILE.
+    Make the actual state match the configuration, or carry out the plan in FILE.
 
     Shows the plan and asks. Changes that delete, or that end running work, are held back
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs
@@ -108,13 +105,11 @@ def command(
             "--show-output does not go with --detach, which waits for nothing that jobs print",
             advice="`fleetform logs --follow RUN` prints it",
         )
-    if path is not None and not os.path.isdir(path):  # noqa: PTH112 -- pathlib takes 10 ms
-        workspace = open_to_write(tree)
+    if file is not None:
+        workspace = open_to_write(path)
         _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
         take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
-        return _apply_file(workspace, path, Watching(detach, show_output, json_into))
-    if tree is not None:
-        raise Refused("-C goes with a FILE; a tree is named as PATH")
+        return _apply_file(workspace, file, Watching(detach, show_output, json_into))
     if refresh_only:
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
         resting = {"takeover": takeover, "for": for_ms, "reason": reason}

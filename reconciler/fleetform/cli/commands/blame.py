@@ -7,7 +7,7 @@ import json
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import some
 from fleetform.cli.output_format import json_option
@@ -29,7 +29,7 @@ _EXAMPLES = (
 
 @make_command("blame", examples=_EXAMPLES)
 @click.argument("name", metavar="NAME")
-@tree_option
+@directory_option
 @click.option("--events", is_flag=True, help="List what happened to it as well.")
 @json_option
 def command(name: str, path: str | None, events: bool, as_json: bool) -> None:

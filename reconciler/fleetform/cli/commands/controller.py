@@ -10,7 +10,8 @@ from typing import TextIO, cast
 
 import click
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import explain
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
@@ -33,7 +34,7 @@ def command() -> None:
 
 
 @command.command("show", examples=_EXAMPLES[:1])
-@tree_option
+@directory_option
 @json_option
 def show(path: str | None, as_json: bool) -> None:
     """Print which process drives the runs: its id, since when, and its log."""
@@ -54,7 +55,7 @@ def show(path: str | None, as_json: bool) -> None:
 
 
 @command.command("stop", examples=_EXAMPLES[1:])
-@tree_option
+@directory_option
 def stop(path: str | None) -> None:
     """
     Stop the background controller.

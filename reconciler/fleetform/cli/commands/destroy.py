@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.directory import directory_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
@@ -25,7 +25,7 @@ _EXAMPLES = (
 
 
 @make_command("destroy", examples=_EXAMPLES)
-@tree_argument
+@directory_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needs --allow-destroy as well.")
 @click.option("--allow-destroy", is_flag=True, help="Allow it; with -y no name is typed.")
 @click.option(
@@ -36,7 +36,7 @@ _EXAMPLES = (
 )
 def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | None) -> int:
     """
-    Remove everything that the environment at PATH has made.
+    Remove everything that the environment has made.
 
     Running runs are ended, then hosts released, then volumes forgotten. The data of a volume is
     removed only where its `deletion_policy` says so. The tree stays as it is: a later apply makes

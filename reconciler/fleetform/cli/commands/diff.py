@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -33,7 +33,7 @@ _EXAMPLES = (
 @make_command("diff", examples=_EXAMPLES)
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="[B]", required=False)
-@tree_option
+@directory_option
 @click.option(
     "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are differences."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.directory import directory_argument
 from fleetform.cli.exit import Exit
 from fleetform.cli.output_format import json_option
 from fleetform.cli.refresh import unrecorded_text
@@ -20,7 +20,7 @@ _EXAMPLES = (
 
 
 @make_command("drift", examples=_EXAMPLES)
-@tree_argument
+@directory_argument
 @json_option
 @click.option(
     "--detailed-exitcode",
@@ -30,7 +30,7 @@ _EXAMPLES = (
 )
 def command(path: str | None, as_json: bool, detailed: bool) -> int:
     """
-    Ask the world what has become of what was made in the environment at PATH.
+    Ask the world what has become of what was made in the environment.
 
     No resource is changed, and a controller goes on undisturbed. What was seen is recorded: plans,
     `why` and `status` show it until a look or a correction shows that it is healed. `docs/drift.md`

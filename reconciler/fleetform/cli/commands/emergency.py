@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import group, several_options, tree_option
+from fleetform.cli.command import group, several_options
+from fleetform.cli.directory import directory_option
 from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, say_of_each
@@ -65,7 +66,7 @@ def command() -> None:
 
 
 _put_options = several_options(
-    tree_option,
+    directory_option,
     click.option(
         "--reason", required=True, type=REASON, metavar="TEXT", help="Why; everybody is told."
     ),
@@ -156,7 +157,7 @@ def thaw(**typed: Any) -> None:
 
 @command.command("lift", examples=_LIFT)
 @click.argument("numbers", nargs=-1, required=True, metavar="NUMBER...|all")
-@tree_option
+@directory_option
 def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
     """End what is in force, by its NUMBER; what it kept goes on by itself."""
     from fleetform.views.lines import printable
@@ -183,7 +184,7 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
 
 @command.command("list", examples=_LIST)
 @click.option("--all", "every", is_flag=True, help="Also what was lifted or ran out.")
-@tree_option
+@directory_option
 @json_option
 def list_them(every: bool, path: str | None, as_json: bool) -> None:
     """List what is in force, newest first: what, until when, who, and why."""

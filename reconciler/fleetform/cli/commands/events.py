@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import limit_option, tree_option
+from fleetform.cli.command import limit_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.names import complete_runs, require_run
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, screen
@@ -33,7 +34,7 @@ _PIECE = 10_000
 
 @make_command("events", examples=_EXAMPLES)
 @click.argument("run", required=False, shell_complete=complete_runs)
-@tree_option
+@directory_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C; JSON is then one a line.")
 @limit_option(100)
 @json_option

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.names import unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
@@ -22,7 +23,7 @@ def command() -> None:
 
 
 @command.command("list", examples=_EXAMPLES[:1])
-@tree_option
+@directory_option
 @json_option
 def list_fleets(path: str | None, as_json: bool) -> None:
     """List the fleets: hosts that are ready, jobs, and use of CPUs, memory and GPUs."""
@@ -41,7 +42,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 
 @command.command("show", examples=_EXAMPLES[1:])
 @click.argument("name")
-@tree_option
+@directory_option
 @json_option
 def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     """Show the fleet NAME with its instances."""

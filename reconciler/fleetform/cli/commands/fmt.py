@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
@@ -29,20 +30,25 @@ _EXAMPLES = (
 
 @make_command("fmt", examples=_EXAMPLES)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
+@directory_option
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
-def command(paths: tuple[str, ...], check: bool, diff: bool) -> Exit:
+def command(paths: tuple[str, ...], path: str | None, check: bool, diff: bool) -> Exit:
     """
     Write documents in the one order, indentation and quoting, and keep their comments.
 
-    PATH is a file, a folder, or - for standard input; without it, the tree around the current
-    folder. What a document says never changes. A file that cannot be read is left as it is, and so
+    PATH is a file, a folder, or - for standard input; without it, the whole configuration. What a document says never changes. A file that cannot be read is left as it is, and so
     are YAML that declares nothing and files that runs carry along.
     """
+    if paths and path is not None:
+        raise Refused(
+            "-C formats the whole configuration, and files were named too",
+            advice="leave one of them out",
+        )
     if "-" in paths:
         return _format_input(paths, check=check)
     changed, in_order, is_bad = 0, 0, False
-    for folder, file in _files(paths):
+    for folder, file in _files(paths, path):
         is_bad |= _show_findings(file)
         if file.formatted.data == file.before:
             in_order += not file.formatted.findings
@@ -53,14 +59,14 @@ def command(paths: tuple[str, ...], check: bool, diff: bool) -> Exit:
     return Exit.ERROR if is_bad or (check and changed) else Exit.OK
 
 
-def _files(paths: Sequence[str]) -> Iterator[tuple[Path, FormattedFile]]:
+def _files(paths: Sequence[str], directory: str | None) -> Iterator[tuple[Path, FormattedFile]]:
     """Each file with the folder that its path is relative to; none twice."""
     from fleetform.spec.format import format_files
 
     if not paths:
         from fleetform.wiring.workspace import find_root
 
-        root = find_root(None)
+        root = find_root(directory)
         yield from ((root, file) for file in format_files(root))
         return
     seen: set[Path] = set()

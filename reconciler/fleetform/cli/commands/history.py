@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import limit_option, tree_option
+from fleetform.cli.command import limit_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
@@ -18,7 +19,7 @@ _EXAMPLES = (
 
 
 @make_command("history", examples=_EXAMPLES)
-@tree_option
+@directory_option
 @click.option("--applies", is_flag=True, help="Only what was applied, not what was only planned.")
 @limit_option(30)
 @json_option

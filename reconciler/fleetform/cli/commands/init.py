@@ -95,7 +95,7 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
             if relative in settings and not _is_told(root / relative, relative):
                 out.labelled("help", f"for completion {missing_setting(relative)}")
     if written:
-        where = "" if path == "." else f" {path}"
+        where = "" if path == "." else f" -C {path}"
         out.line()
         out.line(f"Next: `fleetform plan{where}` shows what would be made.")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.reason import REASON
@@ -48,7 +49,7 @@ def list_locks(as_json: bool) -> None:
 
 
 @command.command("show", examples=_EXAMPLES[1:2])
-@tree_option
+@directory_option
 @json_option
 def show(path: str | None, as_json: bool) -> None:
     """Show who manages this environment, which steps were begun and are open, and what waits."""
@@ -82,7 +83,7 @@ def show(path: str | None, as_json: bool) -> None:
 
 
 @command.command("break", examples=_EXAMPLES[2:])
-@tree_option
+@directory_option
 @click.option("--force", is_flag=True, help="End a holder that is alive; needs --reason.")
 @click.option("--reason", default="", type=REASON, metavar="TEXT", help="Why; kept as an event.")
 def break_lock(path: str | None, force: bool, reason: str) -> int:

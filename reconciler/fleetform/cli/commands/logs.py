@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run
 from fleetform.cli.screen import Screen, error_screen
@@ -35,7 +35,7 @@ _EXAMPLES = (
 
 @make_command("logs", examples=_EXAMPLES)
 @click.argument("run", shell_complete=complete_runs)
-@tree_option
+@directory_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
 @click.option("--attempt", type=click.IntRange(min=1), help="Attempt by number.  [default: latest]")
 @click.option("--rank", type=click.IntRange(min=0), help="One rank only.  [default: all]")

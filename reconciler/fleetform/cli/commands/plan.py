@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.directory import directory_argument
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
@@ -40,7 +40,7 @@ _EXAMPLES = (
 
 
 @make_command("plan", examples=_EXAMPLES, codes=PLAN_CODES)
-@tree_argument
+@directory_argument
 @permission_options
 @scope_options
 @refresh_options
@@ -69,7 +69,7 @@ def command(
     **permissions: object,
 ) -> int:
     """
-    Show what apply would change in the environment at PATH.
+    Show what apply would change.
 
     Nothing is changed, and no host is contacted unless --refresh is given: the tree is compared
     with the ledger. The exit code is 0 unless planning fails or the ledger is recovering;

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option, folder_first
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs
 from fleetform.cli.output_format import json_option
@@ -45,8 +44,10 @@ def _read_states(
 
 
 @make_command("ps", examples=_EXAMPLES)
-@click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=complete_runs)
-@tree_option
+@click.argument(
+    "runs", nargs=-1, metavar="[RUN]...", shell_complete=complete_runs, callback=folder_first
+)
+@directory_option
 @click.option("-a", "--all", "archived", is_flag=True, help="Archived runs too.")
 @click.option(
     "--state",
@@ -81,7 +82,6 @@ def command(
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import find_controller
 
-    _refuse_folders(runs)
     workspace = open_workspace(path)
     reader = open_reader(workspace)
     now_ms = SystemClock().now_ms()
@@ -120,12 +120,6 @@ def command(
     _say_unlisted(listed.unlisted)
     if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
         error_screen().labelled("help", NOT_DRIVEN)
-
-
-def _refuse_folders(typed: Sequence[str]) -> None:
-    for text in typed:
-        if "/" in text and Path(text).is_dir():
-            raise Refused(f"`{text}` is a folder, not a run", advice=f"`fleetform ps -C {text}`")
 
 
 def _is_named(parent: str, typed: Sequence[str]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.directory import directory_option, folder_first
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform render", "Print every document of the tree around the current folder"),
-    ("fleetform render production run/train", "Print one run as it is in that environment"),
+    ("fleetform render -C production run/train", "Print one run as it is in that environment"),
     ("fleetform render 'fleet/gpu-*' --origins all", "Say of every value where it is written"),
-    ("fleetform render staging --origins none > staging.yaml", "Keep it, to compare with later"),
+    ("fleetform render -C staging --origins none > staging.yaml", "Keep it, to compare with later"),
     ("fleetform render --format json", "Print JSON for scripts, with the origin of each value"),
 )
 
 
 @make_command("render", examples=_EXAMPLES)
-@click.argument("typed", nargs=-1, metavar="[PATH] [NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", callback=folder_first)
+@directory_option
 @format_option("yaml", "json")
 @click.option(
     "--origins",
@@ -36,9 +37,9 @@ _EXAMPLES = (
     show_default=True,
     help="Which values say where they are written: those from elsewhere than their document.",
 )
-def command(typed: tuple[str, ...], form: str, origins: str) -> Exit:
+def command(names: tuple[str, ...], path: str | None, form: str, origins: str) -> Exit:
     """
-    Print the documents of the environment at PATH with all that they inherit.
+    Print the documents of the configuration with all that they inherit.
 
     A base's documents and this tree's are patched, profiles merged, values filled in. What is
     printed is read again as the same resources. Elements of a sweep are not written out, and
@@ -47,7 +48,6 @@ def command(typed: tuple[str, ...], form: str, origins: str) -> Exit:
     from fleetform.spec.render import Origins, render_tree
     from fleetform.wiring.workspace import find_root
 
-    path, names = _told_apart(typed)
     rendered = render_tree(find_root(path), names, origins=Origins(origins))
     if rendered.loaded.errors:
         print_findings(rendered.loaded.findings)
@@ -59,13 +59,6 @@ def command(typed: tuple[str, ...], form: str, origins: str) -> Exit:
     else:
         screen().stream.write("---\n".join(document.yaml() for document in rendered.documents))
     return Exit.OK
-
-
-def _told_apart(typed: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """A folder comes first; what is none is a name."""
-    if typed and Path(typed[0]).is_dir():
-        return typed[0], typed[1:]
-    return None, typed
 
 
 def _no_such(names: tuple[str, ...], rendered: Rendered) -> Refused:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.directory import directory_argument
 from fleetform.cli.duration import DURATION
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
@@ -26,7 +26,7 @@ _EXAMPLES = (
 
 
 @make_command("serve", examples=_EXAMPLES)
-@tree_argument
+@directory_argument
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -58,7 +58,7 @@ def command(
     show_output: bool,
 ) -> int:
     """
-    Keep the environment at PATH as its tree says, until told to stop.
+    Keep the actual state as the configuration says, until told to stop.
 
     Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
     What needs a permission is held and said. What has drifted is said, and set right where nothing

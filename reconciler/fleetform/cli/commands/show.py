@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
 from fleetform.cli.plan_output import Form, show_plan
@@ -30,7 +30,7 @@ _EXAMPLES = (
 
 @make_command("show", examples=_EXAMPLES)
 @click.argument("plan", metavar="PLAN")
-@tree_option
+@directory_option
 @format_option("text", "json", "markdown")
 @click.option("--steps", is_flag=True, help="List what came of each step.")
 def command(plan: str, path: str | None, form: Form, steps: bool) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -43,7 +44,7 @@ def command() -> None:
 
 @command.command("backup", examples=_EXAMPLES[:1])
 @click.argument("file", type=click.Path(dir_okay=False))
-@tree_option
+@directory_option
 @json_option
 def backup(file: str, path: str | None, as_json: bool) -> None:
     """
@@ -69,7 +70,7 @@ def backup(file: str, path: str | None, as_json: bool) -> None:
 
 @command.command("restore", examples=_EXAMPLES[1:2])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@tree_option
+@directory_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def restore(file: str, path: str | None, yes: bool) -> int:
     """
@@ -104,7 +105,7 @@ def restore(file: str, path: str | None, yes: bool) -> int:
 
 
 @command.command("upgrade", examples=_EXAMPLES[7:8])
-@tree_option
+@directory_option
 def upgrade(path: str | None) -> None:
     """
     Upgrade a ledger that an earlier release of fleetform wrote.
@@ -124,7 +125,7 @@ def upgrade(path: str | None) -> None:
 
 
 @command.command("verify", examples=_EXAMPLES[2:3])
-@tree_option
+@directory_option
 @json_option
 @click.option("--hosts", is_flag=True, help="Ask the hosts too, which starts and changes nothing.")
 def verify(path: str | None, as_json: bool, hosts: bool) -> int:
@@ -157,7 +158,7 @@ def verify(path: str | None, as_json: bool, hosts: bool) -> int:
 
 
 @command.command("rebuild", examples=_EXAMPLES[3:7])
-@tree_option
+@directory_option
 @json_option
 @click.option("--dry-run", "trial", is_flag=True, help="Say what would come of it.")
 @click.option(

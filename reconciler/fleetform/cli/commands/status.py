@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_argument
+from fleetform.cli.directory import directory_argument
 from fleetform.cli.exit import STATUS_CODES, Exit
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
@@ -19,7 +19,7 @@ _EXAMPLES = (
 
 
 @make_command("status", examples=_EXAMPLES, codes=STATUS_CODES)
-@tree_argument
+@directory_argument
 @click.option(
     "--exit-code",
     "with_code",
@@ -29,7 +29,7 @@ _EXAMPLES = (
 @json_option
 def command(path: str | None, with_code: bool, as_json: bool) -> int:
     """
-    Show the state of the environment at PATH on one screen.
+    Show the state of the environment on one screen.
 
     No plan is made and no host is contacted: hosts and runs are as the ledger knows them, and what
     is blocked is what the last apply of the whole environment could not change.

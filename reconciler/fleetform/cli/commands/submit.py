@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import one_run
@@ -59,7 +59,7 @@ _EXAMPLES = (
 @make_command("submit", examples=_EXAMPLES)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
-@tree_option
+@directory_option
 @click.option("-n", "--name", default="", metavar="NAME", help="Of the run.  [default: by FILE]")
 @click.option(
     "-e",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.directory import directory_option, take_folder
 from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import print_findings
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform validate", "Check the tree around the current folder"),
-    ("fleetform validate my-lab --strict", "Fail for warnings too"),
+    ("fleetform validate -C my-lab --strict", "Fail for warnings too"),
     ("fleetform validate runs/train.yaml", "Check one file, within its environment if it has one"),
     ("fleetform validate --format github", "Show findings in a pull request on GitHub"),
     ("fleetform validate --format junit --output report.xml", "Write test results for GitLab or Jenkins"),
@@ -27,7 +29,10 @@ _EXAMPLES = (
 
 
 @make_command("validate", examples=_EXAMPLES)
-@click.argument("path", required=False, type=click.Path(exists=True), metavar="[PATH]")
+@click.argument(
+    "file", required=False, type=click.Path(exists=True), metavar="[FILE]", callback=take_folder
+)
+@directory_option
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @format_option("text", "json", "github", "sarif", "junit")
 @click.option(
@@ -36,16 +41,23 @@ _EXAMPLES = (
     metavar="FILE",
     help="Write the format into FILE and print text.",
 )
-def command(path: str | None, strict: bool, form: str, output: str | None) -> Exit:
+def command(
+    file: str | None, path: str | None, strict: bool, form: str, output: str | None
+) -> Exit:
     """
-    Check every document of the tree at PATH, or the one file at PATH.
+    Check every document of the configuration, or those of FILE alone.
 
     Nothing is contacted: the same tree gives the same findings anywhere. Errors fail the check,
     with --strict warnings too, notes never.
     """
     from fleetform.wiring.validating import check
 
-    report = check(path, strict=strict, list_files=form == "junit")
+    if file is not None and path is not None:
+        raise Refused(
+            "-C does not go with a FILE, which is checked within the environment around it",
+            advice="leave one of them out",
+        )
+    report = check(file or path, strict=strict, list_files=form == "junit")
     if output is not None:
         Path(output).write_text(_rendered(report, form), encoding="utf-8")
     if output is not None or form == "text":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import group, tree_option
+from fleetform.cli.command import group
+from fleetform.cli.directory import directory_option
 from fleetform.cli.names import unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
@@ -24,7 +25,7 @@ def command() -> None:
 
 @command.command("list", examples=(_EXAMPLES[0], _EXAMPLES[2]))
 @click.option("--snapshots", is_flag=True, help="What was put aside when its volume went.")
-@tree_option
+@directory_option
 @json_option
 def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
     """List the volumes: where each lies, what becomes of its data, and who uses it."""
@@ -45,7 +46,7 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
 
 @command.command("show", examples=_EXAMPLES[1:2])
 @click.argument("name")
-@tree_option
+@directory_option
 @json_option
 def show_volume(name: str, path: str | None, as_json: bool) -> None:
     """Show the volume NAME, where it lies, and the runs that mount it and are not over."""

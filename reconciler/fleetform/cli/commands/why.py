@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import tree_option
+from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run, unknown
 from fleetform.cli.output_format import json_option
@@ -29,7 +29,7 @@ _EXAMPLES = (
 
 @make_command("why", examples=_EXAMPLES)
 @click.argument("resource", shell_complete=complete_runs)
-@tree_option
+@directory_option
 @json_option
 def command(resource: str, path: str | None, as_json: bool) -> None:
     """
