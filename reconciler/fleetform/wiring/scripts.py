@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +18,7 @@ from fleetform.wiring.locating import documents_of
 from fleetform.wiring.problems import EditProblem
 
 if TYPE_CHECKING:
+    from fleetform.spec.convert.slurm import Partitions
     from fleetform.spec.findings import Finding
 
 __all__ = ["Made", "document_of"]
@@ -31,11 +32,21 @@ class Made(NamedTuple):
 
     text: str
     findings: tuple[Finding, ...] = ()
+    name: str = ""
+    """What the script calls the job itself."""
 
 
-def document_of(file: Path, arguments: Sequence[str], *, name: str) -> Made:
+def document_of(
+    file: Path, arguments: Sequence[str], *, name: str, partitions: Callable[[], Partitions]
+) -> Made:
     """
     Read a file as the document of one run.
+
+    Args:
+        file: A document or a script.
+        arguments: For a script.
+        name: What the run is called.
+        partitions: Returns what partitions of a cluster are in the environment; only batch scripts ask.
 
     Raises:
         EditProblem: It cannot be read as one.
@@ -50,7 +61,7 @@ def document_of(file: Path, arguments: Sequence[str], *, name: str) -> Made:
                 f"{file} is a document, and takes no arguments", "set variables with -e NAME=VALUE"
             )
         return _document(file, text)
-    return _script(file, text, arguments, name)
+    return _script(file, text, arguments, name, partitions)
 
 
 def _document(file: Path, text: str) -> Made:
@@ -69,23 +80,40 @@ def _document(file: Path, text: str) -> Made:
     return Made(text)
 
 
-def _script(file: Path, text: str, arguments: Sequence[str], name: str) -> Made:
-    from fleetform.spec.convert.slurm.sbatch import is_batch_script
+def _script(
+    file: Path, text: str, arguments: Sequence[str], name: str, partitions: Callable[[], Partitions]
+) -> Made:
+    from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
     from fleetform.spec.edit import append_document
 
     command = shlex.join([*_program(file, text), *arguments])
     if not is_batch_script(text):
         return Made(append_document("", {"type": "task", "name": name, "commands": [command]}))
+    from fleetform.spec.convert.naming import derive_name
     from fleetform.spec.convert.slurm import convert_slurm
     from fleetform.spec.edit import set_value
 
-    found = convert_slurm(text, str(file), name=name, script=file.name)
+    named = next(
+        (one.value for one in read_script(text).options[::-1] if one.name == "job-name"), ""
+    )
+    own_name = derive_name(named) if named else ""
+    found = convert_slurm(
+        text,
+        str(file),
+        name=own_name or name,
+        script=file.name,
+        arguments=arguments,
+        partitions=partitions(),
+    )
     if not found.text:
         raise EditProblem(
             f"{file} cannot be taken over", "see what is said above", findings=tuple(found.findings)
         )
     # The script itself is part of the bundle: it runs as it is, with what stands beside it.
-    return Made(set_value(found.text, 0, ("commands",), [command]), tuple(found.findings))
+    made = (
+        found.text if found.has_own_commands else set_value(found.text, 0, ("commands",), [command])
+    )
+    return Made(made, tuple(found.findings), own_name)
 
 
 def _program(file: Path, text: str) -> list[str]:

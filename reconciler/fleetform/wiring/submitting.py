@@ -33,6 +33,7 @@ from fleetform.wiring.scripts import document_of
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
+    from fleetform.spec.convert.slurm import Partitions
     from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
@@ -105,9 +106,14 @@ def prepare_submission(
         EditProblem: Something about the file, its code or the name cannot be; nothing is left.
     """
     editor = Editor(workspace)
-    made = document_of(file, arguments, name=name or derive_name(file.stem))
+    made = document_of(
+        file,
+        arguments,
+        name=name or derive_name(file.stem),
+        partitions=lambda: _partitions(workspace),
+    )
     taken = _taken(editor, live)
-    chosen = _chosen(name, file, taken)
+    chosen = _chosen(name, made.name, file, taken)
     bundle = _bundle(workspace, file)
     try:
         path = f"{SCRATCH}/{chosen}.yaml"
@@ -155,6 +161,16 @@ def withdraw(workspace: Workspace, submission: Submission) -> None:
     (workspace.root / submission.file).unlink(missing_ok=True)
 
 
+def _partitions(workspace: Workspace) -> Partitions:
+    """Return the queues and fleets of the environment, which partitions may be called after."""
+    from fleetform.spec.convert.slurm import Partitions
+
+    desired = workspace.load().desired
+    keys = () if desired is None else desired.resources
+    queues = frozenset(key.name for key in keys if key.kind == "queue")
+    return Partitions(queues, frozenset(key.name for key in keys if key.kind == "fleet"))
+
+
 # -- the name ---------------------------------------------------------------------------------
 
 
@@ -168,11 +184,13 @@ def _taken(editor: Editor, live: Live | None) -> set[str]:
     return names
 
 
-def _chosen(name: str, file: Path, taken: set[str]) -> str:
+def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
     if not name:
+        if own and own not in taken:
+            return own
         # Short enough to type, and two who submit the same file at once do not meet.
         ending = base64.b32encode(os.urandom(3)).decode().lower().rstrip("=")[:4]
-        return f"{derive_name(file.stem)[: NAME_LENGTH_MAX - 5].rstrip('-')}-{ending}"
+        return f"{(own or derive_name(file.stem))[: NAME_LENGTH_MAX - 5].rstrip('-')}-{ending}"
     problem = name_problem(name)
     if problem:
         raise EditProblem(problem)

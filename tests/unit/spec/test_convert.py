@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.convert import convert, convert_slurm
+from fleetform.spec.convert import Partitions, convert, convert_slurm
 from fleetform.spec.convert.slurm.options import TABLE
-from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
+from fleetform.spec.convert.slurm.sbatch import LONG_OPTIONS, is_batch_script, read_script
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
@@ -32,7 +32,9 @@ def said(text):
 def task(*directives, body="python train.py"):
     """What becomes of a script with these directives, and how it was told."""
     script = "\n".join(["#!/bin/bash", *(f"#SBATCH {one}" for one in directives), "", body, ""])
-    made = convert_slurm(script, "x.sh", name="job", known=frozenset({"prepare"}))
+    made = convert_slurm(
+        script, "x.sh", name="job", known=frozenset({"prepare"}), partitions=PARTITIONS
+    )
     return said(made.text), [(one.level.value, one.place.line) for one in made.findings]
 
 
@@ -53,13 +55,15 @@ def codes(result):
 
 # Slurm
 
+PARTITIONS = Partitions(frozenset({"gpu-long"}), frozenset({"gpu"}), {"rtx": "gpu"})
+
 DIRECTIVES = [
     ("--job-name=job", {}, []),
     ("-N 4", {"nodes": 4}, [("warning", 1)]),
     ("--nodes=2-4", {"nodes": 2}, [("warning", 2), ("warning", 1)]),
     ("--nodes=1", {}, []),
     ("--cpus-per-task=8", {"resources": {"cpu": "8.."}}, []),
-    ("-n 4 -c 2", {"resources": {"cpu": "8.."}}, [("warning", 2)]),
+    ("-n 4 -c 2", {"resources": {"cpu": "8.."}}, []),
     ("--mem=32G", {"resources": {"memory": "32GB.."}}, []),
     ("--mem 1500", {"resources": {"memory": "1500MB.."}}, []),
     ("--mem=0", {}, [("warning", 2)]),
@@ -68,13 +72,29 @@ DIRECTIVES = [
     ("--gres=gpu:2", {"resources": {"gpu": 2}}, []),
     ("--gres=gpu", {"resources": {"gpu": 1}}, []),
     ("--gres=gpu:a100:2  # two", {"resources": {"gpu": "A100:2"}}, []),
-    ("--gres=gpu:a100_80gb:2", {"resources": {"gpu": "A100:80GB:2"}}, [("note", 1)]),
+    ("--gres=gpu:a100_80gb:2", {"resources": {"gpu": "A100:80GB:2"}}, [("note", 2)]),
     ("--gres=gpu:a100_1g.10gb:2",
      {"resources": {"gpu": {"name": "A100", "slice": "1g.10gb", "count": 2}}}, []),
     ("--gres=gpu:1,lustre:5", {"resources": {"gpu": 1}}, [("warning", 2)]),
     ("--gpus-per-node=h100:8", {"resources": {"gpu": "H100:8"}}, []),
-    ("-N2 --gpus=16", {"nodes": 2, "resources": {"gpu": 8}}, [("warning", 1)]),
-    ("--gpus-per-task=1 -n 2", {"resources": {"cpu": "2..", "gpu": 2}}, [("warning", 2)]),
+    ("--gres=gpu:0", {}, []),
+    ("-N2 --gpus=16", {"nodes": 2, "resources": {"gpu": 8}}, [("warning", 2)]),
+    ("-n 4 --ntasks-per-node=2", {"nodes": 2, "resources": {"cpu": "2.."}}, [("warning", 2)]),
+    ("-n 5 --ntasks-per-node=2 -c 3", {"nodes": 3, "resources": {"cpu": "6.."}}, [("warning", 2)]),
+    ("-N 2 -n 4 --ntasks-per-node=4", {"nodes": 2, "resources": {"cpu": "2.."}}, [("warning", 2)]),
+    ("--gpus=8 --gpus-per-node=4", {"nodes": 2, "resources": {"gpu": 4}}, [("warning", 2)]),
+    ("--gpus-per-task=1 -n 2", {"resources": {"cpu": "2..", "gpu": 2}}, []),
+    ("-G 4 --gpus-per-task=2 -c 3", {"resources": {"cpu": "6..", "gpu": 4}}, []),
+    ("--mincpus=16 -c 2", {"resources": {"cpu": "16.."}}, []),
+    ("--tasks-per-node=4", {"resources": {"cpu": "4.."}}, []),
+    ("--ntasks-per-n=4", {"resources": {"cpu": "4.."}}, []),
+    ("--part=gpu --exclus --mail-t=ALL", {"fleets": ["gpu"]}, [("warning", 2), ("note", 2)]),
+    ("--n=4", {}, [("warning", 2)]),
+    ("--mem_bind=local", {}, [("warning", 2)]),
+    ("--wrap='python x.py'", {"commands": ["python x.py"]}, []),
+    ("--input=a.txt", {"commands": ["exec < a.txt\npython train.py\n"]}, []),
+    ("--constraint=a100 --gres=gpu:1", {"resources": {"gpu": "A100:1"}}, [("note", 2)]),
+    ("-C skylake", {}, [("warning", 2)]),
     ("--tmp=100G", {"resources": {"disk": "100GB.."}}, []),
     ("--time=90", {"max_duration": "1h30m"}, []),
     ("-t 2:00:00", {"max_duration": "2h"}, []),
@@ -84,8 +104,10 @@ DIRECTIVES = [
     ("--time=UNLIMITED", {"max_duration": "off"}, []),
     ("--time=soon", {}, [("warning", 2)]),
     ("--array=1-100:2%10", {"array": "1-100:2%10"}, []),
-    ("-p gpu", {"queue": "gpu"}, []),
-    ("--partition=GPU_long,cpu", {"queue": "gpu-long"}, [("warning", 2)]),
+    ("-p gpu", {"fleets": ["gpu"]}, []),
+    ("-p elsewhere", {}, [("note", 2)]),
+    ("-p rtx", {"fleets": ["gpu"]}, []),
+    ("--partition=GPU_long,gpu", {"queue": "gpu-long"}, [("note", 2)]),
     ("--requeue", {"retry": {"on": ["node-failure", "preemption"]}}, []),
     ("--signal=B:USR1@300", {"checkpoint": {"signal": "USR1", "lead": "5m"}}, [("note", 2)]),
     ("--signal=10", {"checkpoint": {"signal": "USR1", "lead": "1m"}}, [("note", 2)]),
@@ -98,7 +120,7 @@ DIRECTIVES = [
     ("--dependency=singleton", {"concurrency": {"group": "job", "limit": 1}}, []),
     ("--begin=2030-01-01T10:00", {}, [("warning", 2)]),
     ("--deadline=now+1hour", {}, [("warning", 2)]),
-    ("--export=ALL,LR=0.1,HF_TOKEN", {"env": ["LR=0.1", "HF_TOKEN"]}, [("note", 2)]),
+    ("--export=ALL,LR=0.1,HF_TOKEN", {"env": {"LR": "0.1"}}, [("note", 2), ("warning", 2)]),
     ("--export=NONE", {}, []),
     ("--comment='a b'", {"description": "a b"}, []),
     ("-D /work", {"working_dir": "/work"}, []),
@@ -132,7 +154,87 @@ def test_no_value_of_a_directive_makes_a_bad_document(name):
         document, findings = task(f"--{name}='{value}'")
         KINDS["task"].model.model_validate(document)
         is_used = document.keys() - {"type", "name", "shell", "commands"}
-        assert findings or is_used or value in {"", "1", "x"}, value
+        is_default = value in {"", "1", "x"} or (value == "0" and "gpus" in name)
+        is_command = document["commands"] != ["python train.py"]
+        assert findings or is_used or is_default or is_command, value
+
+
+def test_each_option_of_sbatch_is_in_the_table():
+    """Under its whole name, so that every abbreviation leads to what it does."""
+    assert TABLE.keys() == LONG_OPTIONS - {"tasks-per-node", "workdir"}
+
+
+def test_a_here_document_keeps_its_directives():
+    """They are another script's, which this one writes; after a command they are comments."""
+    body = "cat > sub.sh <<'EOF'\n#SBATCH -n 8\nEOF\n#SBATCH -c 4\necho"
+    document, findings = task(body=body)
+    assert document["commands"] == [f"{body}\n"]
+    assert "resources" not in document
+    assert findings == [("note", 6), ("warning", 3)]
+
+
+def test_tasks_are_counted_for_a_script_that_starts_them():
+    """`srun` and the script read from `env:` how many there are; other scripts need no variables."""
+    document, _ = task("-n 4 -c 2", body="srun ./x")
+    assert document["env"] == {"SLURM_NTASKS": "4", "SLURM_CPUS_PER_TASK": "2"}
+    assert "env" not in task("-n 4 -c 2", body="mpirun -np 4 ./x")[0]
+    assert task("-n 4", body="mpirun ./x")[0]["compat"] == "slurm"
+
+
+def test_arguments_are_those_of_the_script():
+    """What follows the script is `$1` and so on; a script that reads them and has none is reported."""
+    script = "#!/bin/bash\n#SBATCH -c 1\nf() {\n  echo $1\n}\nawk '{print $2}' x\npython x.py $1\n"
+    made = convert_slurm(script, "x.sh", name="job", arguments=["a", "b c"])
+    assert said(made.text)["commands"][0].startswith("set -- a 'b c'\n")
+    made = convert_slurm(script, "x.sh", name="job")
+    assert [(one.level, one.place.line) for one in made.findings] == [(Level.WARNING, 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "files", "missing"),
+    [
+        ("python train.py --config=conf/a.yaml", ["conf/a.yaml", "lib", "train.py", "util.py"], []),
+        ("srun python -u none.py\nbash go.sh", ["env.sh", "go.sh"], ["none.py"]),
+        ("source env.sh; ./prog < in.txt", ["env.sh", "in.txt", "prog"], []),
+        ("C=conf\npython x.py $C/${SLURM_ARRAY_TASK_ID}.yaml", ["conf/a.yaml", "conf/b.yaml"], ["x.py"]),
+        ("cd conf\ncat b.yaml", ["conf/b.yaml"], []),
+        ('sed -n "${SLURM_ARRAY_TASK_ID}p" in.txt > out.txt', ["in.txt"], []),
+        ('cd "$SLURM_SUBMIT_DIR"\npython -m lib.run', ["lib"], []),
+        ("# python train.py\nls -l *", [], []),
+        ("Rscript fit.R && julia --project fit.jl", ["fit.R", "in.txt"], ["fit.jl"]),
+        ("matlab -nodisplay -batch solve", ["solve.m"], []),
+        ("cat > conf/a.yaml <<X\nX\ntool conf/a.yaml", [], []),
+    ],
+)  # fmt: skip
+def test_files_that_a_script_names_go_along(tmp_path, body, files, missing):
+    """Those that it runs or reads, and the modules and files that these name in turn."""
+    for path in ("conf/a.yaml", "conf/b.yaml", "in.txt", "env.sh", "prog", "lib/run.py", "solve.m"):
+        write(tmp_path, path, "")
+    write(tmp_path, "train.py", "import os, util\nfrom lib import run\n")
+    write(tmp_path, "util.py", "import train\n")
+    write(tmp_path, "go.sh", ". ./env.sh\n")
+    write(tmp_path, "fit.R", 'x <- read.csv("in.txt")\n')
+    write(tmp_path, "job.sh", f"#!/bin/bash\n#SBATCH -c 1\n{body}\n")
+    result = convert(tmp_path / "job.sh")
+    assert said(result.written[0].text).get("files", []) == files
+    assert sorted(one.path for one in result.copied) == files
+    reported = " ".join(one.detail for one in result.findings)
+    assert [name for name in ("none.py", "fit.jl", "x.py") if f"`{name}`" in reported] == missing
+
+
+def test_a_script_in_a_folder_of_scripts_finds_the_files_of_its_project(tmp_path):
+    """It was submitted in the folder above, or climbs out of its own: the job has the same folders."""
+    (tmp_path / ".git").mkdir()
+    write(tmp_path, "src/train.py", "")
+    write(tmp_path, "jobs/above.sh", "#!/bin/sh\n#SBATCH -c 1\npython src/train.py > logs/x\n")
+    write(tmp_path, "jobs/climbs.sh", "#!/bin/sh\n#SBATCH -c 1\npython ../src/train.py\n")
+    (tmp_path / "logs").mkdir()
+    above, climbs = (
+        said(convert(tmp_path / f"jobs/{name}.sh").written[0].text) for name in ("above", "climbs")
+    )
+    assert above["files"] == climbs["files"] == ["src/train.py"]
+    assert above["commands"] == ["mkdir -p logs", "python src/train.py > logs/x"]
+    assert climbs["commands"] == ["mkdir -p jobs && cd jobs", "python ../src/train.py"]
 
 
 def test_the_script_stays_as_it_is():
@@ -164,7 +266,11 @@ def test_the_flags_of_its_shell_stay():
     made = convert_slurm("#!/bin/bash -eu\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
     assert said(made.text)["commands"] == ["set -eu\ntrue\n"]
     made = convert_slurm("#!/bin/bash -l\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
-    assert [found.level for found in made.findings] == [Level.WARNING]
+    assert said(made.text)["commands"] == ["[ ! -r /etc/profile ] || . /etc/profile\ntrue\n"]
+    assert [found.level for found in made.findings] == [Level.NOTE]
+    made = convert_slurm("#!/bin/bash  # mine\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
+    assert said(made.text)["commands"] == ["true"]
+    assert [found.level for found in made.findings] == [Level.NOTE]
     made = convert_slurm("#!/usr/bin/env zsh\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
     assert said(made.text)["shell"] == "/bin/zsh"
 
@@ -266,7 +372,7 @@ def test_a_folder_is_gone_over(tmp_path):
     write(old, ".git/x.dstack.yml", "type: task\n")
     result = convert(old)
     assert {file.path for file in result.written} == {
-        "job.yaml", "other/train.yaml", "profiles.yaml", "queues.yaml", "work/train.yaml", "work/work.yaml",
+        "job.yaml", "other/train.yaml", "profiles.yaml", "work/train.yaml", "work/work.yaml",
     }  # fmt: skip
     assert {copy.path for copy in result.copied} == {"job.sh", "work/data.txt"}
     tree = loaded(result, tmp_path / "new")

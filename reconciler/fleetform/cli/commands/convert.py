@@ -15,12 +15,17 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.spec.convert import Conversion, Copied, Written
+    from fleetform.spec.convert import Conversion, Copied, Partitions, Written
     from fleetform.spec.findings import Finding
 
 _EXAMPLES = (
     ("fleetform convert train.dstack.yml --to my-lab", "Take over a configuration of dstack"),
     ("fleetform convert train.sh --to my-lab", "Make a task of a batch script of Slurm"),
+    ("fleetform convert train.sh --to my-lab -- --lr 0.1", "Give the script arguments"),
+    (
+        "fleetform convert train.sh --to my-lab --partition gpu=a100s",
+        "Use the fleet a100s for a partition",
+    ),
     ("fleetform convert old-project --to my-lab", "Take over all that is in a folder"),
     ("fleetform convert old-project --to my-lab --dry-run", "Show what would be written"),
 )
@@ -32,24 +37,38 @@ _EXAMPLES = (
     "--to", "target", required=True, type=click.Path(file_okay=False), metavar="FOLDER",
     help="The folder of the new tree; made if need be.",
 )  # fmt: skip
+@click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
+@click.option(
+    "--partition", "partitions", multiple=True, metavar="NAME=QUEUE|FLEET",
+    help="What a cluster's partition is called in the environment.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-def command(source: str, target: str, dry_run: bool) -> Exit:
+def command(
+    source: str, target: str, arguments: tuple[str, ...], partitions: tuple[str, ...], dry_run: bool
+) -> Exit:
     """
     Make documents of files of dstack's, and tasks of Slurm's batch scripts.
 
-    Comments stay. What is said in another way is a note, what is lost or somebody has to decide a
-    warning. A file that is there already is never written over.
+    Comments stay. Files that a script names go along when they lie beside it, or in the folder above that
+    most of its names lead to. What is said in another way is a note; what is lost, or what you have to
+    decide, is a warning with its line. An existing file is never overwritten.
     """
     from fleetform.spec.convert import convert
 
-    result = convert(Path(source))
+    if arguments and Path(source).is_dir():
+        raise Refused(
+            f"{source} is a folder, and its scripts would all get the same arguments",
+            advice="convert the script that takes them by itself",
+        )
+    root = Path(target)
+    result = convert(Path(source), arguments=arguments, partitions=_partitions(root, partitions))
+    result.copied = [one for one in result.copied if not _is_in_place(root, one)]
     _show_findings(result.findings)
     if not result.written:
         raise Refused(
             f"nothing in {source} can be converted",
             advice="files of dstack's end in .dstack.yml, batch scripts have lines with #SBATCH",
         )
-    root = Path(target)
     written = [*_environment(root), *_in_order(result)]
     if dry_run:
         _show(root, written, result.copied)
@@ -57,6 +76,36 @@ def command(source: str, target: str, dry_run: bool) -> Exit:
         _refuse_to_overwrite(root, written, result.copied)
         _write(root, written, result.copied)
     return Exit.ERROR if _errors(result.findings) else Exit.OK
+
+
+def _partitions(root: Path, renamed: tuple[str, ...]) -> Partitions:
+    """Return the queues and fleets that the environment has, and what people say partitions are."""
+    from fleetform.spec.convert import Partitions
+    from fleetform.spec.identity import FILE_NAME
+    from fleetform.spec.tree import load_tree
+
+    names: dict[str, str] = {}
+    for text in renamed:
+        name, equals, meant = text.partition("=")
+        if not (name and equals and meant):
+            raise Refused(f"`{text}` names no partition", advice="write --partition gpu=FLEET")
+        names[name] = meant
+    desired = load_tree(root).desired if (root / FILE_NAME).exists() else None
+    kinds: dict[str, set[str]] = {"fleet": set(), "queue": set()}
+    for key in desired.resources if desired is not None else ():
+        kinds.setdefault(key.kind, set()).add(key.name)
+    known = kinds["fleet"] | kinds["queue"]
+    for name, meant in names.items():
+        if meant not in known:
+            raise Refused(
+                f"{root} declares no queue and no fleet `{meant}`, which `{name}` is to be",
+                advice=f"it declares {', '.join(sorted(known)) or 'none'}",
+            )
+    return Partitions(frozenset(kinds["queue"]), frozenset(kinds["fleet"]), names)
+
+
+def _is_in_place(root: Path, copy: Copied) -> bool:
+    return (root / copy.path).resolve() == copy.source.resolve()
 
 
 def _environment(root: Path) -> list[Written]:

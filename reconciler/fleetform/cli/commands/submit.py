@@ -60,7 +60,13 @@ _EXAMPLES = (
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
 @directory_option
-@click.option("-n", "--name", default="", metavar="NAME", help="Of the run.  [default: by FILE]")
+@click.option(
+    "-n",
+    "--name",
+    default="",
+    metavar="NAME",
+    help="Of the run.  [default: as its script or FILE is called]",
+)
 @click.option(
     "-e",
     "--env",

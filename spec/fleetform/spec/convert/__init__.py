@@ -8,7 +8,15 @@ otherwise, what is lost, and what somebody has to decide. Nothing is guessed in 
 
 from fleetform.spec.convert.dstack import convert_dstack
 from fleetform.spec.convert.result import Conversion, Copied, Written
-from fleetform.spec.convert.slurm import convert_slurm
+from fleetform.spec.convert.slurm import Partitions, convert_slurm
 from fleetform.spec.convert.tree import convert
 
-__all__ = ["Conversion", "Copied", "Written", "convert", "convert_dstack", "convert_slurm"]
+__all__ = [
+    "Conversion",
+    "Copied",
+    "Partitions",
+    "Written",
+    "convert",
+    "convert_dstack",
+    "convert_slurm",
+]

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from fleetform.spec.convert.dstack import convert_dstack
 from fleetform.spec.convert.naming import Names, derive_name
 from fleetform.spec.convert.result import Conversion, Copied, Notes, Written
-from fleetform.spec.convert.slurm import convert_slurm
+from fleetform.spec.convert.slurm import NO_PARTITIONS, Partitions, convert_slurm
 from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
 from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding
 from fleetform.spec.nodes import plain
 from fleetform.spec.tree.walk import read_file
@@ -34,17 +33,21 @@ _CONFIGS = ("config.yml", "profiles.yaml", "profiles.yml")
 _YAML = (".yaml", ".yml")
 
 
-def convert(source: Path) -> Conversion:
+def convert(
+    source: Path, *, arguments: Sequence[str] = (), partitions: Partitions = NO_PARTITIONS
+) -> Conversion:
     """
     Return what becomes of a file or folder; nothing is written.
 
     Args:
         source: An existing file, whatever it is called, or a folder, of which files are taken by
             their names, and scripts by their directives.
+        arguments: Those of a batch script.
+        partitions: What a cluster's partitions are in the environment.
     """
     root = source if source.is_dir() else source.parent
     files = sorted(_files(source)) if source.is_dir() else [source.name]
-    return _Converter(root, is_chosen=source.is_file()).convert(files)
+    return _Converter(root, source.is_file(), arguments, partitions).convert(files)
 
 
 def _files(root: Path) -> Iterator[str]:
@@ -66,12 +69,15 @@ def _files(root: Path) -> Iterator[str]:
 
 
 class _Converter:
-    def __init__(self, root: Path, *, is_chosen: bool) -> None:
+    def __init__(
+        self, root: Path, is_chosen: bool, arguments: Sequence[str], partitions: Partitions
+    ) -> None:
         self._root = root
         self._is_chosen = is_chosen
+        self._arguments = arguments
+        self._partitions = partitions
         self._names = Names()
         self._taken: set[str] = set()
-        self._queues: dict[str, str] = {}
         self._known: frozenset[str] = frozenset()
         self._result = Conversion()
 
@@ -86,7 +92,6 @@ class _Converter:
                 self._convert_documents(file, text)
             elif self._is_chosen:
                 self._tell_unknown(file)
-        self._write_queues()
         return self._result
 
     def _read(self, file: str) -> str | None:
@@ -168,35 +173,28 @@ class _Converter:
     def _convert_script(self, file: str, text: str) -> None:
         name = self._names.take("run", _job_name(file, text))
         script = posixpath.basename(file)
-        task = convert_slurm(text, file, name=name, script=script, known=self._known - {name})
+        task = convert_slurm(
+            text,
+            file,
+            name=name,
+            script=script,
+            arguments=self._arguments,
+            known=self._known - {name},
+            partitions=self._partitions,
+            folders=_submit_folders((self._root / file).parent, self._root),
+        )
         self._result.findings += task.findings
         if not task.text:
             return
         folder = posixpath.dirname(file)
         stem = posixpath.splitext(script)[0]
-        written = task.text
         self._result.written.append(
-            Written(self._free(posixpath.join(folder, f"{derive_name(stem)}.yaml")), written)
+            Written(self._free(posixpath.join(folder, f"{derive_name(stem)}.yaml")), task.text)
         )
-        if task.queue:
-            self._queues.setdefault(task.queue, file)
-        if task.carried:
-            self._copy(file, posixpath.join(folder, script))
-
-    def _write_queues(self) -> None:
-        if not self._queues:
-            return
-        text = ""
-        for queue, file in sorted(self._queues.items()):
-            text = append_document(text, {"type": "queue", "name": queue})
-            notes = Notes(file, [])
-            notes.lost(
-                0,
-                f"The partition `{queue}` is a queue now, about which nothing else is known.",
-                "Say in its document which fleets it has, and how long runs may be.",
-            )
-            self._result.findings += notes.findings
-        self._result.written.append(Written(self._free("queues.yaml"), text))
+        for path, source in task.carried.items():
+            copied = Copied(source, posixpath.join(folder, path))
+            if copied not in self._result.copied:
+                self._result.copied.append(copied)
 
     def _free(self, path: str) -> str:
         """Return the path, or one like it that no other file of the conversion has."""
@@ -206,6 +204,17 @@ class _Converter:
             chosen, number = f"{stem}-{number}{ending}", number + 1
         self._taken.add(chosen)
         return chosen
+
+
+def _submit_folders(folder: Path, root: Path) -> list[Path]:
+    """Return where a script may have been submitted: its folder, and those above up to the project's."""
+    folder = folder.resolve()
+    above = [folder, *folder.parents]
+    last = next((number for number, one in enumerate(above) if (one / ".git").exists()), None)
+    if last is None:
+        tops = {root.resolve(), Path.cwd()}
+        last = max((number for number, one in enumerate(above) if one in tops), default=0)
+    return above[: last + 1]
 
 
 def _stem(file: str) -> str:

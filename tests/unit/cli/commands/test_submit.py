@@ -134,6 +134,21 @@ def test_a_batch_script_keeps_what_it_asks_for(typed, lab, script, plans):
     assert "cpu: 2" in text
 
 
+def test_a_batch_script_names_its_run(typed, lab, script, plans):
+    """By `--job-name`; a second submission of the same script gets another name, and `-n` is stronger."""
+    job = script.with_name("job.sh")
+    job.write_text("#!/bin/bash\n#SBATCH -J Big_Fit --part=local\necho $SLURM_ARRAY_TASK_ID $1\n")
+    assert typed("submit", str(job), "--", "a b")[0] == 0
+    text = (lab / "scratch/big-fit.yaml").read_text()
+    assert "/bin/bash job.sh 'a b'" in text
+    assert "compat: slurm" in text
+    assert "fleets:\n  - local\n" in text
+    assert typed("submit", str(job))[0] == 0
+    assert len(list((lab / "scratch").glob("big-fit-*.yaml"))) == 1
+    assert typed("submit", str(job), "-n", "mine")[0] == 0
+    assert (lab / "scratch/mine.yaml").exists()
+
+
 def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
     """A list of variables stays one; files that the code brings are not named twice."""
     document = script.with_name("train.dstack.yml")

@@ -1,7 +1,8 @@
 """
 Amounts: what Slurm counts for a task, a CPU, a GPU or the whole job, for each node.
 
-They are settled when all directives are read, since each may stand anywhere.
+They are settled when all directives are read, since each may stand anywhere. sbatch(1) says how they
+combine: where nothing states the number of nodes, it follows from totals and what a node has of them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ __all__ = ["settle_amounts"]
 
 
 def settle_amounts(job: Job) -> None:
-    nodes = job.nodes or 1
+    """Set `nodes` and `resources`, and in `job` how many tasks there are in all and on each node."""
+    _read_constraint(job)
+    nodes = _nodes(job)
     if nodes > 1:
         job.fields["nodes"] = nodes
-    tasks = job.tasks_per_node or math.ceil(job.tasks / nodes)
+    tasks = _tasks_per_node(job, nodes)
     resources: dict[str, Any] = {}
     gpus = _gpus_per_node(job, nodes, tasks)
-    cpus = job.cpus_per_gpu * gpus or (
-        max(tasks, 1) * job.cpus_per_task or (tasks if tasks > 1 else 0)
-    )
+    cpus = job.cpus_per_gpu * gpus or (tasks * job.cpus_per_task or (tasks if tasks > 1 else 0))
+    cpus = max(cpus, job.cpus_least)
     if cpus:
         resources["cpu"] = f"{cpus}.."
     megabytes = (
@@ -40,27 +42,77 @@ def settle_amounts(job: Job) -> None:
         resources["gpu"] = _gpu_value(job, gpus)
     if resources:
         job.fields["resources"] = resources
-    if tasks > 1:
-        job.notes.lost(
-            job.amounts_line,
-            f"Slurm would start {tasks} processes on each node by `srun`. Here a node has what all of"
-            " them need, and the commands run once on each.",
-            "Start them in the commands: `torchrun --nproc-per-node`, `mpirun -n`.",
-        )
+    _set_variables(job, nodes, tasks)
+
+
+def _nodes(job: Job) -> int:
+    if job.nodes:
+        return job.nodes
+    if job.tasks and job.tasks_per_node:
+        return math.ceil(job.tasks / job.tasks_per_node)
+    if job.gpus_in_all and job.gpus:
+        return math.ceil(job.gpus_in_all / job.gpus)
+    return 1
+
+
+def _tasks_per_node(job: Job, nodes: int) -> int:
+    """Return the most tasks that a node has: with `--ntasks`, `--ntasks-per-node` is only a bound."""
+    if job.tasks:
+        return math.ceil(job.tasks / nodes)
+    if job.tasks_per_node:
+        return job.tasks_per_node
+    gpus = job.gpus or math.ceil(job.gpus_in_all / nodes)
+    if job.gpus_per_task:
+        return max(gpus // job.gpus_per_task, 1)
+    return max(gpus * job.tasks_per_gpu, 1)
 
 
 def _gpus_per_node(job: Job, nodes: int, tasks: int) -> int:
     if job.gpus:
         return job.gpus
-    if job.gpus_per_task:
-        return job.gpus_per_task * max(tasks, 1)
     if job.gpus_in_all % nodes:
         job.notes.lost(
             job.amounts_line,
             f"{job.gpus_in_all} GPUs on {nodes} nodes are not the same number on each, and here they are:"
             f" each has {math.ceil(job.gpus_in_all / nodes)}.",
         )
-    return math.ceil(job.gpus_in_all / nodes)
+    return math.ceil(job.gpus_in_all / nodes) or job.gpus_per_task * tasks
+
+
+def _set_variables(job: Job, nodes: int, tasks: int) -> None:
+    """Keep the counts that `srun` and the script read from SLURM_ variables."""
+    if job.tasks_per_node:
+        job.env["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
+    if job.tasks or tasks > 1:
+        job.env["SLURM_NTASKS"] = str(job.tasks or tasks * nodes)
+    if job.cpus_per_task:
+        job.env["SLURM_CPUS_PER_TASK"] = str(job.cpus_per_task)
+
+
+def _read_constraint(job: Job) -> None:
+    """Take a GPU's model from `--constraint` where GPUs are asked for without one."""
+    if not job.constraint:
+        return
+    is_model = re.fullmatch(
+        r"[A-Za-z]{1,3}\d{2,4}[A-Za-z]*([_-]?\d+gb)?", job.constraint, re.IGNORECASE
+    )
+    if is_model and not job.gpu_type and (job.gpus or job.gpus_in_all or job.gpus_per_task):
+        try:
+            parse_gpu(re.split(r"[_-]", job.constraint)[0].upper())
+        except ValueError:
+            pass
+        else:
+            job.gpu_type = job.constraint
+            job.notes.otherwise(
+                job.constraint_line,
+                f"`--constraint={job.constraint}` is taken for the GPU's model.",
+            )
+            return
+    job.notes.lost(
+        job.constraint_line,
+        f"`--constraint={job.constraint}` was left out: hosts are chosen by what they have.",
+        "Name the hosts' fleet in `fleets:`, or what they need to have in `resources:`.",
+    )
 
 
 def _gpu_value(job: Job, count: int) -> Any:

@@ -6,12 +6,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetform.spec.convert.result import Notes
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["Job", "UnfitError", "size_text"]
+__all__ = ["NO_PARTITIONS", "Job", "Partitions", "UnfitError", "size_text"]
+
+
+class Partitions(NamedTuple):
+    """
+    What partitions are in the environment that the task goes to.
+
+    Attributes:
+        queues: Names of its queues.
+        fleets: Names of its fleets.
+        renamed: What people say that a partition is called there: a queue or a fleet.
+    """
+
+    queues: frozenset[str] = frozenset()
+    fleets: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = {}
+
+
+NO_PARTITIONS = Partitions()
 
 
 @dataclass(slots=True)
@@ -21,20 +39,33 @@ class Job:
     notes: Notes
     known: frozenset[str]
     """Names that a dependency may mean."""
+    partitions: Partitions = NO_PARTITIONS
     fields: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
     nodes: int = 0
     tasks: int = 0
     tasks_per_node: int = 0
+    tasks_per_gpu: int = 0
     cpus_per_task: int = 0
     cpus_per_gpu: int = 0
+    cpus_least: int = 0
+    """On each node."""
     gpus: int = 0
     """On each node."""
     gpus_in_all: int = 0
     gpus_per_task: int = 0
     gpu_type: str = ""
+    constraint: str = ""
+    """Features of a node that the script asks for, such as `a100`."""
     megabytes: Mapping[str, int] = field(default_factory=dict)
     """By what they are counted for: `node`, `cpu`, `gpu`."""
+    input_file: str = ""
+    command: str = ""
+    """What runs instead of the script's own lines (`--wrap`)."""
+    output_files: list[str] = field(default_factory=list)
+    """What `--output` and `--error` name."""
     amounts_line: int = 1
+    constraint_line: int = 1
     lines: dict[str, int] = field(default_factory=dict)
     """Where each field comes from."""
 

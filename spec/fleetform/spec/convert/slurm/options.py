@@ -36,9 +36,9 @@ def _comment(job: Job, option: Option) -> None:
 
 
 def _nodes(job: Job, option: Option) -> None:
-    least, dash, _most = option.value.partition("-")
+    least, _, most = option.value.partition("-")
     job.nodes = _count(least)
-    if dash:
+    if most and most != least:
         job.notes.lost(
             option.line,
             f"A task has a fixed number of nodes. It has {job.nodes}, the least that the script takes.",
@@ -53,9 +53,9 @@ def _amount(name: str) -> Callable[[Job, Option], None]:
     return act
 
 
-def _count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,7}", text, re.ASCII) or int(text) == 0:
-        raise UnfitError("it is not a number from 1")
+def _count(text: str, *, least: int = 1) -> int:
+    if not re.fullmatch(r"\d{1,7}", text, re.ASCII) or int(text) < least:
+        raise UnfitError(f"it is not a number from {least}")
     return int(text)
 
 
@@ -70,6 +70,7 @@ def _gres(job: Job, option: Option) -> None:
             )
         else:
             job.gpus = _gpus(job, rest)
+            job.amounts_line = option.line
 
 
 def _gpu_option(name: str) -> Callable[[Job, Option], None]:
@@ -87,7 +88,7 @@ def _gpus(job: Job, text: str) -> int:
         kind, count = count, ""
     if kind:
         job.gpu_type = kind
-    return _count(count) if count else 1
+    return _count(count, least=0) if count else 1
 
 
 def _memory(counted_for: str) -> Callable[[Job, Option], None]:
@@ -142,11 +143,23 @@ def _array(job: Job, option: Option) -> None:
 
 
 def _partition(job: Job, option: Option) -> None:
-    first, comma, _ = option.value.partition(",")
-    job.fields["queue"] = derive_name(first, otherwise="queue")
-    if comma:
-        job.notes.lost(
-            option.line, f"A task waits in one queue: it is `{first}`, the first of them."
+    """Take the queue or the fleets that partitions are called after, or that people map them to."""
+    places = job.partitions
+    names = [one.strip() for one in option.value.split(",") if one.strip()]
+    wanted = [places.renamed.get(one, derive_name(one, otherwise="queue")) for one in names]
+    queue = next((one for one in wanted if one in places.queues), "")
+    fleets = [one for one in dict.fromkeys(wanted) if one in places.fleets]
+    if queue:
+        job.fields["queue"] = queue
+        if len(names) > 1:
+            job.notes.otherwise(option.line, f"A task waits in one queue: it is `{queue}`.")
+    elif fleets:
+        job.fields["fleets"] = fleets
+    else:
+        job.notes.otherwise(
+            option.line,
+            f"The environment has no queue and no fleet `{', '.join(wanted)}`, so the task runs on any fleet.",
+            f"To choose one, use `--partition {names[0] if names else 'NAME'}=FLEET`.",
         )
 
 
@@ -223,16 +236,22 @@ def _moment(name: str) -> Callable[[Job, Option], None]:
 
 
 def _export(job: Job, option: Option) -> None:
-    wanted = [part for part in option.value.split(",") if part not in {"", "ALL", "NIL", "NONE"}]
-    if wanted:
-        job.fields["env"] = wanted
-    if "ALL" in option.value.split(",") or any("=" not in part for part in wanted):
-        job.notes.otherwise(
-            option.line,
-            "A run starts with the variables of its document and no others: what it needs from the"
-            " environment of whoever submitted it has to be named.",
-            "Add a line `- NAME` to `env:` for each.",
-        )
+    for part in option.value.split(","):
+        name, equals, value = part.partition("=")
+        if equals:
+            job.env[name] = value
+        elif name == "ALL":
+            job.notes.otherwise(
+                option.line,
+                "A run starts with the variables of its document and no others: `ALL` exports nothing.",
+                "Add a line `NAME: VALUE` to `env:` for each variable that the script needs.",
+            )
+        elif name not in {"", "NIL", "NONE"}:
+            job.notes.lost(
+                option.line,
+                f"`{name}` was left out: the script does not say its value.",
+                f"Add `{name}: VALUE` to `env:`.",
+            )
 
 
 def _chdir(job: Job, option: Option) -> None:
@@ -300,8 +319,29 @@ def _needless(detail: str) -> Callable[[Job, Option], None]:
     return act
 
 
-_LOGS = _needless("output is kept by itself; `fleetform logs NAME` shows it.")
-_MAIL = _needless("who is told of what is said where fleetform runs, not by each run.")
+def _output(job: Job, option: Option) -> None:
+    job.output_files.append(option.value)
+    job.notes.otherwise(
+        option.line,
+        f"`--{option.name}` was left out: fleetform keeps the output, each element's of an array apart;"
+        " `fleetform logs NAME` shows it.",
+    )
+
+
+def _input(job: Job, option: Option) -> None:
+    job.input_file = option.value
+
+
+def _wrap(job: Job, option: Option) -> None:
+    job.command = option.value
+
+
+def _constraint(job: Job, option: Option) -> None:
+    job.constraint, job.constraint_line = option.value.strip("[]()"), option.line
+
+
+_LOGS = _needless("fleetform keeps the output; `fleetform logs NAME` shows it.")
+_MAIL = _needless("a task sends no mail; `fleetform ps` shows how runs ended.")
 _PLACE = _lost(
     "hosts are chosen by what they have.", "Say it by `fleets:`, `instances:` or `resources:`."
 )
@@ -314,6 +354,7 @@ TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
     "begin": _moment("begin"),
     "chdir": _chdir,
     "comment": _comment,
+    "constraint": _constraint,
     "container": _image,
     "container-image": _image,
     "container-mounts": _container_mounts,
@@ -322,6 +363,7 @@ TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
     "cpus-per-task": _amount("cpus_per_task"),
     "deadline": _moment("deadline"),
     "dependency": _dependency,
+    "error": _output,
     "exclusive": _exclusive,
     "export": _export,
     "gpus": _gpu_option("gpus_in_all"),
@@ -330,43 +372,52 @@ TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
     "gres": _gres,
     "hold": _hold,
     "image": _image,
+    "input": _input,
     "job-name": _name,
     "mem": _memory("node"),
     "mem-per-cpu": _memory("cpu"),
     "mem-per-gpu": _memory("gpu"),
+    "mincpus": _amount("cpus_least"),
     "nodes": _nodes,
     "ntasks": _amount("tasks"),
+    "ntasks-per-gpu": _amount("tasks_per_gpu"),
     "ntasks-per-node": _amount("tasks_per_node"),
+    "output": _output,
     "partition": _partition,
     "requeue": _requeue,
     "signal": _signal,
     "time": _time,
     "tmp": _tmp,
-    **dict.fromkeys(("error", "input", "open-mode", "output"), _LOGS),
+    "wrap": _wrap,
+    "open-mode": _LOGS,
     **dict.fromkeys(("mail-type", "mail-user"), _MAIL),
     **dict.fromkeys(
-        ("cluster-constraint", "clusters", "constraint", "contiguous", "exclude", "mincpus", "nodefile",
-         "nodelist", "reservation", "switches"),
+        ("cluster-constraint", "clusters", "contiguous", "exclude", "nodefile", "nodelist", "prefer",
+         "reservation", "segment", "switches"),
         _PLACE,
     ),
     **dict.fromkeys(
         ("core-spec", "cores-per-socket", "cpu-freq", "distribution", "extra-node-info", "gpu-bind",
-         "gpu-freq", "hint", "mem-bind", "network", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket",
-         "overcommit", "sockets-per-node", "thread-spec", "threads-per-core"),
+         "cpu-bind", "gpu-freq", "gpus-per-socket", "gres-flags", "hint", "mem-bind", "network",
+         "ntasks-per-core", "ntasks-per-socket", "overcommit", "sockets-per-node", "thread-spec",
+         "threads-per-core", "tres-bind"),
         _BINDING,
     ),
     **dict.fromkeys(
-        ("disable-stdout-job-summary", "get-user-env", "ignore-pbs", "immediate", "kill-on-invalid-dep",
-         "parsable", "quiet", "test-only", "usage", "verbose", "wait", "wait-all-nodes"),
+        ("delay-boot", "disable-stdout-job-summary", "get-user-env", "ignore-pbs", "immediate",
+         "kill-on-invalid-dep", "parsable", "quiet", "test-only", "usage", "verbose", "wait",
+         "wait-all-nodes"),
         _CALL,
     ),
     **dict.fromkeys(
-        ("licenses", "bb", "bbf", "power", "reboot", "spread-job", "use-min-nodes", "time-min", "wckey"),
-        _lost("nothing here is like it."),
+        ("acctg-freq", "batch", "bb", "bbf", "container-id", "export-file", "extra", "gid", "licenses",
+         "mcs-label", "power", "profile", "reboot", "resv-ports", "spread-job", "time-min", "tres-per-task",
+         "uid", "use-min-nodes", "wckey"),
+        _lost("fleetform has nothing like it."),
     ),
     **dict.fromkeys(
         ("nice", "priority", "qos"),
-        _lost("Slurm's numbers and names mean nothing here.", "Add `priority:` from 0 to 100, or declare a `type: queue` with a tier."),
+        _lost("Slurm's numbers and names mean nothing here.", "If it matters, add `priority:` from 0 to 100, or declare a `type: queue` with a tier."),
     ),
     "no-kill": _lost("when a node is lost, the run is over on all of them."),
     "no-requeue": _needless("a run is tried once if its document does not say otherwise."),

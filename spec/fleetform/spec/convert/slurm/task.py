@@ -4,6 +4,12 @@ A batch script into the document of a task.
 
 from __future__ import annotations
 
+import os
+import posixpath
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -11,7 +17,9 @@ from pydantic import ValidationError
 from fleetform.spec.convert.result import Notes
 from fleetform.spec.convert.slurm.amounts import settle_amounts
 from fleetform.spec.convert.slurm.commands import set_commands
-from fleetform.spec.convert.slurm.job import Job
+from fleetform.spec.convert.slurm.job import NO_PARTITIONS, Job, Partitions
+from fleetform.spec.convert.slurm.local_files import Line, code_lines, find_local_files
+from fleetform.spec.convert.slurm.needs import report_files, report_needs
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
 from fleetform.spec.dataclass import dataclass
@@ -24,8 +32,8 @@ __all__ = ["SlurmTask", "convert_slurm"]
 # In the order in which `fmt` writes them.
 _ORDER: Final = (
     "type", "name", "description", "tags", "commands", "nodes", "array", "image", "shell", "env",
-    "working_dir", "files", "volumes", "resources", "compat", "queue", "max_duration", "checkpoint",
-    "retry", "depends_on", "concurrency", "state",
+    "working_dir", "files", "volumes", "resources", "compat", "fleets", "queue", "max_duration",
+    "checkpoint", "retry", "depends_on", "concurrency", "state",
 )  # fmt: skip
 
 
@@ -36,19 +44,26 @@ class SlurmTask:
 
     Attributes:
         text: The document; empty when there is none.
-        queue: The partition's name as a queue; empty when the script names none.
-        carried: The name under which the script is to lie beside the document, because it is no
-            shell script; empty for others.
+        carried: Where the files of the task are, by their paths relative to the document's folder.
+        has_own_commands: A directive changes what runs, so that calling the script is not the same.
     """
 
     text: str
     findings: list[Finding]
-    queue: str = ""
-    carried: str = ""
+    carried: Mapping[str, Path] = field(default_factory=dict)
+    has_own_commands: bool = False
 
 
 def convert_slurm(
-    text: str, file: str, *, name: str, script: str = "", known: frozenset[str] = frozenset()
+    text: str,
+    file: str,
+    *,
+    name: str,
+    script: str = "",
+    arguments: Sequence[str] = (),
+    known: frozenset[str] = frozenset(),
+    partitions: Partitions = NO_PARTITIONS,
+    folders: Sequence[Path] = (),
 ) -> SlurmTask:
     """
     Return the task that a batch script describes, and what has to be told about it.
@@ -58,7 +73,11 @@ def convert_slurm(
         file: Its name for findings.
         name: What the task is called: as the script says, as far as that can be a name.
         script: The script's own file name, for one that is run by no shell.
+        arguments: What follows the script on the command line of sbatch.
         known: Names of tasks that a dependency may mean.
+        partitions: What the partitions of the cluster are in the environment.
+        folders: The script's own folder, and others that it may have been submitted in. Empty: do not look
+            for files, because the whole folder goes along.
     """
     notes = Notes(file, text.splitlines())
     read = read_script(text)
@@ -69,20 +88,63 @@ def convert_slurm(
             "Write a task with `groups:`, one for each part.",
         )
         return SlurmTask("", notes.findings)
-    job = Job(notes, known, {"type": "task", "name": name})
+    if "\r\n" in text:
+        notes.otherwise(1, "sbatch refuses lines that end as in Windows. Here they end as in Unix.")
+    job = Job(notes, known, partitions, {"type": "task", "name": name})
     for option in {option.name: option for option in read.options}.values():
         _take(job, option)
     _tell_unread(read, notes)
     settle_amounts(job)
     _drop_unfit(job)
-    carried = set_commands(job, read, script)
+    is_file = set_commands(job, read, script, arguments)
+    lines = _code(job, read)
+    report_needs(job, lines, has_arguments=bool(arguments))
+    carried = _carry(job, lines, folders) if "working_dir" not in job.fields else {}
+    if is_file and folders:
+        job.fields.setdefault("files", []).insert(0, script)
+        carried = {script: folders[0] / script, **carried}
+    if job.env:
+        job.fields["env"] = {key: one.replace("${{", "$${{") for key, one in job.env.items()}
+        _drop_unfit(job)
     if "concurrency" in job.fields:
         job.fields["concurrency"] = {"group": name, "limit": 1}
     ordered: dict[str, Any] = {key: job.fields[key] for key in _ORDER if key in job.fields}
     assert ordered.keys() == job.fields.keys(), job.fields.keys() - set(_ORDER)
-    return SlurmTask(
-        append_document("", ordered), notes.findings, ordered.get("queue", ""), carried
-    )  # fmt: skip
+    own = bool(job.command or job.input_file)
+    return SlurmTask(append_document("", ordered), notes.findings, carried, own)
+
+
+def _code(job: Job, read: Script) -> list[Line]:
+    """Return the lines that run, without those that are only comments."""
+    if job.command:
+        return [Line(job.lines.get("wrap", 1), job.command)]
+    texts = code_lines(read.body.split("\n"))
+    return [Line(number, text) for number, text in zip(read.body_lines, texts, strict=False)]
+
+
+def _carry(job: Job, lines: Sequence[Line], folders: Sequence[Path]) -> dict[str, Path]:
+    """Set `files`, and make the commands run where the files expect it; returns what is to be copied."""
+    if not folders:
+        return {}
+    looked = [(find_local_files(lines, folder), folder) for folder in folders]
+    # The first of those that are alike: people submit where most of the names exist.
+    files, folder = max(looked, key=lambda one: len(one[0].found) - len(one[0].missing))
+    report_files(job, files)
+    depth = max((_climbs(path) for path in files.found), default=0)
+    parts = folder.resolve().parts
+    below = "/".join(parts[len(parts) - depth :]) if depth else ""
+    paths = {posixpath.normpath(posixpath.join(below, one)): folder / one for one in files.found}
+    before = [f"mkdir -p {shlex.quote(below)} && cd {shlex.quote(below)}"] if below else []
+    if files.directories:
+        before.append(f"mkdir -p {shlex.join(files.directories)}")
+    job.fields["commands"] = [*before, *job.fields["commands"]]
+    if paths:
+        job.fields["files"] = sorted(paths)
+    return paths
+
+
+def _climbs(path: str) -> int:
+    return path.split("/").count(os.pardir)
 
 
 def _take(job: Job, option: Option) -> None:
@@ -90,8 +152,8 @@ def _take(job: Job, option: Option) -> None:
     if act is None:
         job.notes.lost(
             option.line,
-            f"`--{option.name}` is not known here, and nothing came of it.",
-            "If it matters, say it in the document.",
+            f"sbatch has no option `--{option.name}`, or several that begin so: it was left out.",
+            "Write its whole name.",
         )
         return
     before = dict(job.fields)
@@ -123,7 +185,7 @@ def _drop_unfit(job: Job) -> None:
         if not unfit:
             return
         for key, message in unfit.items():
-            del job.fields[key]
+            job.fields.pop(key)
             said = message.removeprefix("Value error, ").rstrip(".")
             job.notes.lost(job.lines.get(key, job.amounts_line), f"`{key}` was left out: {said}.")
 
@@ -134,5 +196,5 @@ def _tell_unread(script: Script, notes: Notes) -> None:
     for line in script.late:
         notes.otherwise(
             line,
-            "This comes after the first command, where sbatch no longer looks. It was left out.",
+            "This comes after the first command, where sbatch no longer looks: it is a comment.",
         )

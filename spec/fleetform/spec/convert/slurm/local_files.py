@@ -1,0 +1,255 @@
+"""
+Files that a script uses from the folder it is submitted in: programs, configurations, lists of inputs.
+
+A batch script of Slurm runs in that folder. A job of fleetform has a directory of its own, with the files that
+its document names, so the conversion has to find them. Nothing is executed: words of the script are compared
+with the names that exist, and a word with a variable in it is a pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fleetform.spec.convert.slurm.imports import named_in_code
+
+__all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "find_local_files"]
+
+CODE_ENDINGS: Final = (".R", ".jl", ".m", ".nf", ".pl", ".py", ".r", ".sh", ".smk")
+_READ_ENDINGS: Final = (*CODE_ENDINGS, ".cfg", ".in", ".ini", ".json", ".toml", ".yaml", ".yml")
+"""Endings of files that a script reads: one that is missing is reported."""
+
+_IMPLIED: Final = {
+    "make": ("Makefile", "makefile"),
+    "snakemake": ("Snakefile", "workflow/Snakefile"),
+}
+"""Files that a program reads without being told."""
+
+_FILES_MAX: Final = 500
+_BYTES_MAX: Final = 64 << 20
+"""More belongs into a volume: a document's files are copied to each host and are part of its digest."""
+
+_HERE: Final = re.compile(
+    r"""\$\(\s*(?:pwd|dirname\s+"?\$(?:0|\{?BASH_SOURCE[^)]*))"?\s*\)|`pwd`|\$\{?(?:SLURM_SUBMIT_DIR|PWD)\}?"""
+)
+_ASSIGNMENT: Final = re.compile(
+    r"""^\s*(?:export\s+|local\s+|readonly\s+)?([A-Za-z_]\w*)=(["']?)([^\s"'`;|&<>()]*)\2\s*(?:[;#].*)?$"""
+)
+_UNKNOWN: Final = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+|\$[@*#?]")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WORD: Final = re.compile(r"""[^\s;|&<>()=,:'"\[\]{}]+|>""")
+_CD: Final = re.compile(r"""^\s*(?:cd|pushd)\s+["']?([^\s"';&|]+)["']?\s*(?:$|[;&#|])""")
+_OUTPUT: Final = re.compile(
+    r"-{1,2}\S*(?:out|log|save|result|ckpt|checkpoint)\S*|mkdir|touch|rm|tee|>", re.IGNORECASE
+)
+
+
+class Line(NamedTuple):
+    """A line of code and its number in the script."""
+
+    number: int
+    text: str
+
+
+class LocalFiles(NamedTuple):
+    """
+    What a script names.
+
+    Attributes:
+        found: Paths relative to the folder that the script is submitted in; some begin with `..`.
+        missing: Files that the script reads and that do not exist, with their lines.
+        elsewhere: Absolute paths that this machine does not have, with their lines.
+        large: Directories that are too large to be files of a document, with their lines.
+        directories: Directories that exist and that the script writes to.
+    """
+
+    found: tuple[str, ...] = ()
+    missing: tuple[tuple[int, str], ...] = ()
+    elsewhere: tuple[tuple[int, str], ...] = ()
+    large: tuple[tuple[int, str], ...] = ()
+    directories: tuple[str, ...] = ()
+
+
+def find_local_files(lines: Sequence[Line], folder: Path) -> LocalFiles:
+    """Return the files that the lines of a shell script name, when it is submitted in `folder`."""
+    search = _Search(folder)
+    search.read_shell(lines)
+    return search.result()
+
+
+class _Search:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[str, None] = {}
+        self._missing: dict[str, int] = {}
+        self._elsewhere: dict[str, int] = {}
+        self._large: dict[str, int] = {}
+        self._directories: dict[str, None] = {}
+
+    def result(self) -> LocalFiles:
+        kept = [one for one in self._found if not self._is_below_another(one)]
+        return LocalFiles(
+            tuple(sorted(kept)),
+            _pairs(self._missing),
+            _pairs(self._elsewhere),
+            _pairs(self._large),
+            tuple(sorted(self._directories)),
+        )
+
+    def _is_below_another(self, path: str) -> bool:
+        return any(path.startswith(f"{other}/") for other in self._found)
+
+    def read_shell(self, lines: Iterable[Line], *, where: str = ".") -> None:
+        """Go over the lines of a shell script; `where` is the directory that it runs in."""
+        variables: dict[str, str] = {}
+        made: set[str] = set()
+        for number, written in lines:
+            text = _expanded(written, variables)
+            if assigned := _ASSIGNMENT.match(text):
+                variables[assigned[1]] = assigned[3]
+                if not (self._folder / where / assigned[3]).is_file():
+                    continue  # A directory is a part of the names that follow.
+            if (
+                (moved := _CD.match(text))
+                and not moved[1].startswith(("/", "~"))
+                and "*" not in moved[1]
+            ):
+                where = posixpath.normpath(posixpath.join(where, moved[1]))
+                text = text[moved.end() :]
+            before = ""
+            command = text.split(maxsplit=1)[:1]
+            for word in _WORD.findall(text):
+                is_output = _OUTPUT.fullmatch(before) is not None or command in (
+                    ["mkdir"],
+                    ["rm"],
+                    ["touch"],
+                )
+                if is_output:
+                    made.add(word)
+                    self._write_to(posixpath.normpath(posixpath.join(where, word)))
+                elif word not in made:
+                    self._take(number, word, where, before)
+                before = word
+
+    def _write_to(self, path: str) -> None:
+        """Remember a directory that exists beside the script, and that the script writes to."""
+        for one in (path, posixpath.dirname(path)):
+            is_inside = one not in {"", "."} and not one.startswith(("/", "..", "-", "~"))
+            if is_inside and "*" not in one and (self._folder / one).is_dir():
+                self._directories[one] = None
+                return
+
+    def _take(self, number: int, word: str, where: str, before: str) -> None:
+        if (
+            "#" in word
+            or "\\" in word
+            or word.startswith(("-", "~", "http", "$"))
+            or not re.search(r"\w", word)
+        ):
+            return
+        if word.startswith("/"):
+            self._take_absolute(number, word)
+            return
+        names = [word, *_IMPLIED.get(word, ())]
+        if before == "-m":
+            names += [word.replace(".", "/") + ".py", word.split(".", maxsplit=1)[0]]
+        elif before in {"-batch", "-r"}:
+            names.append(f"{word}.m")
+        paths = [posixpath.normpath(posixpath.join(where, name)) for name in names]
+        added = {self._add(number, path) for path in paths}
+        if True not in added and _is_read(word, before):
+            self._missing.setdefault(paths[0], number)
+
+    def _take_absolute(self, number: int, word: str) -> None:
+        is_system = word.startswith(("/bin", "/dev", "/etc", "/proc", "/sys", "/tmp", "/usr"))  # noqa: S108 -- a name in a script
+        if not is_system and "*" not in word and not os.path.lexists(word):
+            self._elsewhere.setdefault(word, number)
+
+    def _add(self, number: int, path: str) -> bool:
+        """Add a path, or what a pattern matches; returns whether there is anything."""
+        if "*" in path:
+            if not re.search(
+                r"\w", path.rpartition("/")[2].rpartition(".")[0] or path.rpartition("/")[0]
+            ):
+                return False
+            try:
+                matches = sorted(one for one in self._folder.glob(path) if one.is_file())[
+                    :_FILES_MAX
+                ]
+            except (ValueError, NotImplementedError, OSError):
+                return False
+            for one in matches:
+                self._add(number, os.path.relpath(one, self._folder))
+            return bool(matches)
+        if path in self._found:
+            return True
+        real = self._folder / path
+        if path.rsplit("/", maxsplit=1)[-1] in {".", ".."} or ":" in path:
+            return False
+        try:
+            is_file, is_directory = real.is_file(), real.is_dir()
+        except (OSError, ValueError):
+            return False
+        if is_directory and not _is_small(real):
+            self._large.setdefault(path, number)
+        elif is_file or is_directory:
+            self._found[path] = None
+            for one in [real] if is_file else sorted(real.rglob("*")):
+                self._follow(number, one)
+        return is_file or is_directory
+
+    def _follow(self, number: int, file: Path) -> None:
+        """Add what a file of code names itself: modules, sourced scripts, and data."""
+        if (
+            not file.is_file()
+            or not file.name.endswith(CODE_ENDINGS)
+            or file.stat().st_size > 1 << 20
+        ):
+            return
+        text = file.read_text("utf-8", errors="replace")
+        if file.suffix == ".sh":
+            self.read_shell([Line(number, line) for line in code_lines(text.splitlines())])
+            return
+        for named in named_in_code(file, text, self._folder):
+            path = posixpath.normpath(os.path.relpath(named, self._folder))
+            if not self._is_below_another(path):
+                self._add(number, path)
+
+
+def code_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with those that are only comments left blank."""
+    for line in lines:
+        yield "" if line.lstrip().startswith("#") else line
+
+
+def _expanded(text: str, variables: dict[str, str]) -> str:
+    """Put in what variables are known to be; what is not known becomes `*`."""
+    text = "" if text.lstrip().startswith("#") else _HERE.sub(".", text)
+    text = _VARIABLE.sub(lambda one: variables.get(one[1] or one[2], one[0]), text)
+    while (shorter := _UNKNOWN.sub("*", text)) != text:
+        text = shorter
+    return text.rstrip("\\")
+
+
+def _is_read(word: str, before: str) -> bool:
+    is_program = word.startswith("./") and not before.startswith("-")
+    return "*" not in word and (
+        is_program or (before in {"source", "."} and "/" in word) or word.endswith(_READ_ENDINGS)
+    )
+
+
+def _is_small(folder: Path) -> bool:
+    size = 0
+    for count, one in enumerate(folder.rglob("*")):
+        size += one.lstat().st_size
+        if count > _FILES_MAX or size > _BYTES_MAX:
+            return False
+    return True
+
+
+def _pairs(found: dict[str, int]) -> tuple[tuple[int, str], ...]:
+    return tuple(sorted((number, path) for path, number in found.items()))

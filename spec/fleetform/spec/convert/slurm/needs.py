@@ -1,0 +1,143 @@
+"""
+What a script needs to run as it did in Slurm, each with its line: variables, commands, arguments, files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from fleetform.spec.convert.slurm.job import Job
+from fleetform.spec.convert.slurm.local_files import Line, LocalFiles
+
+__all__ = ["report_files", "report_needs"]
+
+_SLURM_WORDS: Final = re.compile(r"\bSLURM_[A-Z_]+|\bSLURM_JOBID\b|\b(?:srun|scontrol|sbcast)\b")
+_MPI: Final = re.compile(r"\b(?:mpirun|mpiexec)\b(?!.*\s-(?:np?|c)\b)")
+_ANY_MPI: Final = re.compile(r"\b(?:mpirun|mpiexec|srun)\b")
+_SUBMITS: Final = re.compile(r"(?:^|[;&|(`]|\bdo|\bthen)\s*(sbatch|salloc)\b")
+_MODULES: Final = re.compile(r"^\s*(?:module|ml)\s+\S")
+_CONDA: Final = re.compile(
+    r"^\s*(?:(?:conda|mamba|micromamba|source)\s+activate\b|\S*conda\s+run\b)"
+)
+_CONTAINER: Final = re.compile(
+    r"\b(singularity|apptainer|docker|podman|enroot)\s+(?:exec|run|shell)\b"
+)
+_ARGUMENT: Final = re.compile(r"\$(?:\{)?([1-9@*])")
+_LOG_FILE: Final = re.compile(r"slurm-[^\s/]*\.out|logs?/[^\s]*\$\{?SLURM_(?:ARRAY_)?JOB_?ID")
+_WRITES: Final = re.compile(
+    r"(?<![<>&\d])>{1,2}\s*(?![&>/])(\"?[\w.$]\S*)|^\s*mkdir\s+(?:-\S+\s+)*(?![/\"$-])(\S+)"
+)
+_FUNCTION: Final = re.compile(r"^\s*(?:function\s+\w+|[\w-]+\s*\(\))")
+
+
+def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> None:
+    """Report them, and set `compat: slurm` for a script that needs Slurm's variables or commands."""
+    _report_slurm(job, lines)
+    _report_nodes(job, lines)
+    notes = job.notes
+    if (found := _first(lines, _SUBMITS)) is not None:
+        notes.lost(
+            found[0],
+            f"The script submits other jobs by `{found[1]}`, which a run cannot do.",
+            "Convert these scripts too, and state with `depends_on:` which waits for which.",
+        )
+    if (found := _first(lines, _MODULES)) is not None:
+        notes.otherwise(
+            found[0],
+            "Environment modules are the host's: where it has none, this line fails.",
+            "Install on the hosts what it loads.",
+        )
+    if (found := _first(lines, _CONDA)) is not None:
+        notes.otherwise(found[0], "The host needs this conda environment.")
+    if (found := _first(lines, _CONTAINER)) is not None:
+        notes.otherwise(found[0], f"The host needs `{found[1]}` and the image.")
+    if not has_arguments and (found := _first(_outside_functions(lines), _ARGUMENT)) is not None:
+        notes.lost(
+            found[0],
+            f"The script reads its argument `${found[1]}`, and it was given none.",
+            "Name the arguments behind the script: `-- ARG…`.",
+        )
+    if job.output_files and (found := _first(lines, _LOG_FILE)) is not None:
+        notes.lost(
+            found[0],
+            f"The script names `{found[1]}`, where Slurm writes its output. That file does not exist here.",
+            "`fleetform logs NAME` shows the output.",
+        )
+    if "working_dir" not in job.fields and (found := _first(lines, _WRITES)) is not None:
+        notes.lost(
+            found[0],
+            "The script writes a file beside itself. A job's directory is deleted after the job.",
+            "Write results to a volume, or to an absolute path of the host.",
+        )
+
+
+def report_files(job: Job, files: LocalFiles) -> None:
+    for number, path in files.missing:
+        job.notes.lost(
+            number,
+            f"The script reads `{path}`, and there is no such file beside it.",
+            "Put it beside the script and convert again, or add it to `files:`.",
+        )
+    for number, path in files.large:
+        job.notes.lost(
+            number,
+            f"`{path}` is too large to be a file of a task, so it was left out.",
+            "Put it into a volume.",
+        )
+    if files.elsewhere:
+        number, path = files.elsewhere[0]
+        more = f" and {len(files.elsewhere) - 1} more" if len(files.elsewhere) > 1 else ""
+        job.notes.otherwise(
+            number, f"`{path}`{more} is not on this machine. The hosts need it under the same path."
+        )
+
+
+def _report_slurm(job: Job, lines: Sequence[Line]) -> None:
+    found = _first(lines, _SLURM_WORDS)
+    if found is None and job.env.get("SLURM_NTASKS", "1") != "1":
+        found = _first(lines, _MPI)
+    if found is None:
+        for name in ("SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"):
+            job.env.pop(name, None)
+        return
+    job.fields["compat"] = "slurm"
+    job.notes.otherwise(
+        found[0],
+        f"The script uses `{found[1]}`: with `compat: slurm` it finds Slurm's variables, and stand-ins for"
+        " `srun` and `scontrol`.",
+    )
+
+
+def _report_nodes(job: Job, lines: Sequence[Line]) -> None:
+    if "nodes" not in job.fields:
+        return
+    started = _first(lines, _ANY_MPI)
+    job.notes.lost(
+        started[0] if started else job.amounts_line,
+        "In Slurm the script runs on the first node, and `srun` starts its tasks on all nodes. Here the"
+        " commands run on every node.",
+        'Put what only the first node does into `if [ "$FLEETFORM_NODE_RANK" = 0 ]; then … fi`.',
+    )
+
+
+def _first(lines: Sequence[Line], pattern: re.Pattern[str]) -> tuple[int, str] | None:
+    """Return the first line that matches, and the matched group or text."""
+    for number, text in lines:
+        if found := pattern.search(text):
+            return number, next((one for one in found.groups() if one), found[0]).strip()
+    return None
+
+
+def _outside_functions(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines whose `$1` is the script's: not a function's, and not awk's."""
+    kept = []
+    is_inside = False
+    for number, text in lines:
+        is_inside = is_inside or _FUNCTION.match(text) is not None
+        if not is_inside:
+            kept.append(Line(number, re.sub(r"'[^']*'", "", text)))
+        if text.strip() == "}" or (is_inside and text.rstrip().endswith("}") and "{" in text):
+            is_inside = False
+    return kept
