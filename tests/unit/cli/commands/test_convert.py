@@ -51,14 +51,16 @@ def test_a_partition_is_a_fleet_of_the_environment(typed, old):
     """Of its name, or of the one that people say; another name is refused with those that exist."""
     new = old.parent / "new"
     write_tree(new, FLEET)
-    (old / "a.sh").write_text("#!/bin/sh\n#SBATCH -p local\necho $1\n", encoding="utf-8")
-    (old / "b.sh").write_text("#!/bin/sh\n#SBATCH -p gpu\necho\n", encoding="utf-8")
-    assert typed("convert", "old/a.sh", "--to", "new", "--", "x y")[0] == 0
-    code, _out, err = typed("convert", "old/b.sh", "--to", "new", "--partition", "gpu=other")
+    (old / "fit.sh").write_text("#!/bin/sh\n#SBATCH -p local\necho $1\n", encoding="utf-8")
+    (old / "tune.sh").write_text("#!/bin/sh\n#SBATCH -p gpu\necho\n", encoding="utf-8")
+    assert typed("convert", "old/fit.sh", "--to", "new", "--", "x y")[0] == 0
+    code, _out, err = typed("convert", "old/tune.sh", "--to", "new", "--partition", "gpu=other")
     assert (code, "it declares local" in err) == (1, True)
-    assert typed("convert", "old/b.sh", "--to", "new", "--partition", "gpu=local")[0] == 0
-    assert all("fleets:\n  - local\n" in (new / f"{one}.yaml").read_text() for one in "ab")
-    assert "set -- 'x y'\n" in (new / "a.yaml").read_text()
+    assert typed("convert", "old/tune.sh", "--to", "new", "--partition", "gpu=local")[0] == 0
+    assert all(
+        "fleets:\n  - local\n" in (new / f"{one}.yaml").read_text() for one in ("fit", "tune")
+    )
+    assert "set -- 'x y'\n" in (new / "fit.yaml").read_text()
     assert typed("validate", "new")[0] == 0
 
 

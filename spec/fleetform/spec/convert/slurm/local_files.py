@@ -172,10 +172,9 @@ class _Search:
     def _add(self, number: int, path: str) -> bool:
         """Add a path, or what a pattern matches; returns whether there is anything."""
         if "*" in path:
-            if not re.search(
-                r"\w", path.rpartition("/")[2].rpartition(".")[0] or path.rpartition("/")[0]
-            ):
-                return False
+            folder, _, name = path.rpartition("/")
+            if not re.search(r"\w", folder + posixpath.splitext(name)[0]):
+                return False  # It could be any file.
             try:
                 matches = sorted(one for one in self._folder.glob(path) if one.is_file())[
                     :_FILES_MAX

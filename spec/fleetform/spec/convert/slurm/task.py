@@ -135,6 +135,8 @@ def _carry(job: Job, lines: Sequence[Line], folders: Sequence[Path]) -> dict[str
     below = "/".join(parts[len(parts) - depth :]) if depth else ""
     paths = {posixpath.normpath(posixpath.join(below, one)): folder / one for one in files.found}
     before = [f"mkdir -p {shlex.quote(below)} && cd {shlex.quote(below)}"] if below else []
+    if below and "compat" in job.fields:
+        before.append('export SLURM_SUBMIT_DIR="$PWD"')
     if files.directories:
         before.append(f"mkdir -p {shlex.join(files.directories)}")
     job.fields["commands"] = [*before, *job.fields["commands"]]
