@@ -328,7 +328,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _spelled(reference: _Reference) -> str:
-    return f"{MARK} {reference[0]}.{reference[1]} }}}}"
+    return f"{MARK} {interpolate.spelled(reference)} }}}}"
 
 
 def _looked_up(reference: _Reference, scope: interpolate.Scope) -> Any:

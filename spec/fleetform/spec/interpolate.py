@@ -24,6 +24,10 @@ MARK = EXPRESSION_MARK
 
 _EXPRESSION = re.compile(r"\$?\$\{\{(?P<body>.*?)\}\}", re.DOTALL)
 _REFERENCE = re.compile(r"\s*([A-Za-z_]+)\.([A-Za-z_][A-Za-z0-9_-]*)\s*", re.ASCII)
+# dstack's address of a node of a task, or of a replica of a service, in one of its groups.
+_ADDRESS = re.compile(
+    r"\s*groups\[(\d{1,6})\]\.(nodes|replicas)\[(\d{1,6})\]\.IP_ADDRESS\s*", re.ASCII
+)
 
 # Known when a job starts and not before: a document keeps them as they are written. What a
 # secret holds never stands in a document, whoever plans it.
@@ -37,6 +41,19 @@ _LATE = {
         "What dstack puts there is known when the job starts, and nothing fills it in yet.",
         "In commands, write the variables `$DSTACK_…`.",
     ),
+    "groups": (
+        "Addresses are known when the run starts, and nothing fills them in yet.",
+        "In commands, read `$FLEETFORM_NODES_IPS`: an address a line, in the order of the nodes.",
+    ),
+}
+
+# The same of single keys. Each stands in one kind of document, and is unknown in the others.
+_LATE_KEYS = {
+    ("run", "args"): (
+        "dstack puts the arguments of its command line there, and `fleetform submit` takes none yet.",
+        "Write them into the command.",
+    ),
+    ("run", "project_name"): ("Nothing makes gateways yet.", ""),
 }
 
 
@@ -103,7 +120,12 @@ def compile_text(text: str) -> Text:
             parts.append(match[0][1:])
             continue
         reference = _REFERENCE.fullmatch(match["body"])
-        parts.append((reference[1], reference[2]) if reference else ("", match["body"].strip()))
+        if reference is not None:
+            parts.append((reference[1], reference[2]))
+        elif _ADDRESS.fullmatch(match["body"]):
+            parts.append(("groups", match["body"].strip().removeprefix("groups")))
+        else:
+            parts.append(("", match["body"].strip()))
     rest = text[end:]
     if rest.count(MARK) > rest.count("$" + MARK):
         # Opened and never closed.
@@ -135,18 +157,44 @@ def problems(
     """
     What cannot be resolved in a compiled value.
 
-    `known` has the keys by namespace; one without keys is known and empty.
+    `known` has the keys by namespace; one without keys is known and empty. Of the keys of `run`,
+    those that nothing fills in yet are known where they are named.
     """
     for at, (namespace, key) in references(compiled, path):
-        word = f"{namespace}.{key}" if namespace else key
-        if namespace in _LATE:
-            detail, advice = _LATE[namespace]
+        word = spelled((namespace, key)) if namespace else key
+        late = _late(namespace, key, known)
+        if late is not None:
+            detail, advice = late
             detail = f"`${{{{ {word} }}}}`: {detail}"
             yield Problem("not-carried-out", at, detail, advice, level=Level.NOTE, word=word)
             continue
         detail, advice = _judge(namespace, key, known)
         if detail:
             yield Problem("unknown-expression", at, detail, advice, word=word)
+
+
+def _late(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:
+    """What to say of a reference that nothing fills in yet; None: it is not such a reference."""
+    if (namespace, key) in _LATE_KEYS and key in known.get(namespace, ()):
+        return _LATE_KEYS[namespace, key]
+    return _LATE.get(namespace)
+
+
+def _is_late(reference: tuple[str, str], scope: Scope) -> bool:
+    namespace, key = reference
+    return namespace in _LATE or (reference in _LATE_KEYS and key not in scope.get(namespace, {}))
+
+
+def spelled(reference: tuple[str, str]) -> str:
+    """A reference as it is written: `matrix.lr`, `groups[0].nodes[1].IP_ADDRESS`."""
+    namespace, key = reference
+    return f"{namespace}{key}" if key.startswith("[") else f"{namespace}.{key}"
+
+
+def group_address(reference: tuple[str, str]) -> tuple[int, str, int] | None:
+    """The group, `nodes` or `replicas`, and the number there; None for any other reference."""
+    found = _ADDRESS.fullmatch(spelled(reference))
+    return None if found is None else (int(found[1]), found[2], int(found[3]))
 
 
 def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tuple[str, str]:
@@ -186,7 +234,7 @@ def render(compiled: Any, scope: Scope, *, native: bool = False) -> Any:
     `nodes: ${{ matrix.nodes }}` is a number.
     """
     if isinstance(compiled, Text):
-        if native and (sole := compiled.sole) and sole[0] not in _LATE:
+        if native and (sole := compiled.sole) and not _is_late(sole, scope):
             return scope[sole[0]][sole[1]]
         return "".join(
             part if isinstance(part, str) else _filled(part, scope) for part in compiled.parts
@@ -215,8 +263,8 @@ def size(compiled: Any, scope: Scope) -> int:
 
 def _filled(reference: tuple[str, str], scope: Scope) -> str:
     namespace, key = reference
-    if namespace in _LATE:
-        return f"${{{{ {namespace}.{key} }}}}"
+    if _is_late(reference, scope):
+        return f"${{{{ {spelled(reference)} }}}}"
     return scalar_text(scope[namespace][key])
 
 
@@ -237,6 +285,6 @@ def fill(text: str, namespace: str, values: Mapping[str, Any], *, native: bool =
         if isinstance(part, str)
         else scalar_text(values[part[1]])
         if part[0] == namespace
-        else f"${{{{ {part[0]}.{part[1]} }}}}"
+        else f"${{{{ {spelled(part)} }}}}"
         for part in compiled.parts
     )

@@ -19,7 +19,8 @@ DOCUMENT = "type: gateway\nname: public\nbackend: aws\nregion: eu-west-1\n"
         ("certificate: {type: gcp-cm, arn: a, name: b}", "contradiction", "`arn` does not go with"),
         ("certificate: {type: lets-encrypt, name: b}", "contradiction", "`name` does not go with"),
         ("replicas: 0", "bad-value", "the least is 1"),
-        ("replicas: 2", "contradiction", "Add `load_balancer"),
+        ("domain: ${{ run.args }}.example.com", "unknown-expression", "`run` has no `args`"),
+        ("domain: ${{ run.project_name }}_x", "bad-value", "is not a domain"),
         ("load_balancer: {type: nlb}", "bad-value", "`alb`"),
         ("router: {type: sglang, policy: best}", "bad-value", "`cache_aware`"),
     ],
@@ -54,3 +55,17 @@ def test_domains_have_one_spelling(tmp_path, text):
     desired = good(tmp_path, f"{DOCUMENT}domain: {text}\n")
     (held,) = desired.beyond.values()
     assert held.declared.document["domain"] == "models.example.com"
+
+
+def test_several_replicas_need_no_balancer_of_ours(tmp_path):
+    """Whoever has one of another make, or an entry of DNS for each replica, may do without."""
+    (held,) = good(tmp_path, f"{DOCUMENT}replicas: 2\n").beyond.values()
+    assert held.declared.document["replicas"] == 2
+
+
+def test_a_domain_may_name_the_project(tmp_path):
+    """The expression is kept as it is written, and held back: nothing fills it in yet."""
+    text = f"{DOCUMENT}domain: ${{{{ run.project_name }}}}.Example.com\n"
+    (held,) = good(tmp_path, text).beyond.values()
+    assert held.declared.document["domain"] == "${{ run.project_name }}.example.com"
+    assert "run.project_name" in {one.field for one in held.obstacles}

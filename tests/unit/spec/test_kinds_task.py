@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetform.spec.bounds import ELEMENTS_MAX
+from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.array import parse_array
 from unit.spec.trees import codes, good, load
 
@@ -70,6 +71,9 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("volumes: [{name: data, instance_path: /y, path: /x}]", "contradiction", "not both"),
         ("volumes: [{name: data, path: /x, optional: true}]", "contradiction", "the run waits"),
         ("volumes: ['sub/dir:/x']", "bad-path", "does not begin with `/`"),
+        ("volumes: ['data:/x:rx']", "bad-value", "Write `data:/x`, with `:ro`"),
+        ("volumes: ['data:/x:ro:z']", "bad-value", "no mode of a mount"),
+        ("volumes: ['a:b:c']", "bad-value", "no mode of a mount"),
         ("volumes: ['Data-${{ dstack.node_rank }}:/x']", "bad-name", "lower-case"),
         ("image: a b", "bad-value", "has spaces"),
         ("image: a\npython: 3.12", "contradiction", "`image` and `python`"),
@@ -123,6 +127,7 @@ def test_refused(tmp_path, field, code, words):
         ("volumes: [{name: data, path: /x, instance: true}]", "of their own"),
         ("volumes: [{name: [data, more], path: /x}]", "Name one of them."),
         ("volumes: ['scratch-${{ dstack.node_rank }}:/x']", "nothing fills it in yet"),
+        ("working_dir: '${{ run.args }}'", "`fleetform submit` takes none yet"),
         ("files: ['../x:x']", "outside of the tree"),
         ("runtime: container", "processes of the host"),
         ("stop_duration: off", "for ever"),
@@ -300,3 +305,65 @@ def test_no_command_has_a_nul(tmp_path, said):
     assert finding.place.column == text.splitlines()[2].index('"b') + 1
     assert "no argument of a process can have" in finding.detail
     assert "printf" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("mount", "canonical"),
+    [
+        ("data:/run:ro", {"name": "data", "path": "/run", "read_only": True}),
+        ("data:/run:rw", {"name": "data", "path": "/run", "read_only": False}),
+        ("/srv:/run:ro", {"instance_path": "/srv", "path": "/run", "read_only": True}),
+    ],
+)
+def test_the_mode_of_a_mount(mount, canonical):
+    """Behind a second colon stands whether the job may only read, as with Docker."""
+    document = {"type": "task", "name": "train", "commands": ["true"], "volumes": [mount]}
+    model = KINDS["task"].model.model_validate(document)
+    assert model.to_canonical()["volumes"] == [canonical]
+
+
+GROUPED = """\
+type: task
+name: train
+groups:
+  - {name: head, commands: [ray start --head]}
+  - {nodes: 2, commands: ["ray start --address ${{ ADDRESS }}:6379"]}
+"""
+
+
+def test_addresses_of_groups_are_held(tmp_path):
+    """An address of a node is kept in the document as it is written, and nothing fills it in yet."""
+    text = GROUPED.replace("ADDRESS", "groups[1].nodes[1].IP_ADDRESS")
+    (held,) = good(tmp_path, text).beyond.values()
+    assert "groups[1].nodes[1].IP_ADDRESS" in {one.field for one in held.obstacles}
+    (command,) = held.declared.document["groups"][1]["commands"]
+    assert command == "ray start --address ${{ groups[1].nodes[1].IP_ADDRESS }}:6379"
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("groups[2].nodes[0].IP_ADDRESS", "has 2 groups, counted from 0"),
+        ("groups[1].nodes[2].IP_ADDRESS", "has 2 nodes at its start"),
+        ("groups[0].replicas[0].IP_ADDRESS", "has `nodes` here"),
+        ("groups[0].nodes[0].HOSTNAME", "is not a reference"),
+        ("groups[0].IP_ADDRESS", "is not a reference"),
+    ],
+)
+def test_addresses_of_no_node(tmp_path, address, words):
+    """A group or a node that the task does not have is an error at its line."""
+    (finding,) = load(tmp_path, GROUPED.replace("ADDRESS", address)).errors
+    assert finding.code == "unknown-expression"
+    assert words in finding.detail
+    assert finding.place.line == 5
+
+
+def test_arguments_of_a_command_line_are_held(tmp_path):
+    """`run.args` of dstack is known, kept, and no text in place of it."""
+    text = TASK.replace("python train.py", '"python train.py ${{ run.args }}"')
+    loaded = load(tmp_path, text)
+    assert loaded.errors == ()
+    assert loaded.desired is not None
+    (held,) = loaded.desired.beyond.values()
+    assert {one.field for one in held.obstacles} == {"run.args"}
+    assert held.declared.document["commands"][0].endswith("${{ run.args }}")

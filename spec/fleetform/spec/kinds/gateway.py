@@ -20,8 +20,12 @@ _DOMAIN = re.compile(
 )
 
 
+# The project's name is a part of the domain's, or the whole of one.
+_PROJECT = re.compile(r"\$\{\{\s*run\.project_name\s*\}\}", re.ASCII)
+
+
 def _domain(value: str) -> str:
-    if _DOMAIN.fullmatch(value):
+    if _DOMAIN.fullmatch(_PROJECT.sub("x", value)):
         return value.lower().removeprefix("*.")
     bare = re.sub(r"^https?://", "", value).rstrip("/.")
     advice = f"Write {shown(bare)}." if bare != value and _DOMAIN.fullmatch(bare) else ""
@@ -103,7 +107,8 @@ class Gateway(Document):
     domain: Annotated[str, AfterValidator(_domain)] | None = None
     """
     The domain below which services have names, with or without `*.` in front; its DNS entry has
-    to lead to the gateway. Example: `models.example.com`.
+    to lead to the gateway. `${{ run.project_name }}` is the name of the service's project.
+    Example: `models.example.com`.
     """
 
     default: Flag | None = None
@@ -134,14 +139,6 @@ class Gateway(Document):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        if self.replicas is not None and self.replicas > 1 and self.load_balancer is None:
-            yield Problem(
-                "contradiction",
-                ("replicas",),
-                f"Nothing stands in front of {self.replicas} replicas to divide requests among them.",
-                "Add `load_balancer: {type: alb}`.",
-                for_lack_of=("load_balancer",),
-            )
         if self.certificate is not None:
             yield from self._certificate_problems(self.certificate)
 

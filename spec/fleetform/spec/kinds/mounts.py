@@ -92,6 +92,10 @@ class Mount(Model):
         return canonical
 
 
+# As Docker has them behind a second colon.
+_MODES = {"ro": True, "rw": False}
+
+
 def _mount(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -102,8 +106,16 @@ def _mount(value: Any) -> Any:
             f"{shown(value)} does not say where the volume is mounted.",
             f"Write `{source or 'NAME'}:/path`.",
         )
+    path, colon, mode = path.partition(":")
+    if colon and mode not in _MODES:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} has a third part that is no mode of a mount.",
+            f"Write `{source}:{path}`, with `:ro` behind it for a mount that may only be read.",
+        )
     is_path = "/" in source and EXPRESSION_MARK not in source
-    return {"instance_path" if is_path else "name": source, "path": path}
+    mount = {"instance_path" if is_path else "name": source, "path": path}
+    return {**mount, "read_only": _MODES[mode]} if colon else mount
 
 
 def _check_mount(value: Mount) -> Mount:

@@ -163,7 +163,7 @@ class Run(OfferChoice):
     volumes: Mounts | None = None
     """
     Volumes and directories of the host that the job sees. Example: `[checkpoints:/checkpoints]`,
-    `{name: data, path: /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
+    `["data:/data:ro"]`, `{name: data, path: /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
     """
 
     resources: Resources | None = None

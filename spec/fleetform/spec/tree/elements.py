@@ -39,6 +39,10 @@ TEXTS = ("commands", "env", "description", "tags")
 _FIXED = ("type", "name", "array", "matrix", "key")
 
 
+# What expressions in documents other than runs may name besides the environment's values.
+_KNOWN: Mapping[str, Mapping[str, Collection[str]]] = {"gateway": {"run": {"project_name"}}}
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """
@@ -94,7 +98,8 @@ def _read_plain(
     budget: Budget,
 ) -> Reading:
     values = _nameable(values)
-    told = list(islice(interpolate.problems(marked, {"values": values}), PROBLEMS_MAX))
+    known = {"values": values, **_KNOWN.get(kind.name, {})}
+    told = list(islice(interpolate.problems(marked, known), PROBLEMS_MAX))
     if not _has_error(told):
         excess = budget.take_text(interpolate.size(marked, {"values": values}), 0)
         told.extend([excess] if excess else [])
@@ -270,17 +275,24 @@ class _RunReader:
         """Expressions of the whole document that name nothing."""
         from fleetform.spec.kinds.task import Task
 
-        known: dict[str, Any] = {"run": {"name"}, "values": self._values}
+        known: dict[str, Any] = {"run": {"name", "args"}, "values": self._values}
         if isinstance(model, Task) and model.array is not None:
-            known["run"] = {"name", "index"}
+            known["run"] = {"name", "args", "index"}
         if isinstance(model, Task) and model.matrix is not None:
             known["matrix"] = set(model.matrix)
         if "env" in texts:
             yield from interpolate.problems(texts["env"], known, ("env",))
         known["env"] = set(model.env or {})
+        if not self._typed:
+            yield from self._address_problems(model)
         for name, compiled in self._marked.items():
             if name != "env":
                 yield from interpolate.problems(compiled, known, (name,))
+
+    def _address_problems(self, model: Run) -> Iterator[Problem]:
+        from fleetform.spec.tree.group_addresses import address_problems
+
+        return address_problems(model, self._marked)
 
     def _fill(
         self,
@@ -361,7 +373,9 @@ class _RunReader:
             self._variants[memo] = self._validate_variant(values)
             for problem in self._variants[memo][1]:
                 # One place with ten thousand wrong values is one mistake.
-                if not any(problem.path == known.path for known in problems):
+                if not any(
+                    (one.path, one.level) == (problem.path, problem.level) for one in problems
+                ):
                     problems.append(_for_element(problem, element))
         return self._variants[memo][0]
 
@@ -373,6 +387,7 @@ class _RunReader:
             return {}, problems
         model = _run(model)
         problems.extend(model.problems())
+        problems.extend(self._address_problems(model))
         document = self._with_files(model, problems) if "files" in values else model.to_canonical()
         return {name: document[name] for name in values if name in document}, problems
 
