@@ -36,7 +36,7 @@ from fleetform.spec.schema import wording
 
 FOLDER = Path(__file__).parent / "reference"
 COMPATIBILITY = "../dstack-compatibility.md"
-CARRIED_OUT = "../carried-out.md"
+SUPPORTED = "../supported.md"
 DRIFT = "../drift.md"
 """The pages that lie elsewhere; as all names of pages from `FOLDER`."""
 
@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
     found["exit-codes.md"] = _GENERATED + "".join(_exit_codes_page())
     found["progress.md"] = _GENERATED + "".join(_progress_page())
     found[COMPATIBILITY] = _GENERATED + "".join(_compatibility_page())
-    found[CARRIED_OUT] = _GENERATED + "".join(_module(FOLDER.parent / "carried_out.py").page())
+    found[SUPPORTED] = _GENERATED + "".join(_module(FOLDER.parent / "supported.py").page())
     found[DRIFT] = _GENERATED + "".join(_module(FOLDER.parent / "drift_page.py").page())
     found["README.md"] = _GENERATED + "".join(_index(sorted(schema.MODELS)))
     return found
@@ -64,8 +64,8 @@ def _index(kinds: list[str]) -> Iterator[str]:
     yield "- [Commands](commands.md)\n"
     for kind in kinds:
         yield f"- [Fields of a document of type `{kind}`]({kind}.md)\n"
-    yield "- [What is carried out](../carried-out.md), and what loads and is held so far\n"
-    yield "- [Drift](../drift.md): what is compared with the world, and what is done about it\n"
+    yield "- [What is supported](../supported.md), and what is not yet\n"
+    yield "- [Drift](../drift.md): what is compared with the actual state, and what is corrected\n"
     yield "- [Findings](findings.md): what `fleetform validate` may say\n"
     yield "- [Exit codes](exit-codes.md)\n"
     yield "- [Progress as JSON lines](progress.md): what `apply --json-into` writes\n"
@@ -107,12 +107,12 @@ def _kind_page(kind: str) -> str:
     about, _, example = inspect.cleandoc(model.__doc__ or "").partition("Example:")
     rows = "".join(_field(kind, path, text) for path, text in _paths(model, ""))
     unbuilt = wording.unbuilt_kind_sentence(kind)
-    said = f"{unbuilt} See [what is carried out](../carried-out.md).\n\n" if unbuilt else ""
+    said = f"{unbuilt} See [what is supported](../supported.md).\n\n" if unbuilt else ""
     return (
         f"# {kind}\n\n{' '.join(about.split())}\n\n"
         f"{said}"
         f"```yaml\n{textwrap.dedent(example).strip()}\n```\n\n"
-        "| field | what it is | a change | carried out by |\n|---|---|---|---|\n"
+        "| field | meaning | effect of a change | supported |\n|---|---|---|---|\n"
         f"{rows}"
     )
 
@@ -124,14 +124,14 @@ def _field(kind: str, path: str, text: str) -> str:
     said = "" if default is None else f" Default: `{str(default).lower()}`."
     about = f"{' '.join(text.split())}{said}".replace("|", "\\|")
     change = f"{row.field_class}: {wording.CHANGE[row.on_change]}"
-    return f"| `{path}` | {about} | {change} | {_carrier(kind, path)} |\n"
+    return f"| `{path}` | {about} | {change} | {_support(kind, path)} |\n"
 
 
-def _carrier(kind: str, path: str) -> str:
+def _support(kind: str, path: str) -> str:
     facts = fields.row(kind, path)
     if facts.carried_out_by:
-        return f"`{facts.carried_out_by}`"
-    return "nothing yet: held" if facts.essential else "nothing yet: no effect"
+        return "yes"
+    return "not yet: blocked" if facts.essential else "not yet: no effect"
 
 
 def _paths(model: type[Model], above: str) -> Iterator[tuple[str, str]]:
@@ -158,7 +158,7 @@ def _models_in(annotation: object) -> Iterator[type[Model]]:
 
 def _findings_page() -> Iterator[str]:
     yield "# Findings\n\n"
-    yield "Each finding has a code that stays the same, for scripts: `fleetform validate --format json`.\n"
+    yield "The code of a finding never changes its meaning, so scripts can rely on it.\n"
     yield "\n| code | summary |\n|---|---|\n"
     for code, summary in sorted({**SUMMARIES, **_syntax_findings()}.items()):
         yield f"| `{code}` | {summary} |\n"
@@ -186,10 +186,10 @@ _COMPATIBILITY = """\
 # Compatibility with dstack
 
 A valid configuration of dstack 0.22 of the types `task`, `dev-environment`, `service`, `fleet`, `volume` and `gateway` is a
-document here, and means the same, but for what this page lists. dstack's own models were asked about {count} values; for
+document here with the same meaning, except for the deviations on this page. dstack's own models were asked about {count} values; for
 {agree} of them the answer here is the same. That is tested, and so is this list (`tests/conformance`).
 
-What has a meaning and is not carried out yet is [another matter](carried-out.md): a finding of level `note` says so, at its line.
+Fields that load and are [not supported yet](supported.md) get a note at their line.
 
 ## In general
 
@@ -280,7 +280,7 @@ def _docstrings_of_members(owner: type) -> dict[str, str]:
 def stale() -> list[str]:
     """Names of pages that are missing, different, or no longer made."""
     made = pages()
-    names = [path.name for path in FOLDER.glob("*.md")] + [COMPATIBILITY, CARRIED_OUT, DRIFT]
+    names = [path.name for path in FOLDER.glob("*.md")] + [COMPATIBILITY, SUPPORTED, DRIFT]
     there = {
         name: (FOLDER / name).read_text(encoding="utf-8")
         for name in names

@@ -60,7 +60,7 @@ def test_an_environment_on_a_base_runs_and_follows_it(run, tmp_path):
     script = tmp_path / "overlay" / "base" / "code" / "train.sh"
     script.write_text(script.read_text(encoding="utf-8") + "echo more\n", encoding="utf-8")
     plan = run("plan")
-    assert "what it inherits changed: its result is marked stale and kept" in plan.stdout
+    assert "inherited values changed: its result is kept and marked outdated" in plan.stdout
     done = run("apply", "-y")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "more" not in run("logs", "train").stdout

@@ -65,7 +65,7 @@ class HeldBy(enum.StrEnum):
     BROKEN_DOCUMENT = "broken-document"
     RECOVERING = "recovering"
     DEPENDENCY = "dependency"
-    NOT_CARRIED_OUT = "not-carried-out"
+    NOT_CARRIED_OUT = "not-supported"
     WINDOW = "window"
     OVERRIDE = "override"
     OWNER = "owner"

@@ -44,8 +44,8 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"{going} of the {counted(there, 'resource')} that exist are declared no more: that is more"
-            " than half."
+            f"{going} of the {counted(there, 'resource')} that exist are removed from the"
+            " configuration: that is more than half."
         ),
     )
 
@@ -57,8 +57,8 @@ def _goes_back(sheet: Sheet) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"The tree's commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied"
-            " last: this goes back."
+            f"Commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied last: this"
+            " plan goes back."
         ),
     )
 
@@ -79,8 +79,8 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     verb = "wait" if more else "waits"
     return (
         (
-            f"No fleet will be there, so {first}{more} {verb}: declare one, or release the one"
-            " that is held or left out."
+            f"There will be no fleet, so {first}{more} {verb}: declare a fleet, or unblock or"
+            " include the declared one."
         ),
     )
 
@@ -100,11 +100,13 @@ def _rules_change(sheet: Sheet) -> tuple[str, ...]:
         return ()
     paths = loosened(sheet.rules, after)
     if not paths:
-        return ("The rules that change count from the next plan on; this one is judged without.",)
+        return (
+            "The changed rules apply from the next plan on; this plan is judged by the rules applied last.",
+        )
     verb = "allows" if len(paths) == 1 else "allow"
     return (
         (
-            f"{' and '.join(paths)} {verb} more from the next plan on; this one is judged by the rules"
+            f"{' and '.join(paths)} {verb} more from the next plan on; this plan is judged by the rules"
             " applied last."
         ),
     )

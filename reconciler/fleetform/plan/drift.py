@@ -206,7 +206,7 @@ def _compare_host(book: _Book, live: Live, instance: Instance, there: InstanceSe
 
 def _compare_greeting(book: _Book, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
     if instance.install_id != seen.install_id:
-        by = "its folder was made anew, or the machine was"
+        by = "its folder or the machine was created again"
         book.tell(
             key,
             "install",

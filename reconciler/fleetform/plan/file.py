@@ -75,14 +75,14 @@ def load(data: bytes) -> Plan:
     try:
         whole = json.loads(data)
     except ValueError as error:
-        raise ValueError("the file is no plan: it is not JSON, or it was cut short") from error
+        raise ValueError("the file is not a plan: it is not JSON, or it is incomplete") from error
     if not isinstance(whole, dict) or whole.get("format") != _FORMAT:
-        raise ValueError("the file is JSON, but no plan of fleetform")
+        raise ValueError("the file is JSON, but not a plan of fleetform")
     version = whole.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ValueError(
             f"the plan has format {version}, and this release reads up to {FORMAT_VERSION}:"
-            " apply it with the release that made it, or plan again"
+            " apply it with the release that created it, or plan again"
         )
     try:
         plan = _plan(whole)
@@ -90,7 +90,9 @@ def load(data: bytes) -> Plan:
         raise ValueError(f"the plan is damaged: {_damage(error)}") from error
     # Over what the file says, so that a key this release would not read is noticed as well.
     if _digest({key: whole[key] for key in whole if key not in _UNSEALED}) != plan.digest:
-        raise ValueError("the plan is not what was written: its digest does not match; plan again")
+        raise ValueError(
+            "the plan was changed after it was written: its digest does not match; plan again"
+        )
     return plan
 
 

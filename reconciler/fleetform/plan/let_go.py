@@ -56,8 +56,8 @@ def hold_taken_names(sheet: Sheet) -> None:
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"host {names[0]}{more} was let go and is up still under that name",
-                f"write `import: [{key}]` in environment.yaml to take it in with what runs there",
+                f"host {names[0]}{more} was released and still runs under that name",
+                f"write `import: [{key}]` in environment.yaml to adopt it with the jobs that run there",
             )
 
 

@@ -337,8 +337,8 @@ def hold_while_starting(sheet: Sheet) -> None:
         sheet.hold(
             key,
             HeldBy.RUNNING_WORK,
-            f"{starting[0]} is just being started under the names that hold now",
-            "plan again once it runs",
+            f"{starting[0]} is being started under its current names",
+            "plan again once it is running",
         )
 
 
@@ -364,12 +364,13 @@ def hold_moved_nowhere(sheet: Sheet) -> None:
             after,
             HeldBy.DEPENDENCY,
             f"`moved:` says that {entry} is {target}, which no document declares",
-            f"declare {target}, or remove the entry: then {entry} goes",
+            f"declare {target}, or remove the entry; then {entry} is removed",
         )
 
 
 def stuck_warnings(moves: Moves) -> Sequence[str]:
     return tuple(
-        f"{before} was not renamed: there is {after} already. It is declared no more, and goes."
+        f"{before} was not renamed, because {after} exists already. It is removed, because the"
+        " configuration no longer declares it."
         for before, after in moves.stuck
     )

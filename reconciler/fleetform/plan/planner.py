@@ -154,10 +154,10 @@ def _open_sheet(
 
 def _warnings(sheet: Sheet) -> tuple[str, ...]:
     if sheet.permissions.destroy:
-        everything = "Everything is to be removed, whatever the tree declares."
+        everything = "`destroy` removes everything, whatever the configuration declares."
         return (everything,) if sheet.present else ()
     if sheet.wanted or sheet.left_alone or sheet.desired.unread:
         return ()
     if sheet.present:
-        return ("The tree declares nothing, so everything that exists would be removed.",)
-    return ("The tree declares nothing.",)
+        return ("The configuration declares nothing, so everything that exists would be removed.",)
+    return ("The configuration declares nothing.",)

@@ -38,7 +38,7 @@ def take_back(sheet: Sheet) -> None:
             sheet.hold(
                 change.key,
                 HeldBy.DEPENDENCY,
-                f"{there.path} keeps the data of {_whose(change, there)}, which was let go",
+                f"{there.path} contains the data of {_whose(change, there)}, which was released",
                 _cure(change),
             )
 
@@ -67,18 +67,17 @@ def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[
     sheet.hold(
         change.key,
         HeldBy.DEPENDENCY,
-        f"{how}, where the data of volume {other.volume} was kept",
-        f"declare a path beside {other.path}: a directory is one volume's, with all that lies in"
-        " it",
+        f"{how}, which contains the data of the released volume {other.volume}",
+        f"declare a path outside {other.path}: a directory belongs to one volume, with everything in it",
     )
 
 
 def _inside_another(place: str, left: Places[LeftData]) -> tuple[str, LeftData] | None:
     """Say which of two directories lies in the other, where one of them is left."""
     for outer in left.around(place):
-        return f"{place} lies in {outer.path}", outer
+        return f"{place} is in {outer.path}", outer
     for inner in left.within(place):
-        return f"{inner.path} lies in {place}", inner
+        return f"{inner.path} is in {place}", inner
     return None
 
 
@@ -103,7 +102,7 @@ def _whose(change: Change, there: LeftData) -> str:
 def _cure(change: Change) -> str:
     if change.action is Action.CREATE:
         return (
-            f"write `import: [{change.key}]` in environment.yaml to take it in, or choose another"
+            f"write `import: [{change.key}]` in environment.yaml to adopt it, or choose another"
             " path"
         )
-    return "choose another path: only a volume that is not there yet can be imported"
+    return "choose another path: only a volume that does not exist yet can be imported"

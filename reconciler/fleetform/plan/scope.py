@@ -213,10 +213,8 @@ def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
         return ()
     names = ", ".join(str(key) for key in brought[:_NAMED_MAX])
     more = f" and {len(brought) - _NAMED_MAX} more" if len(brought) > _NAMED_MAX else ""
-    verb = "come" if len(brought) > 1 else "comes"
-    return (
-        f"{names}{more} {verb} along: the targets need {'them' if len(brought) > 1 else 'it'}.",
-    )
+    verb, them = ("are", "them") if len(brought) > 1 else ("is", "it")
+    return (f"{names}{more} {verb} planned too, because the targets need {them}.",)
 
 
 def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settled, ...]:
@@ -234,5 +232,5 @@ def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settl
 
 def _why(sheet: Sheet, change: Change) -> str:
     if _selects(Selection(sheet.scope.excludes), change):
-        return "it is excluded"
-    return "it is not among the targets"
+        return "excluded by `--exclude`"
+    return "not a `--target`"

@@ -51,7 +51,7 @@ def hold_while_used(
             key,
             HeldBy.ENDING,
             f"{clause}, and {'are' if others else 'is'} still ending",
-            f"`fleetform apply` waits for {'their ends' if others else 'its end'}, and goes on",
+            f"`fleetform apply` waits until {'they have' if others else 'it has'} ended",
             awaited={one.uid: row.key.name for row, one in here},
         )
         return

@@ -40,12 +40,12 @@ def mistake_notices(errors: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def held_notices(held: Iterable[Held]) -> tuple[str, ...]:
-    """Say what a plan holds back and what to do about it, a sentence each."""
+    """Say which changes a plan blocks and what would unblock them, a sentence each."""
     lines = [
-        f"held: {one.change.key}: {HELD_BY[one.by]}: {one.detail}; {one.cure}".rstrip("; ")
+        f"blocked: {one.change.key}: {HELD_BY[one.by]}: {one.detail}; {one.cure}".rstrip("; ")
         for one in held
     ]
-    return _first(lines, "held: `fleetform plan`")
+    return _first(lines, "blocked: `fleetform plan`")
 
 
 def _first(lines: list[str], rest: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def depth_text(plan: Plan) -> str:
     annex = plan.annex
     if annex.get("depth") == "refresh":
         age = _age(plan, annex.get("observed_at_ms"))
-        return "compared with the world" + (f" as it was {figures.span(age)} ago" if age else "")
+        return "compared with the actual state" + (f" of {figures.span(age)} ago" if age else "")
     text = "compared with the ledger"
     if annex.get("watched_by"):
         return text

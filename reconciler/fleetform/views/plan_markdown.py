@@ -137,7 +137,7 @@ def _earlier_drift(plan: Plan) -> Iterator[str]:
 def _held(plan: Plan, held: Sequence[HeldGroup]) -> Iterator[str]:
     if not held:
         return
-    yield "#### Held back\n\n| what | why | held by | what would release it |\n|---|---|---|---|\n"
+    yield "#### Blocked\n\n| what | why | blocked by | to unblock |\n|---|---|---|---|\n"
     for one in held:
         cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
         cells = (_why(plan, one.group), cause, one.held.cure)
@@ -148,7 +148,7 @@ def _held(plan: Plan, held: Sequence[HeldGroup]) -> Iterator[str]:
 def _beyond(plan: Plan, beyond: Sequence[HeldGroup]) -> Iterator[str]:
     if not beyond:
         return
-    yield "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
+    yield "#### Not supported yet, so not applied\n\n| what | why |\n|---|---|\n"
     for one in beyond:
         why = f"{one.held.detail}{_impact(plan, one.group, ceiling=True)}"
         yield f"| {_code(one.group.title)} | {_escaped(why)} |\n"
@@ -160,7 +160,7 @@ def _deferred(plan: Plan) -> Iterator[str]:
         return
     why = {one.change.key: one.why for one in plan.deferred}
     groups = group_changes(one.change for one in plan.deferred)
-    yield "#### Left for another plan\n\n| what | why |\n|---|---|\n"
+    yield "#### Deferred\n\n| what | why |\n|---|---|\n"
     for group in groups[:LIST_MAX]:
         yield f"| {_code(group.title)} | {_escaped(why[group.first.key])} |\n"
     if more := _more([change for group in groups[LIST_MAX:] for change in group.changes]):
@@ -181,16 +181,16 @@ def _tail(plan: Plan) -> str:
 def _why(plan: Plan, group: Group) -> str:
     change = group.first
     if change.replaces and not group.is_many:
-        reason = f"takes the place of {change.replaces}"
+        reason = f"replaces {change.replaces}"
     else:
-        reason = reason_sentence(change)
-    return f"{reason}{_impact(plan, group)}"
+        reason = reason_sentence(*group.changes)
+    return f"{reason}{_impact(plan, group)}".removeprefix(". ")
 
 
 def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
     stake = group_stake_text(plan, group)
     cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
-    return f"{f'. At stake: {stake}' if stake else ''}{f'. Cost: {cost}' if cost else ''}"
+    return f"{f'. Impact: {stake}' if stake else ''}{f'. Cost: {cost}' if cost else ''}"
 
 
 def _details(group: Group) -> str:

@@ -17,7 +17,7 @@ RUNS_MAX = 3
 
 def stake_text(plan: Plan, change: Change) -> str:
     """
-    Write `2 hosts and whatever still runs there: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
+    Write `2 hosts and all jobs on them: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
 
     Empty for a change that would end nothing. Times come from the annex.
     """

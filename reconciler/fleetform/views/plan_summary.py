@@ -17,7 +17,7 @@ _VERBS = {
     Action.UPDATE: "to update",
     Action.REPLACE: "to replace",
     Action.DELETE: "to delete",
-    Action.FORGET: "to forget",
+    Action.FORGET: "to release",
     Action.ARCHIVE: "to archive",
 }
 
@@ -36,15 +36,15 @@ def counts(plan: Plan) -> dict[str, int]:
 
 
 def summary(plan: Plan) -> str:
-    """`Plan: 3 to create; 1 held; 2 not carried out yet.`, or that there is nothing to do."""
+    """`Plan: 3 to create; 1 blocked; 2 not supported yet.`, or that there is nothing to do."""
     by_action = Counter(change.action for change in plan.changes)
     parts = [f"{by_action[action]} {verb}" for action, verb in _VERBS.items() if by_action[action]]
     beyond = sum(one.by is HeldBy.NOT_CARRIED_OUT for one in plan.held)
     rest = "".join(
         f"; {count} {word}"
         for count, word in (
-            (len(plan.held) - beyond, "held"),
-            (beyond, "not carried out yet"),
+            (len(plan.held) - beyond, "blocked"),
+            (beyond, "not supported yet"),
             (len(plan.deferred), "deferred"),
         )
         if count
@@ -55,11 +55,11 @@ def summary(plan: Plan) -> str:
     if plan.held:
         return f"No changes can be made now{rest}."
     if plan.recovering:
-        return f"No changes can be made now, for the ledger is recovering{rest}."
+        return f"No changes can be made now, because the ledger is recovering{rest}."
     if plan.settled or plan.deferred:
         return f"No changes{rest}."
     if plan.destroys and plan.progressing:
-        return "No changes: what is left is being removed."
+        return "No changes: the remaining resources are being removed."
     if plan.destroys:
         return "Nothing is left to remove."
     if drift := count_text(plan):
@@ -80,8 +80,8 @@ def executions(plan: Plan) -> str:
     ]
     other = sum(bool(change.replaces) for change in replaced)
     again = len(replaced) - other
-    parts = [f"{counted(again, 'run')} will be executed once more."] if again else []
+    parts = [f"{counted(again, 'run')} will re-run."] if again else []
     if other:
-        place = "in the place of another" if other == 1 else "in the place of others"
-        parts.append(f"{counted(other, 'new run')} will be executed {place}.")
+        place = "replaces another" if other == 1 else "replace others"
+        parts.append(f"{counted(other, 'new run')} {place}.")
     return " ".join(parts)

@@ -1,11 +1,11 @@
 """
 A plan as people read it in a terminal.
 
-    ~ task train  how it is driven changed
+    ~ task train  updated in place
         priority: 10 → 50
 
-One block a change: sign, address, reason, then the fields, before and after. What is held comes
-with what would release it, then what this version does not carry out, and the last line counts.
+One block a change: sign, address, reason, then the fields, before and after. Blocked changes follow
+with what would unblock them, then changes that are not supported yet. The last line counts.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]
 def _title(group: Group) -> Line:
     change = group.first
     if change.replaces and not group.is_many:
-        reason = f"takes the place of {printable(change.replaces)}"
+        reason = f"replaces {printable(change.replaces)}"
     else:
-        reason = reason_sentence(change)
+        reason = reason_sentence(*group.changes)
     title = Span(group.title, "bold")
     if not reason:
         return Line((_SIGN_SPANS[change.action], title))
@@ -144,7 +144,7 @@ def _dim(text: str) -> Span:
 
 def _stake(group: Group, text: str) -> Line:
     tone = "bad" if group.first.destructive else "dim"
-    return line("      ", ("at stake: ", tone), printable(text))
+    return line("      ", ("impact: ", tone), printable(text))
 
 
 def _pairs(group: Group) -> Iterator[Line]:
@@ -169,26 +169,26 @@ def _more(rest: Sized) -> Iterator[Line]:
 def _held(plan: Plan) -> Iterator[Line]:
     held, beyond = split_held(plan.held)
     if held:
-        yield line(("Held back:", "bold"))
+        yield line(("Blocked:", "bold"))
         yield BLANK
     for one in held:
         yield from _held_block(plan, one)
         yield BLANK
     if beyond:
-        yield line(("Not carried out by this version; shown, and left alone:", "bold"))
+        yield line(("Not supported yet, so not applied:", "bold"))
         yield BLANK
     for one in beyond:
         yield from _block(plan, one.group, ceiling=True)
-        yield line("      ", ("held: ", "warn"), printable(one.held.detail))
+        yield line("      ", ("blocked: ", "warn"), printable(one.held.detail))
         yield BLANK
 
 
 def _held_block(plan: Plan, one: HeldGroup) -> Iterator[Line]:
     yield from _block(plan, one.group)
     detail = f"{HELD_BY[one.held.by]}: {printable(one.held.detail)}{_open_until(plan, one.held)}"
-    yield line("      ", ("held: ", "warn"), detail)
+    yield line("      ", ("blocked: ", "warn"), detail)
     if one.held.cure:
-        yield line("      ", ("release: ", "info"), printable(one.held.cure))
+        yield line("      ", ("to unblock: ", "info"), printable(one.held.cure))
 
 
 def _open_until(plan: Plan, held: Held) -> str:
@@ -209,7 +209,7 @@ def _deferred(plan: Plan) -> Iterator[Line]:
         return
     why = {one.change.key: one.why for one in plan.deferred}
     groups = group_changes(one.change for one in plan.deferred)
-    yield line(("Left for another plan:", "bold"))
+    yield line(("Deferred:", "bold"))
     for group in groups[:LIST_MAX]:
         sign, tone = SIGNS[group.first.action]
         yield line(Span(f"{sign:>3} ", tone), group.title, (f"  {why[group.first.key]}", "dim"))

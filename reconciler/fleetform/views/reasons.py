@@ -1,14 +1,13 @@
 """
-The sentence for each reason why a change is in a plan, and for each thing that holds one.
+The sentence for each reason why a change is in a plan, and for each cause that blocks one.
 
-A plan gives codes to programs and sentences to people. `tests` prove that both tables are
-complete.
+A plan gives codes to programs and sentences to people. Tests prove that both tables are complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+import re
+from collections.abc import Mapping, Sequence
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.spec.names import split_element
@@ -16,93 +15,96 @@ from fleetform.spec.names import split_element
 __all__ = ["HELD_BY", "REASONS", "reason_sentence"]
 
 REASONS: Mapping[Reason, str] = {
-    Reason.ABSENT: "it does not exist yet",
-    Reason.RETURNED: "it is declared again",
-    Reason.EXECUTION_CHANGED: "what it executes changed",
-    Reason.CONTROL_CHANGED: "how it is driven changed",
-    Reason.COSMETIC_CHANGED: "only what describes it changed",
-    Reason.INHERITED_CHANGED: "what it inherits changed: its result is marked stale and kept",
-    Reason.ELEMENT_REPLACED: "takes the place of another element of the sweep",
-    Reason.RERUN_ASKED: "`rerun` asks for another execution",
-    Reason.REMOVED: "it is declared no more",
-    Reason.REMOVED_FINISHED: "it is over and declared no more; its result is kept",
-    Reason.DESTROY_ASKED: "everything that was made is to go, whatever is declared",
-    Reason.RESUMED: "it was stopped before its end and is wanted again",
-    Reason.STATE_WANTED: "`state: stopped` asks for its end",
-    Reason.MOVED: "`moved` gives it another name; it is the same",
-    Reason.FOUND: "`import:` says that it exists: it is taken over as it is",
-    Reason.LET_GO: "`removed` lets it go: it stays, and nothing here knows of it any more",
-    Reason.REPLACE_ASKED: "`--replace` asks for another one",
-    Reason.DRIFTED: "it is not as it was made",
-    Reason.WITHDRAWN: "what is at work is declared once more: what waits for its end is withdrawn",
-    Reason.UNFINISHED: "an earlier apply began to change it and did not come to its end",
+    Reason.ABSENT: "",  # The sign says it.
+    Reason.RETURNED: "declared again",
+    Reason.EXECUTION_CHANGED: "its execution changed",
+    Reason.CONTROL_CHANGED: "updated in place",
+    Reason.COSMETIC_CHANGED: "only its description changed",
+    Reason.INHERITED_CHANGED: "inherited values changed: its result is kept and marked outdated",
+    Reason.ELEMENT_REPLACED: "replaces another element of the sweep",
+    Reason.RERUN_ASKED: "`rerun` requests another execution",
+    Reason.REMOVED: "removed from the configuration",
+    Reason.REMOVED_FINISHED: "removed from the configuration; its result is kept",
+    Reason.DESTROY_ASKED: "`destroy` removes every resource",
+    Reason.RESUMED: "started again: it was stopped before its end",
+    Reason.STATE_WANTED: "`state: stopped` ends it",
+    Reason.MOVED: "renamed by `moved:`",
+    Reason.FOUND: "adopted as it is, by `import:`",
+    Reason.LET_GO: "released by `removed:`: it stays as it is, and fleetform stops managing it",
+    Reason.REPLACE_ASKED: "`--replace` requests a new one",
+    Reason.DRIFTED: "its actual state has drifted",
+    Reason.WITHDRAWN: "the running version is declared again: the waiting re-run is withdrawn",
+    Reason.UNFINISHED: "an earlier apply started this change and did not finish it",
 }
-
-_COMES_BACK = "it comes back: its data was kept"
+"""What holds of a reason for every change; `reason_sentence` is more exact where it can be."""
 
 HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.RUNNING_WORK: "running work",
-    HeldBy.ENDING: "an end that is under way",
-    HeldBy.DESTRUCTIVE: "not permitted",
-    HeldBy.BUDGET: "budget of deletions",
+    HeldBy.ENDING: "still ending",
+    HeldBy.DESTRUCTIVE: "destructive change not allowed",
+    HeldBy.BUDGET: "deletion budget",
     HeldBy.PROTECTION: "protection",
-    HeldBy.BROKEN_DOCUMENT: "broken document",
-    HeldBy.RECOVERING: "recovering",
+    HeldBy.BROKEN_DOCUMENT: "invalid document",
+    HeldBy.RECOVERING: "ledger is recovering",
     HeldBy.DEPENDENCY: "dependency",
-    HeldBy.NOT_CARRIED_OUT: "not carried out yet",
+    HeldBy.NOT_CARRIED_OUT: "not supported yet",
     HeldBy.WINDOW: "freeze window",
     HeldBy.OVERRIDE: "override",
-    HeldBy.OWNER: "another environment's",
+    HeldBy.OWNER: "owned by another environment",
     HeldBy.DRIFT: "drift",
 }
 
 
-def _sentence(reason: Reason, change: Change) -> str:
-    """The sentence of a reason that is another for each change."""
+def reason_sentence(change: Change, *others: Change) -> str:
+    """
+    Say why a change is in the plan; empty where its sign says all, or the cause is unknown.
+
+    Args:
+        change: The change, or the first of a group with equal action and reasons.
+        others: The rest of the group, whose changed fields are named as well.
+    """
+    reasons = change.reasons
+    left_out = {Reason.COSMETIC_CHANGED} if len(reasons) > 1 else set()  # "Only" would be wrong.
+    if Reason.EXECUTION_CHANGED in reasons:
+        left_out.add(Reason.CONTROL_CHANGED)  # It says already how the change is made.
+    sentences = [_sentence(one, change, others) for one in reasons if one not in left_out]
+    sentence = "; ".join(one for one in sentences if one)
+    if Reason.RETURNED in reasons and change.key.kind == "run" and change.action is Action.CREATE:
+        return f"{sentence}: its result is restored and nothing runs"
+    if Reason.DESTROY_ASKED in reasons and change.action is Action.ARCHIVE:
+        return f"{sentence}; its result is kept"
+    return sentence
+
+
+def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
+    if reason is Reason.EXECUTION_CHANGED:
+        return _execution_sentence(change, others)
+    if reason is Reason.RETURNED and change.key.kind != "run":
+        return "restored with its data"
     if reason is Reason.REPLACE_ASKED:
         hosts = [name for step in change.steps for name in step.arguments.get("exchange", ())]
-        if not hosts:
-            return REASONS[reason]
-        others = "another host" if len(hosts) == 1 else "other hosts"
-        return f"`--replace` asks for {others} in the place of {', '.join(hosts)}"
-    if reason is not Reason.MOVED or not change.moved_from:
-        return REASONS[reason]
-    before, element = split_element(change.moved_from)
-    # Elements that keep their places in a sweep are told together.
-    same = element and element == change.element and not change.replaces
-    return f"it was called {before if same else change.moved_from} before, and is the same"
+        return f"`--replace` replaces {', '.join(hosts)}" if hosts else REASONS[reason]
+    if reason is Reason.MOVED and change.moved_from:
+        before, element = split_element(change.moved_from)
+        # Elements that keep their places in a sweep are grouped.
+        same = element and element == change.element and not change.replaces
+        return f"renamed from {before if same else change.moved_from}"
+    return REASONS[reason]
 
 
-_EACH_ITS_OWN = frozenset({Reason.REPLACE_ASKED, Reason.MOVED})
-
-
-def reason_sentence(change: Change) -> str:
-    """Say why, for one change; empty where nobody knows what would change."""
-    if _EACH_ITS_OWN.isdisjoint(change.reasons):
-        return _shared_sentence(change.key.kind, change.action, change.reasons)
-    own = tuple([_sentence(reason, change) for reason in change.reasons])
-    return _joined(change.key.kind, change.action, change.reasons, own)
-
-
-@lru_cache(maxsize=256)  # A hundred thousand changes have a few of them.
-def _shared_sentence(kind: str, action: Action, reasons: tuple[Reason, ...]) -> str:
-    return _joined(kind, action, reasons, tuple([REASONS[one] for one in reasons]))
-
-
-def _joined(
-    kind: str, action: Action, reasons: tuple[Reason, ...], sentences: tuple[str, ...]
-) -> str:
-    said = zip(reasons, sentences, strict=True)
-    # "Only" would be wrong beside other reasons, and then it says nothing.
-    is_left_out = Reason.COSMETIC_CHANGED if len(reasons) > 1 else None
-    sentence = "; ".join([one for reason, one in said if reason is not is_left_out])
-    if kind == "run" and action is Action.CREATE and Reason.RETURNED in reasons:
-        return f"{sentence}: its result is found again and nothing runs"
-    if action is Action.ARCHIVE and Reason.DESTROY_ASKED in reasons:
-        return f"{sentence}; its result is kept"
-    # Environments, fleets and volumes execute nothing.
-    if kind != "run":
-        sentence = sentence.replace("what it executes changed", "it cannot be changed in place")
-        sentence = sentence.replace(REASONS[Reason.RETURNED], _COMES_BACK)
-        sentence = sentence.replace("how it is driven changed", "its settings changed")
-    return sentence
+def _execution_sentence(change: Change, others: Sequence[Change]) -> str:
+    """Name the changed fields, and what their change means for this kind and action."""
+    names = {
+        re.split(r"[.\[]", field.path, maxsplit=1)[0]
+        for one in (change, *others)
+        for field in one.fields
+        if field.field_class == "execution"
+    }
+    fields = f"{', '.join(f'`{name}`' for name in sorted(names)) or 'its execution'} changed"
+    if change.key.kind != "run":
+        return (
+            f"cannot be updated in place: {fields}" if change.action is Action.REPLACE else fields
+        )
+    if change.action is Action.REPLACE:
+        return f"must re-run: {fields}"
+    return f"updated before it starts: {fields}" if change.action is Action.UPDATE else fields

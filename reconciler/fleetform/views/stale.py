@@ -46,7 +46,7 @@ def changes_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
     if len(inputs) > NAMED_MAX:
         parts.append(f"{counted(len(inputs) - NAMED_MAX, 'more input')} changed")
     if inherited:
-        parts.append("what it inherits has changed")
+        parts.append("inherited values changed")
     return ", ".join(parts)
 
 

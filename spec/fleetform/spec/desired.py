@@ -73,7 +73,7 @@ class Obstacle(NamedTuple):
     """
     Why a resource cannot be carried out, although nothing is wrong with its document.
 
-    `code` is the finding's: `not-carried-out` or `undeclared-reference`. `field` is dotted,
+    `code` is the finding's: `not-supported` or `undeclared-reference`. `field` is dotted,
     with the expression or name in it that is meant behind it.
     """
 

@@ -32,7 +32,7 @@ _ADDRESS = re.compile(
 # Known when a job starts and not before: a document keeps them as they are written. What a
 # secret holds never stands in a document, whoever plans it.
 _LATE = {
-    "secrets": ("Nothing hands out secrets yet.", ""),
+    "secrets": ("Secrets are not supported yet.", ""),
     "node": (
         "Which node a command runs on is known when it starts, and nothing fills it in yet.",
         "In commands, write `$FLEETFORM_NODE_RANK`.",
@@ -166,7 +166,7 @@ def problems(
         if late is not None:
             detail, advice = late
             detail = f"`${{{{ {word} }}}}`: {detail}"
-            yield Problem("not-carried-out", at, detail, advice, level=Level.NOTE, word=word)
+            yield Problem("not-supported", at, detail, advice, level=Level.NOTE, word=word)
             continue
         detail, advice = _judge(namespace, key, known)
         if detail:

@@ -108,7 +108,7 @@ def test_outcome_given_twice_counts_once(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("predicate", "sentence"),
     [
-        (absent("run", "a"), "run/a exists by now"),
+        (absent("run", "a"), "run/a exists now"),
         (Predicate("generation", run_key("a"), "7"), "generation 1, the plan was made for 7"),
         (Predicate("generation", run_key("b"), "1"), "run/b no longer exists"),
         (Predicate("run-not-started", run_key("a")), "run/a has started"),
@@ -136,7 +136,7 @@ def test_another_one_of_the_name_is_not_what_was_planned_for(ledger: Ledger) -> 
     carry_out(ledger, [step("fleet.remove", "f")])
     carry_out(ledger, [fleet_step("f")])
     assert ledger.read_live().resources[row.key].generation == row.generation
-    with pytest.raises(StalePlan, match="fleet/f was replaced since by another of the same name"):
+    with pytest.raises(StalePlan, match="fleet/f was replaced by another one of the same name"):
         enter(ledger, plan)
 
 
@@ -145,7 +145,7 @@ def test_what_is_absent_with_a_result_is_not_run_again(desk: Desk) -> None:
     desk.submit(submit_step("a"))
     carry_out(desk.ledger, [step("run.archive", "a")])
     creating = plan_of(desk.ledger, [submit_step("a")], absent("run", "a"))
-    with pytest.raises(StalePlan, match="run/a has a result by now"):
+    with pytest.raises(StalePlan, match="run/a has a result now"):
         enter(desk.ledger, creating)
     renaming = Predicate("absent", run_key("a"), ARCHIVED)
     assert enter(desk.ledger, plan_of(desk.ledger, [submit_step("b")], renaming)).state == "new"
@@ -226,8 +226,11 @@ def test_failed_plan_is_taken_up_again(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("later", "says"),
     [
-        (fleet_step("main", 3, "fleet.update"), "fleet/main was changed since by apply"),
-        (step("fleet.remove", "main"), "fleet/main was changed since by apply"),
+        (
+            fleet_step("main", 3, "fleet.update"),
+            "fleet/main was changed since the plan by apply",
+        ),
+        (step("fleet.remove", "main"), "fleet/main was changed since the plan by apply"),
         (move_step("fleet", "main", "other"), "fleet/other was renamed since by apply"),
         (submit_step("a"), ""),
     ],
@@ -291,7 +294,7 @@ def test_new_work_on_a_fleet_that_goes(desk: Desk, verb: str) -> None:
     told = Predicate("at-work", fleet, canonical_json(["a"]))
     plan = plan_of(desk.ledger, [step(verb, "local")], told)
     assert desk.place("b", desk.share())
-    with pytest.raises(StalePlan, match="fleet/local has run/b at work on it by now"):
+    with pytest.raises(StalePlan, match="fleet/local has run/b running on it now"):
         enter(desk.ledger, plan)
     assert desk.place("c", desk.share())
     with pytest.raises(StalePlan, match="run/b and 1 more at work"):
@@ -313,7 +316,7 @@ def test_new_work_beside_a_host_that_makes_room(desk: Desk) -> None:
         told = Predicate("at-work", ResourceKey("fleet", "local"), nobody)
         return plan_of(desk.ledger, [update], told)
 
-    with pytest.raises(StalePlan, match="fleet/local has run/a at work on it by now"):
+    with pytest.raises(StalePlan, match="fleet/local has run/a running on it now"):
         enter(desk.ledger, exchange(host))
     assert enter(desk.ledger, exchange(f"{host}-beside")).state == "new"
 

@@ -42,7 +42,7 @@ def test_each_form_of_a_uid_works(lab: Lab, tmp_path: Path, uid: str) -> None:
 
 
 def test_a_plan_is_not_applied_under_another_uid(lab: Lab, tmp_path: Path) -> None:
-    """A uid that was changed since a plan was kept is named, and nothing is made."""
+    """A uid that was changed since the plan a plan was kept is named, and nothing is made."""
     lab.declare(FLEET, task("first", lab.says("first")))
     file = tmp_path / "kept.plan"
     assert lab.run("plan", "--out", str(file)).returncode == 0

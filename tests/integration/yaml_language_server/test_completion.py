@@ -34,7 +34,7 @@ def test_fields_of_gpu_are_offered_with_what_they_are(editor: Editor):
     offered = editor.completions(f"{TASK}resources:\n  gpu:\n    {CURSOR}")
     assert {"vendor", "name", "memory", "count"} <= set(offered)
     assert documentation(offered["memory"]).startswith("Memory of one GPU.")
-    assert "A change: runs again" in documentation(offered["count"])
+    assert "A change: must re-run" in documentation(offered["count"])
 
 
 def test_values_of_gpu_are_offered(editor: Editor):

@@ -34,7 +34,7 @@ def test_a_document_that_loads_is_not_underlined(editor: Editor, path):
     [
         (f"{TASK}resources:\n  gpus: 1\n", "gpus", "Property gpus is not allowed."),
         (f"{TASK}resources:\n  memory: 8Gi\n", "8Gi",
-         "Not in the form of this field. Write for example `8GB..` or `16GB`."),
+         "Does not match the format of this field. Write for example `8GB..` or `16GB`."),
         (f"{TASK}nodes: 0\n", "0", "Value is below the minimum of 1."),
         (f"{TASK}on_change: never\n", "never",
          'Value is not accepted. Valid values: "hold", "restart", "after-finish".'),

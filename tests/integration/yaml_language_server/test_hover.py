@@ -11,7 +11,10 @@ def test_a_field_says_what_it_is_and_what_a_change_does(editor: Editor):
     """The words are those of the docstring, with the effect of a change and examples."""
     shown = editor.hover(f"{TASK}resources:\n  g{CURSOR}pu: A100:80GB:1\n")
     assert shown.startswith("#### task\n\nGPUs: vendor, names any of which will do")
-    assert "\n\nA change: runs again; held while it runs. Example: `{name: [A100, H100]" in shown
+    assert (
+        "\n\nA change: must re-run; blocked while the run is running. Example: `{name: [A100, H100]"
+        in shown
+    )
     assert "Example:\n\n```yaml\nA100:80GB:1..8\n```\n" in shown
 
 
@@ -31,7 +34,7 @@ def test_a_part_of_a_short_spelling_has_words_of_its_own(editor: Editor):
 def test_a_choice_says_what_each_means(editor: Editor):
     """All choices are listed with their meaning, the one that is set first."""
     shown = editor.hover(f"{TASK}on_chan{CURSOR}ge: restart\n")
-    assert "Default: `hold`. A change: in place." in shown
+    assert "Default: `hold`. A change: updated in place." in shown
     listed = [line for line in shown.splitlines() if line.startswith("* ")]
     assert listed[0] == "* `restart`: Ends it and runs it again."
     assert "* `hold`: Nothing before somebody allows it." in listed

@@ -128,11 +128,11 @@ def test_a_volume_that_is_gone_is_not_made_again_as_if_it_were_kept(tmp_path):
     """Nor is an empty directory marked in its place; with its mark or its data it is taken."""
     path = tmp_path / "data"
     kept = MakeVolume(1, "op-1", "v1", "data", str(path), "kept")
-    with pytest.raises(volumes.VolumeError, match="is gone, so the data of volume data"):
+    with pytest.raises(volumes.VolumeError, match="no longer exists, so the data of volume data"):
         volumes.make(kept, "env")
     assert not path.exists()
     path.mkdir()
-    with pytest.raises(volumes.VolumeError, match="is empty and bears no mark of ours"):
+    with pytest.raises(volumes.VolumeError, match="is empty and has no marker file"):
         volumes.make(kept, "env")
     assert names(path) == []
     (path / "weights").write_text("w")

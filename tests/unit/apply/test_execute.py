@@ -197,7 +197,7 @@ def test_a_volume_waits_for_no_host_of_a_fleet_without_any(ledger: Ledger) -> No
     world = World(ledger, away_times=1)
     outcome, _ = carry_out(ledger, world, plan_of(ledger, FLEET, A))
     assert outcome.failed == {
-        "volume.make:volume/a": "fleet pool has no instance to hold volume a; declare at least one"
+        "volume.make:volume/a": "fleet pool has no host for volume a; declare at least one"
         " node in the fleet"
     }
 
@@ -208,7 +208,7 @@ def test_a_volume_does_not_wait_for_ever(ledger: Ledger) -> None:
     world = World(ledger, away_times=1_000_000, exchanging={"pool"})
     outcome, _ = carry_out(ledger, world, plan_of(ledger, FLEET, A))
     assert outcome.failed == {
-        "volume.make:volume/a": "fleet pool exchanges its hosts, and no other one has come"
+        "volume.make:volume/a": "fleet pool is replacing its hosts, and no new host is ready"
     }
 
 

@@ -466,7 +466,7 @@ def test_a_renamed_run_is_restarted_by_the_same_permission() -> None:
 
 
 def test_what_a_broken_document_is_called_now_is_not_forgotten() -> None:
-    """A row whose new name has an error in its document stays, and nothing is missing in the plan."""
+    """A row whose new name has an invalid document stays, and nothing is missing in the plan."""
     old = task("old")
     desired = replace(tree(broken=[key("run/new")]), moved=((old.key, key("run/new")),))
     live = ledger(row(old))

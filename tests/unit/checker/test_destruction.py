@@ -32,7 +32,7 @@ def test_a_protected_run_that_is_stopped() -> None:
 
 
 def test_a_fleet_under_a_protected_run() -> None:
-    """A fleet that goes takes with it what is at work on its hosts."""
+    """A fleet that goes takes with it what is running on its hosts."""
     run, old = task("guarded", protect=True), fleet("old")
     live = ledger(row(run, RunState.RUNNING), row(old))
     plan = planned(tree(run), live, allow_destroy=True)
@@ -54,7 +54,7 @@ def test_runs_that_end_with_their_fleet() -> None:
 
 
 def test_new_work_on_a_fleet_that_goes() -> None:
-    """Who is at work on it is pinned by name: no fewer, and none that is not there."""
+    """Who is running on it is pinned by name: no fewer, and none that is not there."""
     run, old = task("busy"), fleet("old")
     live = ledger(row(run, RunState.RUNNING), row(old))
     live = replace(live, work=(Work("busy", "old", 1, 0),))

@@ -18,7 +18,7 @@ def test_what_is_left_and_done() -> None:
     """What is left for another plan is not carried out by this one."""
     plan, *rest = example()
     change = next(one for one in plan.changes if one.key == key("run/new"))
-    both = replace(plan, deferred=(Deferred(change, "it is not among the targets"),))
+    both = replace(plan, deferred=(Deferred(change, "not a `--target`"),))
     assert Invariant.LEFT_IS_LEFT in found(both, *rest)
 
 

@@ -32,7 +32,7 @@ def stale(monkeypatch):
         def fake(_apply, plan):
             tried.append(plan)
             if len(tried) <= times:
-                raise StalePlan(["run/one exists by now"])
+                raise StalePlan(["run/one exists now"])
             return module._End(0, None, 0)
 
         monkeypatch.setattr(module, "_carry_out", fake)

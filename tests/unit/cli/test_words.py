@@ -10,8 +10,8 @@ from fleetform.spec.desired import ResourceKey
 @pytest.mark.parametrize(
     ("verb", "doing", "done"),
     [
-        ("fleet.make", "making fleet/local", "fleet/local: made"),
-        ("volume.forget", "forgetting fleet/local", "fleet/local: forgotten, its data is kept"),
+        ("fleet.make", "creating fleet/local", "fleet/local: created"),
+        ("volume.forget", "releasing fleet/local", "fleet/local: released, its data is kept"),
         ("new.verb", "new.verb fleet/local", "fleet/local: new.verb"),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_plan_that_goes_back_says_so() -> None:
     live = replace(ledger(row(fleet("local"))), newer_commit="b" * 40)
     (said,) = planned(older, live).warnings
     assert said == (
-        f"The tree's commit {'a' * 12} is older than {'b' * 12}, which was applied last: this goes back."
+        f"Commit {'a' * 12} is older than {'b' * 12}, which was applied last: this plan goes back."
     )
     assert planned(replace(tree(fleet("local")), commit="a" * 40), live).warnings == ()
     assert planned(older, replace(live, newer_commit="")).warnings == ()
@@ -42,12 +42,12 @@ def test_a_plan_that_goes_back_says_so() -> None:
 def test_a_run_that_has_nowhere_to_go_is_told() -> None:
     """Neither declared nor there, held, or left out: it would wait and say nothing."""
     (said,) = planned(tree(task("train")), ledger()).warnings
-    assert said.startswith("No fleet will be there, so train waits: declare one")
+    assert said.startswith("There will be no fleet, so train waits: declare a fleet")
     both = tree(fleet("local"), task("train"), task("test"))
     assert planned(both, ledger()).warnings == ()
     assert planned(tree(fleet("local"), task("train")), ledger(row(fleet("local")))).warnings == ()
     held = replace(ledger(), let_go_names=frozenset({"local-0"}))
     (said,) = planned(both, held).warnings
-    assert said.startswith("No fleet will be there, so test and 1 more wait")
+    assert said.startswith("There will be no fleet, so test and 1 more wait")
     (said,) = planned(tree(task("h10"), task("h2")), ledger()).warnings
-    assert said.startswith("No fleet will be there, so h2 and 1 more wait")
+    assert said.startswith("There will be no fleet, so h2 and 1 more wait")

@@ -134,16 +134,14 @@ def test_what_cannot_be_carried_out_is_held() -> None:
         "run/new": HeldBy.NOT_CARRIED_OUT,
         "run/old": HeldBy.NOT_CARRIED_OUT,
     }
-    assert plan.held[0].detail == "nothing starts containers yet"
+    assert plan.held[0].detail == "containers are not supported yet"
 
 
 def test_several_things_that_nothing_carries_out_are_named() -> None:
     """Their reasons would be a page; `validate` has them."""
     beyond = Beyond(task("new"), (CONTAINER, CONTAINER._replace(field="repos")))
     desired = replace(tree(), beyond={beyond.declared.key: beyond})
-    assert (
-        checked(desired, ledger()).held[0].detail == "nothing carries out `image` and `repos` yet"
-    )
+    assert checked(desired, ledger()).held[0].detail == "not supported yet: `image` and `repos`"
 
 
 def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None:
@@ -152,8 +150,8 @@ def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None
     beyond = Beyond(task("new"), (secret, CONTAINER))
     (held,) = checked(replace(tree(), beyond={beyond.declared.key: beyond}), ledger()).held
     assert held.by is HeldBy.DEPENDENCY
-    assert held.detail == "no document declares the secret `x`; nothing starts containers yet"
-    assert held.cure == ("declare what it refers to, and wait for a version that carries it out")
+    assert held.detail == "no document declares the secret `x`; containers are not supported yet"
+    assert held.cure == ("declare what it refers to, and wait for a version that supports it")
 
 
 def test_what_is_not_declared_is_waited_for() -> None:
@@ -200,7 +198,7 @@ def test_nothing_goes_while_a_file_cannot_be_read() -> None:
         "run/done": HeldBy.BROKEN_DOCUMENT,
         "run/s[lr=1]": HeldBy.BROKEN_DOCUMENT,
     }
-    assert plan.held[0].detail == "odd.yaml and 1 more cannot be read, and may declare it"
+    assert plan.held[0].detail == "odd.yaml and 1 more cannot be read and may declare it"
     gone = checked(desired, live, allow_destroy=True, destroy=True)
     assert len(gone.changes) == 3
 
@@ -288,7 +286,7 @@ def test_no_more_than_the_budget_goes(total: int, doomed: int, allowed: int) -> 
     assert set(held(plan).values()) <= {HeldBy.BUDGET}
     assert len(plan.held) == doomed - allowed
     for one in plan.held:
-        assert one.cure == f"needs --allow-deletes {doomed}"
+        assert one.cure == f"--allow-deletes {doomed}"
 
 
 def test_the_number_it_asks_for_releases_everything() -> None:
@@ -297,9 +295,7 @@ def test_the_number_it_asks_for_releases_everything() -> None:
     fleets = [fleet(f"f{number}") for number in range(6)]
     rows = [*(row(one, RunState.RUNNING) for one in tasks), *map(row, fleets)]
     first = checked(tree(), ledger(*rows), allow_destroy=True)
-    assert {one.cure for one in first.held if one.by is HeldBy.BUDGET} == {
-        "needs --allow-deletes 7"
-    }
+    assert {one.cure for one in first.held if one.by is HeldBy.BUDGET} == {"--allow-deletes 7"}
     second = checked(tree(), ledger(*rows), allow_destroy=True, allow_deletes=7)
     assert second.held == ()
 
@@ -314,7 +310,7 @@ def test_what_is_over_or_never_began_is_not_counted() -> None:
 
 
 def test_runs_that_end_with_their_fleet_are_counted() -> None:
-    """A fleet is one change, and whoever is at work on its hosts ends with it."""
+    """A fleet is one change, and whoever is running on its hosts ends with it."""
     tasks = [task(f"t{number}") for number in range(12)]
     live = ledger(row(LOCAL), *(row(one, RunState.RUNNING) for one in tasks))
     live = replace(live, work=tuple(Work(one.key.name, "local", 1, 0) for one in tasks))
@@ -322,9 +318,9 @@ def test_runs_that_end_with_their_fleet_are_counted() -> None:
     assert held(first) == {"fleet/local": HeldBy.BUDGET}
     (one,) = first.held
     assert one.detail == (
-        "the plan would end 12 of 12 runs, 12 of them with their fleet, and 5 at most are allowed"
+        "the plan would end 12 of 12 runs, 12 of them with their fleet, and at most 5 are allowed"
     )
-    assert one.cure == "needs --allow-deletes 12"
+    assert one.cure == "--allow-deletes 12"
     second = checked(tree(*tasks), live, allow_destroy=True, allow_deletes=12)
     assert changed(second) == {"fleet/local"}
 

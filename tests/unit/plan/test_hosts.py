@@ -34,32 +34,32 @@ def said(plan: Plan) -> list[str]:
 
 def test_hosts_that_leave_are_there_until_they_have_left() -> None:
     """Whoever removes a fleet ends what is on all of its hosts, whether it is held or not."""
-    words = ["3 hosts and whatever still runs there"]
+    words = ["3 hosts and all jobs on them"]
     assert said(planned(tree(), three_up(), allow_destroy=True)) == words
     assert said(planned(tree(), three_up())) == words
 
 
 def test_hosts_that_were_not_made_yet_are_no_loss() -> None:
     """More may be declared than there are."""
-    words = ["3 hosts and whatever still runs there"]
+    words = ["3 hosts and all jobs on them"]
     assert said(planned(tree(), three_up(nodes=8), allow_destroy=True)) == words
 
 
 def test_where_no_host_is_known_those_declared_are_counted() -> None:
     """A ledger that knows of none may be wrong about that."""
     bare = replace(three_up(), instances=())
-    assert said(planned(tree(), bare)) == ["1 host and whatever still runs there"]
+    assert said(planned(tree(), bare)) == ["1 host and all jobs on them"]
 
 
 def test_hosts_that_are_recreated_are_counted_as_they_are() -> None:
     """A template that does not wait for work takes all hosts; one that is named is named."""
     changed: Desired = tree(fleet("gpu", nodes=1, sharing="blocks", blocks=2, **RECREATE))
     assert said(planned(changed, three_up(**RECREATE))) == [
-        "3 hosts and whatever runs there: `update` says `recreate`"
+        "3 hosts and all jobs there, because of `update: {strategy: recreate}`"
     ]
     same = tree(fleet("gpu", nodes=1, **RECREATE))
     one = make(same, three_up(**RECREATE), Scope(replaces=("host/gpu-1",)))
-    assert said(one) == ["host gpu-1 and whatever runs there: `update` says `recreate`"]
+    assert said(one) == ["host gpu-1 and all jobs there, because of `update: {strategy: recreate}`"]
 
 
 @pytest.mark.parametrize("under_way", [True, False])
@@ -78,11 +78,17 @@ def test_an_exchange_that_hurries_takes_more_than_the_host_asked_for(under_way: 
     (pinned,) = [one for one in made.predicates if one.claim == "at-work"]
     at_work = AtWork.of(pinned.value)
     if under_way:
-        assert change.at_stake == "3 hosts and whatever runs there: `update` says `recreate`"
+        assert (
+            change.at_stake
+            == "3 hosts and all jobs there, because of `update: {strategy: recreate}`"
+        )
         assert change.stake.runs == ("eval", "train")
         assert at_work == AtWork(frozenset({"eval", "train"}))
     else:
-        assert change.at_stake == "host gpu-1 and whatever runs there: `update` says `recreate`"
+        assert (
+            change.at_stake
+            == "host gpu-1 and all jobs there, because of `update: {strategy: recreate}`"
+        )
         assert change.stake.runs == ("eval",)
         assert at_work == AtWork(frozenset({"eval"}), frozenset({"gpu-1"}))
 

@@ -32,7 +32,7 @@ def test_a_fleet_with_the_name_of_a_host_that_is_up_is_held() -> None:
     assert not plan.changes
     (held,) = plan.held
     assert held.by is HeldBy.DEPENDENCY
-    assert held.detail == "host local-0 was let go and is up still under that name"
+    assert held.detail == "host local-0 was released and still runs under that name"
     assert "`import: [fleet/local]`" in held.cure
 
 

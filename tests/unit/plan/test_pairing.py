@@ -1,4 +1,4 @@
-"""Which removed element of a sweep an added one takes the place of."""
+"""Which removed element of a sweep an added one replaces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_left_comes_or_goes() -> None:
 
 
 def test_sweeps_are_apart() -> None:
-    """An element never takes the place of another sweep's."""
+    """An element never replaces another sweep's."""
     plan = planned(tree(element("new", lr=1)), ledger(row(element("old", lr=1))))
     assert pairs(plan) == {}
 

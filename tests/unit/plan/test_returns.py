@@ -26,7 +26,7 @@ def test_it_comes_back_with_its_uid() -> None:
     """The same name in the same place is the same volume."""
     (change,) = planned(tree(LOCAL, volume("data")), left()).changes
     assert (change.action, change.reasons) == (Action.CREATE, (Reason.RETURNED,))
-    assert reason_sentence(change) == "it comes back: its data was kept"
+    assert reason_sentence(change) == "restored with its data"
     assert [step.arguments["returns"] for step in change.steps] == ["u-1"]
 
 
@@ -37,15 +37,19 @@ def test_a_path_that_is_changed_back_leads_to_the_same_data() -> None:
     (change,) = plan.changes
     assert change.action is Action.REPLACE
     assert [step.arguments.get("returns") for step in change.steps] == [None, "u-1"]
-    assert reason_sentence(change).endswith("; it comes back: its data was kept")
+    assert reason_sentence(change).endswith("; restored with its data")
 
 
 @pytest.mark.parametrize(
     ("name", "path", "detail"),
     [
-        ("texts", "/data", "/data keeps the data of volume data, which was let go"),
-        ("data", "/data/inner", "/data/inner lies in /data, where the data of volume data"),
-        ("data", "/", "/data lies in /, where the data of volume data was kept"),
+        ("texts", "/data", "/data contains the data of volume data, which was released"),
+        (
+            "data",
+            "/data/inner",
+            "/data/inner is in /data, which contains the data of the released volume data",
+        ),
+        ("data", "/", "/data is in /, which contains the data of the released volume data"),
     ],
 )
 def test_another_volumes_data_is_held(name: str, path: str, detail: str) -> None:
@@ -64,7 +68,7 @@ def test_the_folder_of_all_volumes_is_around_each_of_them() -> None:
         plan = planned(tree(LOCAL, volume("new", path=path)), left(there=replace(LEFT, path=kept)))
         assert not plan.changes
         (held,) = plan.held
-        assert held.detail.startswith("texts lies in ., where the data")
+        assert held.detail.startswith("texts is in ., which contains the data")
 
 
 def test_a_held_replacement_lets_nothing_go() -> None:
@@ -103,7 +107,7 @@ def test_what_a_namesake_left_is_not_what_was_renamed() -> None:
     plan = planned(desired, left(now), allow_destroy=True)
     assert not plan.changes
     (held,) = plan.held
-    assert held.detail == "/data keeps the data of an earlier volume data, which was let go"
+    assert held.detail == "/data contains the data of an earlier volume data, which was released"
 
 
 def test_it_no_longer_comes_back_once_others_have_it() -> None:
@@ -111,7 +115,7 @@ def test_it_no_longer_comes_back_once_others_have_it() -> None:
     plan = planned(tree(LOCAL, volume("data")), left())
     assert failing(plan, left()) == ()
     (one,) = failing(plan, ledger(row(LOCAL)))
-    assert one.detail == "cannot come back: others have its data by now"
+    assert one.detail == "cannot be restored: another volume has its data now"
 
 
 def test_another_fleet_on_the_same_machine_keeps_the_data() -> None:

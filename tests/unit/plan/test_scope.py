@@ -51,7 +51,7 @@ def test_a_target_brings_what_it_needs():
     made = scoped(TREE, ledger(), targets=("user",))
     assert names(made.changes) == ["fleet/local", "run/base", "run/user", "volume/data"]
     assert made.warnings == (
-        "fleet/local, run/base, volume/data come along: the targets need them.",
+        "fleet/local, run/base, volume/data are planned too, because the targets need them.",
     )
     assert names(one.change for one in made.deferred) == [
         "fleet/other",
@@ -59,7 +59,7 @@ def test_a_target_brings_what_it_needs():
         "run/sweep[lr=1]",
         "run/sweep[lr=2]",
     ]
-    assert {one.why for one in made.deferred} == {"it is not among the targets"}
+    assert {one.why for one in made.deferred} == {"not a `--target`"}
 
 
 def test_a_run_that_may_go_anywhere_brings_the_fleets():
@@ -85,10 +85,10 @@ def test_an_exclusion_wins():
     assert names(made.changes) == ["run/sweep[lr=1]"]
     (held,) = made.held
     assert (str(held.change.key), held.by) == ("run/base", HeldBy.DEPENDENCY)
-    assert held.detail == "it needs fleet/local, and it is excluded"
+    assert held.detail == "it needs fleet/local, and excluded by `--exclude`"
     assert held.cure == "plan fleet/local as well"
     why = {str(one.change.key): one.why for one in made.deferred}
-    assert why["run/sweep[lr=2]"] == "it is excluded"
+    assert why["run/sweep[lr=2]"] == "excluded by `--exclude`"
 
 
 def test_what_is_held_elsewhere_is_left_too():
@@ -246,7 +246,7 @@ def test_what_is_at_work_is_not_let_go():
     made = scoped(desired, live)
     assert made.changes == ()
     assert [one.by for one in made.held] == [HeldBy.RUNNING_WORK, HeldBy.RUNNING_WORK]
-    assert made.held[0].detail == "run/busy may be at work on it"
+    assert made.held[0].detail == "run/busy may be running on it"
 
 
 def test_a_waiting_run_that_is_let_go_does_not_start():
@@ -351,7 +351,7 @@ def test_a_single_host_makes_room_as_its_fleet_says() -> None:
     assert [(step.verb, step.arguments["exchange"]) for step in change.steps] == [
         ("fleet.update", ["gpu-1"])
     ]
-    assert reason_sentence(change) == "`--replace` asks for another host in the place of gpu-1"
+    assert reason_sentence(change) == "`--replace` replaces gpu-1"
 
 
 def test_a_host_that_is_recreated_counts_by_what_is_on_it() -> None:
@@ -361,7 +361,10 @@ def test_a_host_that_is_recreated_counts_by_what_is_on_it() -> None:
     (change,) = exchanged("recreate", "gpu-1", allow_destroy=True).changes
     assert change.stake is not None
     assert change.stake.runs == ("t1",)
-    assert change.at_stake == "host gpu-1 and whatever runs there: `update` says `recreate`"
+    assert (
+        change.at_stake
+        == "host gpu-1 and all jobs there, because of `update: {strategy: recreate}`"
+    )
     both = exchanged("recreate", "gpu-0", "gpu-2", allow_destroy=True)
     (pinned,) = (one.value for one in both.predicates if one.claim == "at-work")
     assert pinned == '{"hosts":["gpu-0","gpu-2"],"runs":["t0","t2"]}'

@@ -41,7 +41,7 @@ def test_what_was_changed_is_named_with_its_fields():
         live, "run/train", generation=4, document=json.dumps({**OLD.document, "priority": 7})
     )
     (one,) = failing(plan, now)
-    assert (str(one.key), one.detail) == ("run/train", "was changed since")
+    assert (str(one.key), one.detail) == ("run/train", "was changed since the plan")
     assert [(field.path, field.before, field.after) for field in one.fields] == [("priority", 5, 7)]
 
 
@@ -52,7 +52,7 @@ def test_what_is_held_has_to_be_as_it_was_where_there_is_no_change_beside_it():
     assert (plan.changes, [str(one.change.key) for one in plan.held]) == ((), ["run/train"])
     assert failing(plan, live) == ()
     assert sentences(plan, changed(live, "run/train", generation=9)) == [
-        ("run/train", "was changed since")
+        ("run/train", "was changed since the plan")
     ]
     assert sentences(plan, replace(live, resources={})) == [("run/train", "no longer exists")]
 
@@ -63,7 +63,7 @@ def test_what_came_went_or_started_is_named():
     plan = planned(tree(NEW, task("waits", commands=["new"]), task("new")), live)
     now = ledger(row(task("waits"), RunState.RUNNING), row(task("new")))
     assert sentences(plan, now) == [
-        ("run/new", "exists by now"),
+        ("run/new", "exists now"),
         ("run/train", "no longer exists"),
         ("run/waits", "has started"),
     ]
@@ -73,7 +73,7 @@ def test_a_result_that_came_since_is_no_free_name():
     """What was created meanwhile, has ended and left the tree would be run a second time."""
     plan = planned(tree(task("new")), ledger())
     now = ledger(row(task("new"), RunState.DONE, archived=True))
-    assert sentences(plan, now) == [("run/new", "has a result by now")]
+    assert sentences(plan, now) == [("run/new", "has a result now")]
 
 
 def test_a_fleet_that_got_work_since_is_named():
@@ -86,7 +86,7 @@ def test_a_fleet_that_got_work_since_is_named():
     assert failing(plan, live) == ()
     assert failing(plan, replace(live, work=())) == ()
     now = replace(live, work=(*live.work, Work("two", "old", 1, 0)))
-    assert sentences(plan, now) == [("fleet/old", "has run/two at work on it by now")]
+    assert sentences(plan, now) == [("fleet/old", "has run/two running on it now")]
 
 
 def test_a_fleet_that_is_let_go_got_work_since():
@@ -98,7 +98,7 @@ def test_a_fleet_that_is_let_go_got_work_since():
     assert failing(plan, live) == ()
     now = ledger(row(fleet("old")), row(task("one"), RunState.RUNNING))
     now = replace(now, work=(Work("one", "old", 1, 0),))
-    assert sentences(plan, now) == [("fleet/old", "has run/one at work on it by now")]
+    assert sentences(plan, now) == [("fleet/old", "has run/one running on it now")]
 
 
 def test_another_ledger_is_named_alone():
@@ -134,7 +134,7 @@ def test_a_volume_that_somebody_uses_since_is_named():
     assert [one.value for one in plan.predicates if one.claim == "unattached"] == ["[]"]
     assert failing(plan, waiting) == ()
     now = ledger(*rows, row(user, RunState.RUNNING))
-    assert sentences(plan, now) == [("volume/data", "is mounted by run/train at work by now")]
+    assert sentences(plan, now) == [("volume/data", "is mounted by the running run/train now")]
 
 
 def test_whom_the_plan_ends_may_have_the_volume_mounted():

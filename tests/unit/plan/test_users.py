@@ -117,7 +117,7 @@ def test_a_fleet_is_not_forgotten_under_what_has_left_the_tree(fleets: list[str]
     gone = row(task("train", fleets=fleets), RunState.FINISHING, archived=True)
     desired = replace(tree(), removed=(LOCAL.key,))
     plan = allowed(desired, ledger(row(LOCAL), gone))
-    works = "is at work" if fleets else "may be at work"
+    works = "is running" if fleets else "may be running"
     assert held(plan) == {
         "fleet/local": (HeldBy.ENDING, f"run/train {works} on it, and is still ending")
     }

@@ -33,7 +33,7 @@ def test_no_field_is_left_out(kind: type, sample: Plan) -> None:
     renamed = {"field_class": "class", "before_set": "before", "after_set": "after"}
     whole = replace(
         sample,
-        deferred=(Deferred(sample.changes[0], "it is excluded"),),
+        deferred=(Deferred(sample.changes[0], "excluded by `--exclude`"),),
         changes=tuple(
             replace(one, fields=tuple(replace(f, sensitive=True, unknown=True) for f in one.fields))
             for one in sample.changes

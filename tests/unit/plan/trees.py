@@ -24,7 +24,7 @@ from fleetform.spec.desired import (
 from fleetform.spec.fields import EXECUTION_FIELDS
 
 UID = "e" * 32
-CONTAINER = Obstacle("not-carried-out", "image", "Nothing starts containers yet.")
+CONTAINER = Obstacle("not-supported", "image", "Containers are not supported yet.")
 NOW_MS = 1_700_000_000_000
 
 

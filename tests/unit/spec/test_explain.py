@@ -19,7 +19,7 @@ def test_a_field_is_explained_with_all_there_is_to_know():
     assert "text" in found.spellings
     assert "A100:80GB:1..8" in found.examples
     assert (found.field_class, found.on_change) == ("execution", "rerun")
-    assert found.change == "runs again; held while it runs"
+    assert found.change == "must re-run; blocked while the run is running"
     assert found.carried_out_by == "schedule"
     assert {"vendor", "name", "memory", "count"} <= {part.name for part in found.parts}
 
@@ -82,7 +82,9 @@ def test_everything_below_a_kind_can_be_explained(kind):
 
 def test_a_kind_that_nothing_carries_out_says_so():
     """Whoever reads about services learns that a plan holds them, and why."""
-    assert "so a plan holds it. Nothing keeps services yet" in explain("service").description
+    assert (
+        "Services are not supported yet. A plan shows and blocks" in explain("service").description
+    )
     assert "holds it" not in explain("task").description
 
 

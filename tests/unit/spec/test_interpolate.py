@@ -47,7 +47,7 @@ def test_native_keeps_the_type():
     [
         ("${{ matrix.lrr }}", "has no `lrr`", "Did you mean `lr`?"),
         ("${{ matrx.lr }}", "nothing called `matrx`", "Did you mean `matrix`?"),
-        ("${{ secrets.token }}", "Nothing hands out secrets yet.", ""),
+        ("${{ secrets.token }}", "Secrets are not supported yet.", ""),
         ("${{ node.rank }}", "nothing fills it in yet", "$FLEETFORM_NODE_RANK"),
         ("${{ lr }}", "is not a reference", "a dot and a key"),
         ("${{ 1 + 1 }}", "is not a reference", "a dot and a key"),

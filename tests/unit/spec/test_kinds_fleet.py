@@ -22,7 +22,7 @@ SAID = {
 
 
 def document(tmp_path, text):
-    """The canonical form of the only fleet, which is held or not."""
+    """The canonical form of the only fleet, which is blocked or not."""
     desired = good(tmp_path, text)
     key = ResourceKey("fleet", "gpus")
     held = desired.beyond.get(key)
@@ -118,7 +118,7 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
     """A fleet of other hosts has one note, whatever else it says, and is held."""
     loaded = load(tmp_path, f"{FLEET}{SAID.get(source, '')}\nplacement: cluster\nrun_as: owner\n")
     (finding,) = loaded.findings
-    assert (finding.level, finding.code) == ("note", "not-carried-out")
+    assert (finding.level, finding.code) == ("note", "not-supported")
     assert (finding.place.line, finding.place.column) == place
     assert words in finding.detail
     assert loaded.desired is not None
@@ -131,11 +131,11 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
     [
         ("placement: cluster", "no-effect", False),
         ("update: {strategy: surge}", "", False),
-        ("run_as: owner", "not-carried-out", True),
+        ("run_as: owner", "not-supported", True),
         ("env: {A: b}", "", False),
-        ("env: [A]", "not-carried-out", True),
-        ("blocks: auto", "not-carried-out", True),
-        ("runtime: container", "not-carried-out", True),
+        ("env: [A]", "not-supported", True),
+        ("blocks: auto", "not-supported", True),
+        ("runtime: container", "not-supported", True),
         ("runtime: process", "", False),
         ("blocks: 2", "", False),
     ],
@@ -237,7 +237,7 @@ def test_keys_in_clear(tmp_path):
     """A private key in the tree is a warning, and does not reach the canonical document."""
     key = "ssh_key: {public: p, private: hunter2}"
     loaded = load(tmp_path, f"{SSH}  {key}\n  hosts: [one]\n")
-    assert sorted(codes(loaded)) == ["not-carried-out", "secret-in-clear"]
+    assert sorted(codes(loaded)) == ["not-supported", "secret-in-clear"]
     assert loaded.desired is not None
     (held,) = loaded.desired.beyond.values()
     assert "hunter2" not in str(held.declared.document)

@@ -44,7 +44,7 @@ def test_held(tmp_path):
     """Nothing carries it out yet: one note at its type, whatever it says, and a plan holds it."""
     loaded = load(tmp_path, f"{DOCUMENT}public: true\n")
     notes = [finding for finding in loaded.findings if finding.level == "note"]
-    assert [(one.code, one.place.line) for one in notes] == [("not-carried-out", 1)]
+    assert [(one.code, one.place.line) for one in notes] == [("not-supported", 1)]
     assert loaded.desired is not None
     assert [str(key) for key in loaded.desired.beyond] == ["project/vision"]
 
@@ -90,5 +90,5 @@ def test_a_default_profile_says_what_does_it_today(tmp_path):
     loaded = load(tmp_path, f"{DOCUMENT}default_profile: cheap\n{profile}")
     assert not loaded.errors
     (note,) = [one for one in loaded.findings if one.place.line == 3]
-    assert note.code == "not-carried-out"
+    assert note.code == "not-supported"
     assert "`default: true` into the profile `cheap`" in note.advice

@@ -34,7 +34,7 @@ def test_held(tmp_path):
     """Nothing carries it out yet: one note at its type, whatever it says, and a plan holds it."""
     loaded = load(tmp_path, f"{DOCUMENT}env: HF_TOKEN\n")
     notes = [finding for finding in loaded.findings if finding.level == "note"]
-    assert [(one.code, one.place.line) for one in notes] == [("not-carried-out", 1), ("unused", 2)]
+    assert [(one.code, one.place.line) for one in notes] == [("not-supported", 1), ("unused", 2)]
     assert loaded.desired is not None
     assert [str(key) for key in loaded.desired.beyond] == ["secret/hf_token"]
 

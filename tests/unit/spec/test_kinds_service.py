@@ -90,7 +90,7 @@ def test_groups_in_replicas(tmp_path, count):
     """Groups may stand in `replicas`, as old versions of dstack have them, and are groups."""
     text = f"{BARE}replicas:\n  - {{name: small, {count}: 1, commands: [python serve.py]}}\n"
     loaded = load(tmp_path, text)
-    assert codes(loaded) == ["not-carried-out"]
+    assert codes(loaded) == ["not-supported"]
     assert loaded.desired is not None
     (held,) = loaded.desired.beyond.values()
     assert [group["name"] for group in held.declared.document["groups"]] == ["small"]
@@ -105,7 +105,7 @@ def test_groups_in_replicas(tmp_path, count):
 def test_a_kind_is_held_in_one_note(tmp_path, text):
     """Nothing of them is carried out, so that no field is told by itself."""
     loaded = load(tmp_path, text)
-    assert codes(loaded) == ["not-carried-out"]
+    assert codes(loaded) == ["not-supported"]
     assert loaded.findings[0].place.line == 1
     assert loaded.desired is not None
     assert len(loaded.desired.beyond) == 1

@@ -119,31 +119,31 @@ def test_refused(tmp_path, field, code, words):
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("image: x", "nothing starts containers yet"),
-        ("python: 3.12", "no base image"),
+        ("image: x", "Containers are not supported yet"),
+        ("python: 3.12", "base images are not supported"),
         ("repos: [.]", "`files:`"),
         ("env: [TOKEN]", "Write `TOKEN=VALUE`."),
-        ("volumes: [/host:/x]", "Directories of the host are not mounted yet."),
-        ("volumes: [{name: data, path: /x, instance: true}]", "of their own"),
+        ("volumes: [/host:/x]", "Mounting directories of the host"),
+        ("volumes: [{name: data, path: /x, instance: true}]", "that hosts keep for runs"),
         ("volumes: [{name: [data, more], path: /x}]", "Name one of them."),
         ("volumes: ['scratch-${{ dstack.node_rank }}:/x']", "nothing fills it in yet"),
         ("working_dir: '${{ run.args }}'", "`fleetform submit` takes none yet"),
         ("files: ['../x:x']", "outside of the tree"),
         ("runtime: container", "processes of the host"),
-        ("stop_duration: off", "for ever"),
+        ("stop_duration: off", "without limit"),
         ("startup_order: master-first", "at once"),
         ("stop_criteria: master-done", "all of its nodes"),
-        ("on_silence: stop after 10m", "go on"),
-        ("on_upstream_change: rerun", "another run's sake"),
+        ("on_silence: stop after 10m", "keep running"),
+        ("on_upstream_change: rerun", "Automatic re-runs"),
         ("fleets: [vision/gpus]", "another project"),
         ("resources: {cpu: arm:2}", "architecture"),
         ("resources: {cpu: {arch: arm, count: 2}}", "architecture"),
         ("resources: {gpu: {count: 1, total_memory: 80GB}}", "GPUs by this"),
         ("resources: {gpu: {slice: 1g.10gb}}", "GPUs by this"),
         ("backends: [aws]", "clouds"),
-        ("schedule: {cron: 0 0 * * 7}", "by the clock"),
-        ("begin: 2026-12-24T18:00Z", "waits for a time"),
-        ("pack: rack", "where hosts stand"),
+        ("schedule: {cron: 0 0 * * 7}", "Schedules are not"),
+        ("begin: 2026-12-24T18:00Z", "start time"),
+        ("pack: rack", "Topology"),
     ],
 )
 def test_held(tmp_path, field, words):
@@ -153,7 +153,7 @@ def test_held(tmp_path, field, words):
         volumes.format(name, name) for name in ("data", "more")
     )
     loaded = load(tmp_path, f"{TASK}{field}\n{world}")
-    assert [(one.code, one.level) for one in loaded.findings] == [("not-carried-out", "note")]
+    assert [(one.code, one.level) for one in loaded.findings] == [("not-supported", "note")]
     (note,) = loaded.findings
     assert words in f"{note.detail} {note.advice}"
     assert note.place.line == 4
@@ -210,7 +210,7 @@ def test_groups_stand_for_commands(tmp_path):
     """Nodes that are not alike have commands of their own, or those of the task's image."""
     head = "type: task\nname: train\n"
     two = "groups: [{name: one, commands: [x]}, {commands: [y], nodes: 2}]\n"
-    assert codes(load(tmp_path, head + two)) == ["not-carried-out"]
+    assert codes(load(tmp_path, head + two)) == ["not-supported"]
     for groups, code in (
         ("groups: [{name: one}]", "missing-field"),
         ("groups: [{commands: [x]}, {name: '0', commands: [y]}]", "said-twice"),

@@ -73,11 +73,11 @@ def test_refused(tmp_path, fields, code, words):
     ("fields", "codes_told", "is_held"),
     [
         ("fleet: local\npath: /data", [], False),
-        ("backend: aws\nregion: eu-west-1\nsize: 500GB", ["not-carried-out"], True),
-        ("backend: aws\nregion: eu-west-1\nvolume_id: vol-1", ["not-carried-out"], True),
-        ("backend: kubernetes\nclaim_name: c", ["not-carried-out"], True),
-        ("backend: kubernetes\nsize: 1GB\nread_only: true", ["not-carried-out"], True),
-        ("backend: aws\nregion: a", ["missing-field", "not-carried-out"], True),
+        ("backend: aws\nregion: eu-west-1\nsize: 500GB", ["not-supported"], True),
+        ("backend: aws\nregion: eu-west-1\nvolume_id: vol-1", ["not-supported"], True),
+        ("backend: kubernetes\nclaim_name: c", ["not-supported"], True),
+        ("backend: kubernetes\nsize: 1GB\nread_only: true", ["not-supported"], True),
+        ("backend: aws\nregion: a", ["missing-field", "not-supported"], True),
     ],
 )
 def test_where_it_lies(tmp_path, fields, codes_told, is_held):

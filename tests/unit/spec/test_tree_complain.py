@@ -44,7 +44,7 @@ def test_one_mistake_is_one_finding(tmp_path, text, code):
     """A field that is there, and wrong or misspelt, is not told to be missing as well."""
     world = "---\ntype: fleet\nname: other\nlocal: true\n---\ntype: user\nname: ada\n"
     found = [one.code for one in load(tmp_path, f"{text}\n{world}").findings]
-    assert [one for one in found if one not in {"unknown-reference", "not-carried-out"}] == [code]
+    assert [one for one in found if one not in {"unknown-reference", "not-supported"}] == [code]
 
 
 def test_mistakes_are_told_together(tmp_path):

@@ -36,5 +36,5 @@ def test_what_holds_a_change_is_named() -> None:
     change = Change(ResourceKey("fleet", "local"), Action.UPDATE, (), "fleet")
     held = Held(change, HeldBy.WINDOW, "holidays, until 2027-01-02", "wait for its end")
     assert held_notices([held]) == (
-        "held: fleet/local: freeze window: holidays, until 2027-01-02; wait for its end",
+        "blocked: fleet/local: freeze window: holidays, until 2027-01-02; wait for its end",
     )

@@ -23,10 +23,10 @@ PLAN = planned(tree(), ledger())
             {"hosts": {"seen_at_ms": NOW_MS - 7_620_000}, "watched_by": "serve"},
             "compared with the ledger",
         ),
-        ({"depth": "refresh", "observed_at_ms": NOW_MS}, "compared with the world"),
+        ({"depth": "refresh", "observed_at_ms": NOW_MS}, "compared with the actual state"),
         (
             {"depth": "refresh", "observed_at_ms": NOW_MS - 60_000},
-            "compared with the world as it was 1m00s ago",
+            "compared with the actual state of 1m00s ago",
         ),
     ],
 )

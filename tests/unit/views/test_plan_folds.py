@@ -59,7 +59,7 @@ def test_what_a_new_array_executes_is_shown() -> None:
     """A creation shows the text with the index in it, and no number of fields."""
     new = [item("arr", index, commands=["true", f"echo {index}"]) for index in range(1, 101)]
     assert (
-        "  + task arr[1-100]  100 elements  it does not exist yet\n"
+        "  + task arr[1-100]  100 elements\n"
         "      commands[0]: true\n"
         "      commands[1]: echo ${{ run.index }}\n"
         "\n"

@@ -204,7 +204,7 @@ def test_an_empty_plan_of_a_recovering_ledger_is_not_complete() -> None:
     assert document["recovering"] is True
     assert document["complete"] is False
     assert document["summary"]["text"] == (
-        "No changes can be made now, for the ledger is recovering."
+        "No changes can be made now, because the ledger is recovering."
     )
 
 

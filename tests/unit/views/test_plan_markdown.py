@@ -31,13 +31,13 @@ def test_a_plan_in_full() -> None:
     assert render(plan) == dedent(f"""\
         ### Plan of `lab` at `4f2a91c`
 
-        **Plan: 1 to replace; 1 held; 1 failed earlier.**
+        **Plan: 1 to replace; 1 blocked; 1 failed earlier.**
 
-        1 run will be executed once more.
+        1 run will re-run.
 
         | | what | why |
         |---|---|---|
-        | `-/+` | `task train` | what it executes changed |
+        | `-/+` | `task train` | must re-run: &#96;env&#96; changed |
 
         <details><summary><code>task train</code></summary>
 
@@ -47,11 +47,11 @@ def test_a_plan_in_full() -> None:
 
         </details>
 
-        #### Held back
+        #### Blocked
 
-        | what | why | held by | what would release it |
+        | what | why | blocked by | to unblock |
         |---|---|---|---|
-        | `task gone` | it is declared no more. At stake: the work of attempt 1 (running) | not permitted: it deletes something or ends running work | --allow-destroy, or &#96;allow&#95;destroy: true&#96; in the environment's rules |
+        | `task gone` | removed from the configuration. Impact: the work of attempt 1 (running) | destructive change not allowed: it deletes data or hosts, or ends running work | --allow-destroy, or &#96;allow&#95;destroy: true&#96; in the environment's rules |
 
         #### 1 run failed earlier; `fleetform rerun NAME`, or change the configuration
 
@@ -104,8 +104,12 @@ def test_markdown_has_the_facts_of_the_text(name: str) -> None:
     shown = html.unescape(render(plan)).replace("\u200b", "")
     lines = [line.text.strip() for line in text(plan)]
     facts = [
-        *(one for one in lines if one.endswith(("once more.", "of another.", "of others."))),
-        *(one.removeprefix("at stake: ") for one in lines if one.startswith("at stake: ")),
+        *(
+            one
+            for one in lines
+            if one.endswith(("re-run.", "replaces another.", "replace others."))
+        ),
+        *(one.removeprefix("impact: ") for one in lines if one.startswith("impact: ")),
         *(one.removesuffix(":") for one in lines if "`fleetform rerun NAME`" in one),
         *(one.partition(": ")[2] for one in lines if re.match(r"and \d+ more", one)),
     ]
@@ -126,8 +130,8 @@ def test_a_name_with_a_pipe_is_one_piece_of_code() -> None:
 def test_what_this_version_does_not_carry_out_has_a_table_of_its_own() -> None:
     """A reviewer sees at once what there is nothing to be done about."""
     assert (
-        "#### Not carried out by this version\n\n| what | why |\n|---|---|\n"
-        "| `task train` | nothing starts containers yet |\n"
+        "#### Not supported yet, so not applied\n\n| what | why |\n|---|---|\n"
+        "| `task train` | containers are not supported yet |\n"
     ) in render(planned(tree(beyond=[task("train", image="x")]), ledger()))
 
 

@@ -43,14 +43,14 @@ def test_what_is_being_removed_is_not_gone_yet() -> None:
     plan = planned(tree(task("train")), ledger(), destroy=True)
     assert text(plan).endswith("\nNothing is left to remove.\n")
     under_way = replace(plan, progressing=(ResourceKey("fleet", "local"),))
-    assert text(under_way).endswith("\nNo changes: what is left is being removed.\n")
+    assert text(under_way).endswith("\nNo changes: the remaining resources are being removed.\n")
 
 
 def test_what_returns_is_compared_with_what_it_was() -> None:
     """A field that it lost has a side that is not set, and no empty value."""
     live = ledger(row(task("train", priority=3, env={"A": "1"}), archived=True))
     shown = text(planned(tree(task("train", env={"A": "1"})), live))
-    assert "  + task train  it is declared again" in shown
+    assert "  + task train  declared again" in shown
     assert "      priority: 3 → (not set)\n" in shown
 
 
@@ -67,11 +67,11 @@ def test_a_first_plan() -> None:
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-          + fleet local  it does not exist yet
+          + fleet local
               local: {}
               nodes: 1
 
-          + task train  it does not exist yet
+          + task train
               commands:         true
               env.LR:           "0.1"
               fleets:           [local]
@@ -79,7 +79,7 @@ def test_a_first_plan() -> None:
               resources.cpu:    2..
               resources.memory: 8GB..
 
-          + volume data  it does not exist yet
+          + volume data
               fleet: local
               path:  /data
 
@@ -95,13 +95,13 @@ def test_changes_show_before_and_after() -> None:
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-        -/+ task train  what it executes changed; how it is driven changed
+        -/+ task train  must re-run: `env`, `shell` changed
               env.LR:   "0.1" → "0.2"  # forces replacement
               priority: 10 → 50
               shell:    (not set) → bash  # forces replacement
 
         Plan: 1 to replace.
-        1 run will be executed once more.
+        1 run will re-run.
     """)
 
 
@@ -112,7 +112,7 @@ def test_a_thousand_elements_are_one_line() -> None:
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-          + task array[1-1000]  1000 elements  it does not exist yet
+          + task array[1-1000]  1000 elements
               commands: true
 
         Plan: 1000 to create.
@@ -158,7 +158,7 @@ def test_elements_that_changed_alike_are_one_block() -> None:
     """A priority raised for a whole array is shown once, with its gaps."""
     old = [row(item("array", index)) for index in (1, 2, 3, 5, 8, 9)]
     plan = planned(tree(*(item("array", i, priority=5) for i in (1, 2, 3, 5, 8, 9))), ledger(*old))
-    assert "  ~ task array[1-3,5,8-9]  6 elements  how it is driven changed\n" in text(plan)
+    assert "  ~ task array[1-3,5,8-9]  6 elements  updated in place\n" in text(plan)
     assert "      priority: (not set) → 5\n" in text(plan)
 
 
@@ -167,8 +167,7 @@ def test_a_changed_value_of_a_sweep() -> None:
     old = [row(element("s", lr=0.1, batch=batch)) for batch in (8, 16)]
     new = [element("s", lr=0.2, batch=batch) for batch in (8, 16)]
     assert (
-        "-/+ task s[batch=8,lr=0.2]  takes the place of s[batch=8,lr=0.1]\n"
-        "      matrix.lr: 0.1 → 0.2\n"
+        "-/+ task s[batch=8,lr=0.2]  replaces s[batch=8,lr=0.1]\n      matrix.lr: 0.1 → 0.2\n"
     ) in text(planned(tree(*new), ledger(*old)))
     old = [row(element("s", lr=0.1, batch=batch)) for batch in range(12)]
     new = [element("s", lr=0.2, batch=batch) for batch in range(12)]
@@ -186,8 +185,7 @@ def test_every_run_that_a_replacement_executes_is_counted() -> None:
         *(element("s", lr=lr) for lr in (1, 3)), task("a", shell="sh"), task("b", shell="sh")
     )
     assert text(planned(desired, ledger(*old, *changed))).endswith(
-        "Plan: 3 to replace.\n2 runs will be executed once more."
-        " 1 new run will be executed in the place of another.\n"
+        "Plan: 3 to replace.\n2 runs will re-run. 1 new run replaces another.\n"
     )
 
 
@@ -207,18 +205,18 @@ def test_what_is_held_says_what_releases_it() -> None:
     assert text(plan) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-        Held back:
+        Blocked:
 
           + run odd
-              held: broken document: its document has an error
-              release: correct the document; `fleetform validate` lists its findings
+              blocked: invalid document: its document is invalid
+              to unblock: correct the document; `fleetform validate` lists its findings
 
-          - task old  it is declared no more
-              at stake: the work of attempt 1 (running) on 8 GPUs, 2h13m so far, 17.7 GPU-hours
-              held: not permitted: it deletes something or ends running work
-              release: --allow-destroy, or `allow_destroy: true` in the environment's rules
+          - task old  removed from the configuration
+              impact: the work of attempt 1 (running) on 8 GPUs, 2h13m so far, 17.7 GPU-hours
+              blocked: destructive change not allowed: it deletes data or hosts, or ends running work
+              to unblock: --allow-destroy, or `allow_destroy: true` in the environment's rules
 
-        No changes can be made now; 2 held.
+        No changes can be made now; 2 blocked.
     """)
 
 
@@ -228,20 +226,20 @@ def test_what_this_version_does_not_carry_out_stands_by_itself() -> None:
     assert text(planned(desired, ledger())) == dedent("""\
         Environment lab  at 4f2a91c, compared with the ledger
 
-        Held back:
+        Blocked:
 
           + run odd
-              held: broken document: its document has an error
-              release: correct the document; `fleetform validate` lists its findings
+              blocked: invalid document: its document is invalid
+              to unblock: correct the document; `fleetform validate` lists its findings
 
-        Not carried out by this version; shown, and left alone:
+        Not supported yet, so not applied:
 
-          + task train  it does not exist yet
+          + task train
               commands: true
               image:    x
-              held: nothing starts containers yet
+              blocked: containers are not supported yet
 
-        No changes can be made now; 1 held; 1 not carried out yet.
+        No changes can be made now; 1 blocked; 1 not supported yet.
     """)
 
 
@@ -312,6 +310,6 @@ def test_what_is_stale_is_told_where_no_change_tells_it() -> None:
     assert [one.key.name for one in plan.stale] == ["eval", "marked"]
     lines = text(plan).splitlines()
     assert (
-        "  ~ eval: a was re-run, b was re-run, 1 more input changed, what it inherits has changed"
+        "  ~ eval: a was re-run, b was re-run, 1 more input changed, inherited values changed"
     ) in lines
     assert sum("~ " in one for one in lines) == 2

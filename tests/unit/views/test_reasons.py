@@ -18,22 +18,22 @@ def test_only_the_description_is_said_only_alone() -> None:
     """Beside a graver reason, a changed description is not worth a word."""
     old = task("train")
     (alone,) = planned(tree(task("train", description="x")), ledger(row(old))).changes
-    assert reason_sentence(alone) == "only what describes it changed"
+    assert reason_sentence(alone) == "only its description changed"
     both = task("train", description="x", priority=1)
     (change,) = planned(tree(both), ledger(row(old))).changes
-    assert reason_sentence(change) == "how it is driven changed"
+    assert reason_sentence(change) == "updated in place"
 
 
 def test_a_fleet_is_not_driven() -> None:
     """Words for runs are not used of hosts."""
     (change,) = planned(tree(fleet("f", nodes=2)), ledger(row(fleet("f")))).changes
-    assert reason_sentence(change) == "its settings changed"
+    assert reason_sentence(change) == "updated in place"
 
 
 def test_what_returns_runs_nothing() -> None:
     """The sentence says what people worry about."""
     (change,) = planned(tree(task("a")), ledger(row(task("a"), archived=True))).changes
-    assert reason_sentence(change).endswith("its result is found again and nothing runs")
+    assert reason_sentence(change).endswith("its result is restored and nothing runs")
 
 
 def test_what_is_declared_and_destroyed_is_not_said_to_be_declared_no_more() -> None:
@@ -46,6 +46,6 @@ def test_what_is_declared_and_destroyed_is_not_said_to_be_declared_no_more() -> 
         allow_destroy=True,
     )
     assert [reason_sentence(one) for one in plan.changes] == [
-        "everything that was made is to go, whatever is declared",
-        "everything that was made is to go, whatever is declared; its result is kept",
+        "`destroy` removes every resource",
+        "`destroy` removes every resource; its result is kept",
     ]

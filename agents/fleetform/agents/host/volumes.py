@@ -73,7 +73,7 @@ def _check_taken(command: MakeVolume, path: str) -> None:
     if os.path.lexists(path) and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
-            f"{path} is no directory, and `volume/{command.name}` is to be one: declare the path of"
+            f"{path} is not a directory, but `volume/{command.name}` is to be one: declare the path of"
             " a directory",
         )
     is_ours = read_mark(f"{path}/{MARK}").get("volume_uid") == command.volume_uid
@@ -82,22 +82,22 @@ def _check_taken(command: MakeVolume, path: str) -> None:
     if command.take == "found" and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
-            f"{path} is not there on this host, so there is nothing to import: take"
-            f" `volume/{command.name}` out of `import:`, and it is made",
+            f"{path} does not exist on this host, so there is nothing to import: remove"
+            f" `volume/{command.name}` from `import:`; then the volume is created",
         )
     if command.take == "kept" and not is_ours:
         _require_kept(command, path)
     if command.take == "found" and not is_ours:
-        require_alone(path, "cannot be taken in: import directories beside it")
+        require_alone(path, "cannot be adopted: import directories outside of it")
     if command.take == "new" and os.path.isdir(path) and not os.path.exists(f"{path}/{MARK}"):
         # Half a mark is of an agent beside us, which makes the same volume.
         there = [name for name in os.listdir(path) if not name.startswith(MARK)]
         if there:
             raise VolumeError(
                 "conflict",
-                f"{path} holds data that no volume knows ({min(there)}"
+                f"{path} contains data that belongs to no volume ({min(there)}"
                 f"{' and more' if len(there) > 1 else ''}): write"
-                f" `import: [volume/{command.name}]` in environment.yaml to take it in, or choose"
+                f" `import: [volume/{command.name}]` in environment.yaml to adopt it, or choose"
                 " another path",
             )
 
@@ -111,15 +111,15 @@ def _require_kept(command: MakeVolume, path: str) -> None:
             point on which nothing is mounted. Marked anew, it would hide that the data is gone.
     """
     if not os.path.isdir(path):
-        seen = "is gone"
+        seen = "no longer exists"
     elif all(name.startswith(f"{MARK}.") for name in os.listdir(path)):
-        seen = "is empty and bears no mark of ours"
+        seen = "is empty and has no marker file"
     else:
         return
     raise VolumeError(
         "invalid",
-        f"{path} {seen}, so the data of volume {command.name} is not where it was: put it back, or"
-        f" begin anew with `fleetform apply --refresh --replace volume/{command.name}`",
+        f"{path} {seen}, so the data of volume {command.name} is missing: put it back, or"
+        f" start with an empty volume: `fleetform apply --refresh --replace volume/{command.name}`",
     )
 
 
@@ -137,8 +137,8 @@ def _require_outside(path: str) -> None:
             mark = read_mark(f"{outer}/{MARK}")
             raise VolumeError(
                 "conflict",
-                f"{path} lies in {outer}, which is volume {mark.get('name', '?')} of environment"
-                f" {_owner(mark)}, and would go with it: choose a path outside of it",
+                f"{path} is in {outer}, which is volume {mark.get('name', '?')} of environment"
+                f" {_owner(mark)}, and would be deleted with it: choose a path outside of it",
             )
         inner = outer
 
@@ -177,7 +177,9 @@ def remove(command: RemoveVolume, owner: str) -> None:
         return
     if not os.path.exists(f"{path}/{MARK}"):
         if command.delete_data and os.listdir(path):
-            raise VolumeError("invalid", f"{path} bears no mark of ours; its data is left alone")
+            raise VolumeError(
+                "invalid", f"{path} has no marker file of fleetform; its data is left as it is"
+            )
         return
     require_owner(path, owner, command.volume_uid)
     if command.delete_data:
@@ -256,7 +258,9 @@ def require_owner(path: str, owner: str, volume_uid: str) -> None:
     """
     mark = read_mark(f"{path}/{MARK}")
     if not os.path.exists(f"{path}/{MARK}"):
-        raise VolumeError("invalid", f"{path} bears no mark of ours; its data is left alone")
+        raise VolumeError(
+            "invalid", f"{path} has no marker file of fleetform; its data is left as it is"
+        )
     if mark.get("environment_uid") != owner:
         raise VolumeError(
             "conflict",

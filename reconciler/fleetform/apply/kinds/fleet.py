@@ -25,9 +25,9 @@ async def adopt(step: Step, begun: Begun, world: World) -> None:
     """Reach the hosts that the intent has found; it has found none if the fleet has none."""
     if not await world.instances(step.resource.name):
         raise PermanentError(
-            f"no host of this environment was let go, so fleet {step.resource.name} has none to"
+            f"no host of this environment was released, so fleet {step.resource.name} has none to"
             " take in",
-            advice=f"take `{step.resource}` out of `import:`, and the fleet is made anew",
+            advice=f"remove `{step.resource}` from `import:`; then the fleet is created",
         )
     await make(step, begun, world)
 

@@ -98,7 +98,7 @@ async def _hosts(step: Step, world: World) -> list[Host]:
     wanted = await _staying(fleet, world)
     if not wanted:
         raise PermanentError(
-            f"fleet {fleet} has no instance to hold volume {step.resource.name}",
+            f"fleet {fleet} has no host for volume {step.resource.name}",
             advice="declare at least one node in the fleet",
         )
     return await together(world.reach(instance) for instance in wanted)
@@ -112,7 +112,7 @@ async def _staying(fleet: str, world: World) -> list[Instance]:
         if staying or not await world.is_exchanging(fleet):
             return staying
         await asyncio.sleep(LOOK_SECONDS)
-    raise TemporaryError(f"fleet {fleet} exchanges its hosts, and no other one has come")
+    raise TemporaryError(f"fleet {fleet} is replacing its hosts, and no new host is ready")
 
 
 def _raise_first(replies: Sequence[Reply]) -> None:

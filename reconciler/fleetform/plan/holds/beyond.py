@@ -19,7 +19,7 @@ from fleetform.spec.desired import Beyond, Declared, Obstacle
 
 _UNDECLARED = "undeclared-reference"
 
-_WAIT = "wait for a version that carries it out"
+_WAIT = "wait for a version that supports it"
 
 
 def hold_beyond(sheet: Sheet) -> None:
@@ -36,7 +36,7 @@ def _held(beyond: Beyond, row: LiveResource | None) -> Held:
     missing = [_clause(one) for one in beyond.obstacles if one.code == _UNDECLARED]
     others = [one for one in beyond.obstacles if one.code != _UNDECLARED]
     if not missing:
-        return Held(change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"{_WAIT}, or leave it out")
+        return Held(change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"remove it, or {_WAIT}")
     if not others:
         return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), "declare what it refers to")
     # Told together: whoever only declares what is missing would have been sent on an errand.
@@ -48,7 +48,7 @@ def _unbuilt(obstacles: Sequence[Obstacle]) -> str:
     """One is told with its reason; of several, that would be a page which `validate` has."""
     if len(obstacles) == 1:
         return _clause(obstacles[0])
-    return f"nothing carries out {_fields(obstacles)} yet"
+    return f"not supported yet: {_fields(obstacles)}"
 
 
 def _clause(obstacle: Obstacle) -> str:

@@ -32,7 +32,7 @@ def _hold_removals(sheet: Sheet) -> None:
     files = file if not more else f"{file} and {len(more)} more"
     for key in sorted(sheet.changes):
         if key not in sheet.wanted and key.kind != "environment":
-            detail = f"{files} cannot be read, and may declare it"
+            detail = f"{files} cannot be read and may declare it"
             sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, f"make {files} readable")
 
 
@@ -42,12 +42,12 @@ def _hold_what_is_broken(sheet: Sheet) -> None:
         declared = sheet.wanted.get(key)
         cause = None if declared is None else _broken_reference(broken, declared)
         if cause is not None:
-            detail = f"{cause}, which it refers to, has an error in its document"
+            detail = f"{cause}, which it refers to, has an invalid document"
             sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
     for key in sorted(_told(sheet)):
         if key.kind != "environment":
             change = _unknown_change(sheet, key)
-            detail = "its document has an error"
+            detail = "its document is invalid"
             sheet.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _CURE)
 
 

@@ -67,7 +67,7 @@ def hold_beyond_budget(sheet: Sheet) -> None:
             key,
             HeldBy.BUDGET,
             "the plan would " + "; it would ".join(sentences[kind] for kind in over),
-            f"needs --allow-deletes {needed}",
+            f"--allow-deletes {needed}",
         )
 
 
@@ -97,7 +97,7 @@ def _sentence(kind: str, count: int, total: int, limit: int, with_others: int) -
     among = f", {with_others} of them with their fleet" if kind == "run" and with_others else ""
     return (
         f"{_VERBS.get(kind, 'destroy')} {count} of {counted(total, kind)}{among},"
-        f" and {limit} at most {'is' if limit == 1 else 'are'} allowed"
+        f" and at most {limit} {'is' if limit == 1 else 'are'} allowed"
     )
 
 

@@ -24,7 +24,7 @@ from fleetform.spec.desired import Declared, ResourceKey
 
 _MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
 
-_CURE = "it follows as soon as {key} is released"
+_CURE = "unblock {key} first"
 
 
 def hold_dependants(sheet: Sheet) -> None:
@@ -81,7 +81,7 @@ def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
     """A detail and its cure: what is held is released, what is left out is asked for."""
     if key in sheet.deferred:
         return f"{clause}, and {sheet.deferred[key].why}", f"plan {key} as well"
-    return f"{clause}, which is held", _CURE.format(key=key)
+    return f"{clause}, which is blocked", _CURE.format(key=key)
 
 
 def _makes(sheet: Sheet, key: ResourceKey) -> bool:

@@ -12,13 +12,16 @@ def hold_destruction(sheet: Sheet) -> None:
     for key, change in list(sheet.changes.items()):
         if change.destructive and not _restart_allowed(sheet, change):
             sheet.hold(
-                key, HeldBy.DESTRUCTIVE, "it deletes something or ends running work", _cure(sheet)
+                key,
+                HeldBy.DESTRUCTIVE,
+                "it deletes data or hosts, or ends running work",
+                _cure(sheet),
             )
 
 
 def _cure(sheet: Sheet) -> str:
     if sheet.desired.environment.rules.allow_destroy:
-        return "--allow-destroy; the rule in environment.yaml counts from the next plan on"
+        return "--allow-destroy; the rule in environment.yaml applies from the next plan on"
     return "--allow-destroy, or `allow_destroy: true` in the environment's rules"
 
 

@@ -8,8 +8,8 @@ from fleetform.plan.proposal import Sheet
 from fleetform.plan.users import User, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
 
-_WORKS = ("is at work on it", "are at work on it")
-_MAY_WORK = ("may be at work on it", "may be at work on it")
+_WORKS = ("is running on it", "are running on it")
+_MAY_WORK = ("may be running on it", "may be running on it")
 
 
 def hold_forgotten_in_use(sheet: Sheet) -> None:

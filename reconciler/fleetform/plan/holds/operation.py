@@ -13,6 +13,6 @@ def hold_unfinished(sheet: Sheet) -> None:
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                "an earlier apply has not finished with it",
-                "wait for it, or resume it with `fleetform apply`",
+                "an earlier apply has not finished its change",
+                "`fleetform apply` resumes it",
             )

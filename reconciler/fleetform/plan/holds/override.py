@@ -34,4 +34,4 @@ def _stop_of(stops: list[Override], change: Change) -> Override | None:
 
 def _cure(override: Override) -> str:
     lift = f"`fleetform emergency lift {override.number}`"
-    return lift if override.until_ms is None else f"it ends by itself; sooner with {lift}"
+    return lift if override.until_ms is None else f"it expires by itself; end it now with {lift}"

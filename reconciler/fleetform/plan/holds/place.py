@@ -21,7 +21,7 @@ from fleetform.spec.folders import Places
 
 __all__ = ["hold_taken_places", "places_freed"]
 
-_SAME = "has this directory still"
+_SAME = "still has this directory"
 
 _KEEPS = "volume.forget"
 
@@ -74,17 +74,17 @@ def _gives_way(verbs: frozenset[str], taking: frozenset[str], how: str, *, is_it
 def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str) -> str:
     if how == _SAME and _KEEPS in verbs:
         return (
-            f"say `moved:` where it is the same, write `import: [{other}]` to take in what"
+            f"add `moved:` if it is the same volume, write `import: [{other}]` to adopt the data that"
             f" {key} leaves there, or choose another path"
         )
     if how == _SAME:
-        return f"it follows as soon as {key} has gone, or say `moved:` where it is the same"
+        return f"apply again once {key} is removed, or add `moved:` if it is the same volume"
     if _KEEPS in verbs:
         return (
-            f"give it a path beside the data of {key}, which is kept, or first apply another"
+            f"choose a path outside the data of {key}, which is kept, or first apply another"
             " `deletion_policy` there"
         )
-    return f"it follows as soon as {key} has gone"
+    return f"apply again once {key} is removed"
 
 
 def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey, str]]:
@@ -92,9 +92,9 @@ def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey
     for key in taking.at(place):
         yield key, _SAME
     for key in taking.within(place):
-        yield key, "has a directory around this one still"
+        yield key, "still has a directory that contains this one"
     for key in taking.around(place):
-        yield key, "has a directory in this one still"
+        yield key, "still has a directory inside this one"
 
 
 def _taking(sheet: Sheet) -> Places[ResourceKey]:

@@ -28,13 +28,13 @@ def hold_protected(sheet: Sheet) -> None:
                 key,
                 HeldBy.PROTECTION,
                 "it was applied with `protect: true`",
-                "apply `protect: false` alone first",
+                "first apply `protect: false` alone",
             )
         elif key.kind == "fleet" and (run := _sheltered(sheet, change)):
             sheet.hold(
                 key,
                 HeldBy.PROTECTION,
-                f"run/{run} is at work on it, and was applied with `protect: true`",
+                f"run/{run} is running on it and was applied with `protect: true`",
                 f"plan again once it has ended, or apply `protect: false` to run/{run} first",
             )
 

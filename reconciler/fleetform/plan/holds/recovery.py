@@ -10,7 +10,7 @@ from fleetform.plan.proposal import Sheet
 def hold_while_recovering(sheet: Sheet) -> None:
     if sheet.live.status is not LedgerStatus.RECOVERING:
         return
-    detail = "; ".join(sheet.live.notes) or "hosts remember a newer ledger than this one"
+    detail = "; ".join(sheet.live.notes) or "hosts know a newer ledger than this one"
     for key in list(sheet.changes):
         sheet.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")
 

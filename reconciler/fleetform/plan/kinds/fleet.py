@@ -93,13 +93,11 @@ def waits_for_nobody(document: Mapping[str, Any]) -> bool:
 def hosts_at_stake(action: Action, count: int) -> str:
     """Say what goes with so many hosts of a fleet, which are all that it has."""
     hosts = counted(count, "host")
-    return (
-        _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and whatever still runs there"
-    )
+    return _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and all jobs on them"
 
 
 def _cut_short(what: str) -> str:
-    return f"{what} and whatever runs there: `update` says `recreate`"
+    return f"{what} and all jobs there, because of `update: {{strategy: recreate}}`"
 
 
 def propose_remove(row: LiveResource) -> Proposal:

@@ -27,7 +27,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared
 from fleetform.spec.renaming import digests_of
 
-_STILL_ENDING_CURE = "`fleetform apply` waits for its end, and goes on"
+_STILL_ENDING_CURE = "`fleetform apply` waits until it has ended"
 
 
 def propose_create(declared: Declared) -> Proposal:
@@ -138,11 +138,11 @@ def propose_forget(row: LiveResource) -> Proposal:
     )
     if not works:
         return proposal
-    state = "an earlier run of it is at work" if has_earlier(row) else f"it is {_state(row)}"
+    state = "an earlier run of it is running" if has_earlier(row) else f"it is {_state(row)}"
     return _held(
         proposal,
-        f"{state}, and forgetting it would not end it",
-        "wait for its end, or take it out of `removed:` to end it",
+        f"{state}, and releasing it would not end it",
+        "wait for its end, or remove it from `removed:` to end it",
     )
 
 
@@ -342,14 +342,14 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
     if is_unknown(case.row):
         return _held(
             proposal,
-            "its host is silent, so nobody can say whether it still runs",
+            "its host does not answer, so whether it still runs is unknown",
             "plan again once the host answers, or declare the host lost",
         )
     if has_earlier(case.row):
         # As a rebuilt ledger may find it: another run could wait for one of them only.
         return _held(
             proposal,
-            "it and an earlier run of its name are both at work",
+            "it and an earlier run of its name are both running",
             "plan again once one of them has ended",
         )
     if on_change == "after-finish" and not case.permissions.allow_restart:
@@ -358,8 +358,8 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         return _held(
             proposal,
             f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
-            "--allow-restart, or `on_change: after-finish` in its document, or `restart` there,"
-            " applied before the change",
+            "--allow-restart, `on_change: after-finish` in its document, or `on_change: restart`"
+            " applied before this change",
         )
     return _ended_and_submitted(case, proposal)
 
@@ -506,7 +506,7 @@ def _at_stake(row: LiveResource) -> str:
     if row.run is None:
         return "nothing"
     if has_earlier(row):
-        return "the work of the run before it, which is not over"
+        return "the work of the earlier run, which has not ended"
     attempt = f"attempt {max(row.run.attempt, 1)} ({row.run.state.value})"
     if row.run.gpus:
         gpus = "1 GPU" if row.run.gpus == 1 else f"{row.run.gpus} GPUs"

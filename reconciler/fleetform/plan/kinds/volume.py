@@ -110,7 +110,7 @@ def _held_in_place(
     return Proposal(
         proposal.change,
         HeldBy.PROTECTION,
-        f"{absolute[0]} is where {paths[0]} lies already, so its data would go for nothing",
+        f"{absolute[0]} is the same directory as {paths[0]}, so its data would be deleted for nothing",
         f"write `path: {paths[0]}` again, or name another directory",
     )
 
@@ -149,7 +149,7 @@ def propose_renew(
     return Proposal(
         proposal.change,
         HeldBy.PROTECTION,
-        f"its data is kept, so what is made anew in {before.get('path', '')} would not be new",
+        f"its data is kept, so a new volume in {before.get('path', '')} would not be empty",
         "apply `deletion_policy: delete` or `snapshot` first, or give it another path",
     )
 
@@ -219,8 +219,8 @@ def _at_stake(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> st
     where = f"{document.get('path', '')} on fleet {fleet}"
     match fate:
         case _Fate.FORGOTTEN:
-            return f"nothing: its data stays in {where}"
+            return f"none: its data stays in {where}"
         case _Fate.PUT_ASIDE:
-            return f"nothing: its data will be in {_aside(row, document)} on fleet {fleet}"
+            return f"none: its data is moved to {_aside(row, document)} on fleet {fleet}"
         case _Fate.REMOVED:
             return f"all data in {where}"

@@ -54,8 +54,8 @@ error, where it is no step of the document.
 
 
 def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
-    """A note on what the resource cannot do without: a plan holds it back."""
-    return Problem("not-carried-out", path, detail, advice, level=Level.NOTE, at_key=True)
+    """A note on what the resource cannot do without: a plan blocks it."""
+    return Problem("not-supported", path, detail, advice, level=Level.NOTE, at_key=True)
 
 
 def no_effect(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:

@@ -307,11 +307,11 @@ class Fleet(OfferChoice):
             case "local":
                 return None
             case "ssh_config":
-                what = "Nothing signs in to hosts over SSH yet."
+                what = "Hosts over SSH are not supported yet."
             case "kubernetes" | "slurm" as source:
-                what = f"Nothing asks a {source.capitalize()} cluster for hosts yet."
+                what = f"Hosts of a {source.capitalize()} cluster are not supported yet."
             case _:
-                what = "Nothing makes hosts in clouds yet."
+                what = "Hosts in clouds are not supported yet."
         return not_carried_out(
             (self.source or "type",),
             what,
@@ -325,7 +325,7 @@ class Fleet(OfferChoice):
                 ("blocks",), "Nothing divides a host by its GPUs yet.", "Write how many there are."
             )
         if self.runtime == "container":
-            yield not_carried_out(("runtime",), "Nothing starts containers yet.")
+            yield not_carried_out(("runtime",), "Containers are not supported yet.")
         yield from without_value(self.env)
 
     def problems(self) -> Iterator[Problem]:

@@ -160,13 +160,13 @@ def mounts_beyond(mounts: Sequence[Mount]) -> Iterator[Problem]:
         if mount.is_of_host:
             yield not_carried_out(
                 ("volumes", number),
-                "Directories of the host are not mounted yet.",
+                "Mounting directories of the host is not supported yet.",
                 "A volume with that directory as its `path:` can be, by its name.",
             )
         elif mount.name is not None and len(mount.name) > 1:
             yield not_carried_out(
                 ("volumes", number),
-                "Nothing chooses among several volumes yet.",
+                "Choosing among several volumes is not supported yet.",
                 "Name one of them.",
             )
 

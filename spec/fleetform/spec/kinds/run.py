@@ -381,28 +381,40 @@ class Run(OfferChoice):
                 getattr(self, "nodes", None), getattr(self, "commands", None) or ()
             )
         for name, detail in self._unbuilt_values():
-            yield not_carried_out((name,), detail, "Until then, a plan holds it back.")
+            yield not_carried_out((name,), detail, "A plan blocks it until then.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:
             yield not_carried_out(
                 ("resources", "cpu"),
-                "Nothing chooses hosts by their architecture yet.",
-                "Name fleets of the right one in `fleets`.",
+                "Choosing hosts by their architecture is not supported yet.",
+                "Name fleets with that architecture in `fleets`.",
             )
 
     def _unbuilt_values(self) -> Iterator[tuple[str, str]]:
-        """Fields with a value other than the one that is carried out."""
+        """Fields with a value other than the supported one."""
         if self.runtime == "container":
-            yield "runtime", "Runs are processes of the host; nothing starts containers yet."
+            yield "runtime", "Containers are not supported yet: runs are processes of the host."
         if self.stop_duration == OFF:
-            yield "stop_duration", "Nothing waits for ever yet for a run to end."
+            yield "stop_duration", "Waiting without limit for a run to end is not supported yet."
         if self.on_silence is not None and self.on_silence.action != "wait":
-            yield "on_silence", "Jobs whose host nobody reaches go on; nothing ends them yet."
+            yield (
+                "on_silence",
+                "Ending jobs on hosts that do not answer is not supported yet: they keep running.",
+            )
         if self.startup_order not in {None, "any"}:
-            yield "startup_order", "All nodes of a run start at once."
+            yield (
+                "startup_order",
+                "Another order is not supported yet: all nodes of a run start at once.",
+            )
         if self.stop_criteria not in {None, "all-done"}:
-            yield "stop_criteria", "A run is over when all of its nodes have ended."
+            yield (
+                "stop_criteria",
+                "Other criteria are not supported yet: a run ends when all of its nodes have ended.",
+            )
         if self.on_upstream_change == "rerun":
-            yield "on_upstream_change", "Nothing runs again yet for another run's sake."
+            yield "on_upstream_change", "Automatic re-runs are not supported yet."
         foreign = [name for name in self.fleets or () if "/" in name]
         if foreign:
-            yield "fleets", f"{shown(foreign[0])} belongs to another project; nobody sees it yet."
+            yield (
+                "fleets",
+                f"{shown(foreign[0])} belongs to another project, which is not supported yet.",
+            )

@@ -1,8 +1,7 @@
 """
-Why nothing carries something out yet, in words: kinds and types as a whole, and single fields.
+Why kinds, types and single fields are not supported yet, a sentence each.
 
-Which fields those are is said by their rows in `fields`; what is missing here is told in general
-words.
+Their rows in `fields` list which fields these are; a field without a sentence here gets a general one.
 """
 
 from __future__ import annotations
@@ -10,53 +9,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KINDS: Mapping[str, str] = {
-    "backend": "Nothing asks backends for hosts yet.",
-    "dev-environment": "Nothing makes dev environments yet.",
-    "gateway": "Nothing makes gateways yet, and services are not kept either.",
-    "policy": "Nothing compares plans with policies yet; the `rules` of the environment hold.",
-    "project": "An environment is one project so far.",
-    "queue": "All runs wait in one queue so far.",
-    "quota": "Nothing counts what people use against quotas yet.",
-    "reservation": "Nothing keeps hosts for anybody yet.",
-    "secret": "Nothing hands out secrets yet.",
-    "service": "Nothing keeps services yet: neither their replicas nor what leads to them.",
-    "user": "Everything belongs to whoever applies it so far.",
+    "backend": "Cloud backends are not supported yet.",
+    "dev-environment": "Dev environments are not supported yet.",
+    "gateway": "Gateways are not supported yet.",
+    "policy": "Policies are not supported yet; the `rules` of the environment apply.",
+    "project": "Projects are not supported yet: an environment is one project.",
+    "queue": "Queues are not supported yet: all runs wait in one queue.",
+    "quota": "Quotas are not supported yet.",
+    "reservation": "Reservations are not supported yet.",
+    "secret": "Secrets are not supported yet.",
+    "service": "Services are not supported yet.",
+    "user": "Users are not supported yet: everything belongs to the person who applies it.",
 }
-"""By kind or by `type:`: nothing carries any of it out."""
+"""By kind or by `type:`: not supported as a whole."""
 
-_CONTAINERS = "Runs are processes of the host; nothing starts containers yet."
+_CONTAINERS = "Containers are not supported yet: runs are processes of the host."
 _BASE_IMAGE = (
-    "Commands find what is installed on the host; nothing starts containers, and so no base image."
+    "Containers and base images are not supported yet: commands use the programs on the host."
 )
-_CLOUDS = "Nothing makes hosts in clouds yet, so that no host has one."
-_PARTS = "Nothing measures or divides GPUs by this yet."
+_CLOUDS = "Hosts in clouds are not supported yet, so no host has one."
+_PARTS = "Selecting or dividing GPUs by this is not supported yet."
 
 WHY: Mapping[str, Mapping[str, str]] = {
     "fleet": {
-        "gpu_isolation": "Runs are told which GPUs are theirs, and nothing keeps them to these yet.",
-        "placement": "Hosts of one machine are as close to each other as can be.",
-        "run_as": "Jobs have the account of the agent so far.",
+        "gpu_isolation": "Isolation is not supported yet: runs know which GPUs are theirs, and could use others.",
+        "placement": "It has no effect: all hosts of one machine are equally close.",
+        "run_as": "Other accounts are not supported yet: jobs run as the user of the agent.",
     },
     "run": {
         **dict.fromkeys(
             ("image", "docker", "privileged", "entrypoint", "registry_auth", "user"), _CONTAINERS
         ),
         **dict.fromkeys(("python", "nvcc"), _BASE_IMAGE),
-        **dict.fromkeys(("home_dir", "setup"), "dstack ignores it since 0.18.31, and so do we."),
-        "repos": "Nothing fetches repositories yet; what is listed under `files:` is there.",
-        "single_branch": "It says how `repos` are fetched, and nothing fetches them yet.",
-        "dstack": "Jobs do not reach the controller yet.",
-        "ports": "Nothing forwards ports yet; programs listen on their host.",
-        "groups": "All nodes of a run are alike so far.",
-        "queue": "Nothing divides runs among queues yet; `fleets` and `priority` hold.",
-        "instances": "A run is placed on any host of its fleets; name a fleet of one host.",
-        **dict.fromkeys(("pack", "spread"), "Nothing knows yet where hosts stand."),
+        **dict.fromkeys(
+            ("home_dir", "setup"),
+            "It has no effect: dstack ignores it since 0.18.31, and fleetform does too.",
+        ),
+        "repos": "Fetching repositories is not supported yet; use `files:`.",
+        "single_branch": "Fetching repositories is not supported yet.",
+        "dstack": "Access to the controller from jobs is not supported yet.",
+        "ports": "Forwarding of ports is not supported yet: programs listen on their host.",
+        "groups": "Groups are not supported yet: all nodes of a run are alike.",
+        "queue": "Queues are not supported yet; use `fleets` and `priority`.",
+        "instances": "Choosing single hosts is not supported yet; name a fleet of one host.",
+        **dict.fromkeys(("pack", "spread"), "Topology is not supported yet."),
         **dict.fromkeys(
             ("backends", "regions", "availability_zones", "instance_types", "reservation"), _CLOUDS
         ),
         **dict.fromkeys(
             ("spot_policy", "max_price", "creation_policy", "idle_duration", "backend_options"),
-            "Runs are placed on hosts that are there; nothing makes others for them yet.",
+            "Creating hosts for a run is not supported yet: runs use the hosts of existing fleets.",
         ),
         **dict.fromkeys(
             (
@@ -66,14 +68,14 @@ WHY: Mapping[str, Mapping[str, str]] = {
             ),
             _PARTS,
         ),
-        "on_silence.after": "Jobs whose host nobody reaches go on; nothing ends them yet.",
-        "begin": "Nothing waits for a time yet.",
-        "deadline": "Nothing looks at deadlines yet; `max_duration` holds.",
-        "schedule": "Nothing starts runs by the clock yet.",
-        "utilization_policy": "Nothing measures how busy GPUs are yet.",
-        "volumes.instance_path": "Directories of the host are not mounted yet.",
-        "volumes.instance": "Hosts keep no directories of their own for runs yet.",
-        "volumes.optional": "It goes with a directory of the host, and none is mounted yet.",
+        "on_silence.after": "Ending jobs on hosts that do not answer is not supported yet: they keep running.",
+        "begin": "A start time is not supported yet.",
+        "deadline": "Deadlines are not supported yet; `max_duration` is.",
+        "schedule": "Schedules are not supported yet.",
+        "utilization_policy": "Measuring the use of GPUs is not supported yet.",
+        "volumes.instance_path": "Mounting directories of the host is not supported yet.",
+        "volumes.instance": "Directories that hosts keep for runs are not supported yet.",
+        "volumes.optional": "Mounting directories of the host is not supported yet.",
     },
 }
 """By kind and path of the field."""

@@ -93,10 +93,11 @@ def without_value(variables: Values | None) -> Iterator[Problem]:
     for name, text in (variables or {}).items():
         if text is None:
             yield Problem(
-                "not-carried-out",
+                "not-supported",
                 ("env",),
-                f"`{name}` has no value, and nothing takes one over from whoever applies yet.",
-                f"Write `{name}=VALUE`. Until then, a plan holds it back.",
+                f"`{name}` has no value, and taking values from the environment of `apply` is not supported"
+                " yet.",
+                f"Write `{name}=VALUE`. A plan blocks it until then.",
                 level=Level.NOTE,
                 word=name,
             )

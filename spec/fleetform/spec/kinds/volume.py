@@ -155,7 +155,7 @@ class Volume(Document):
             return None
         return not_carried_out(
             ("backend",),
-            "Nothing makes or mounts disks of backends yet.",
+            "Disks of backends are not supported yet.",
             "Until then, a plan holds the volume and the runs that mount it. With `fleet:` and"
             " `path:`, it is a directory on that fleet's hosts.",
         )

@@ -1,5 +1,5 @@
 """
-What the schemas say about a field in words: what a change does, and what nothing carries out.
+What the schemas say about a field in words: what a change does, and what is not supported yet.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT
 
 CHANGE: Mapping[str, str] = {
-    OnChange.RERUN: "runs again; held while it runs",
-    OnChange.REPLACE: "made anew",
-    OnChange.UPDATE: "in place",
+    OnChange.RERUN: "must re-run; blocked while the run is running",
+    OnChange.REPLACE: "must be replaced",
+    OnChange.UPDATE: "updated in place",
     OnChange.RECORD: "recorded only",
-    OnChange.IDENTITY: "another resource",
+    OnChange.IDENTITY: "declares another resource",
 }
 """What a reader of a plan will see, for each way to carry a change out."""
 
 
 def change_sentence(row: Row) -> str:
-    """What a change of the field does: `A change: in place.`"""
+    """What a change of the field does: `A change: updated in place.`"""
     return f"A change: {CHANGE[row.on_change]}."
 
 
 def unbuilt_sentence(kind: str, path: str) -> str:
-    """What becomes of a document that sets a field which nothing carries out; empty for others."""
+    """Say what a plan does with a document that sets an unsupported field; empty for supported ones."""
     row = fields.unbuilt(kind).get(path)
     if row is None:
         return ""
     if row.essential:
-        return "Not carried out by this version of fleetform: what sets it is planned and held."
-    return "Not carried out by this version of fleetform: it has no effect yet."
+        return "Not supported yet: a plan shows and blocks documents that set it."
+    return "Not supported yet: it has no effect."
 
 
 def unbuilt_kind_sentence(kind: str) -> str:
-    """The same of documents of which nothing is carried out, with the reason."""
+    """The same of kinds that are not supported at all, with the reason."""
     known = KINDS.get(kind)
     why = UNBUILT.get(kind) or UNBUILT.get(known.name if known else "")
-    return f"Not carried out by this version of fleetform, so a plan holds it. {why}" if why else ""
+    return f"{why} A plan shows and blocks such documents." if why else ""
 
 
 def default_sentence(default: object) -> str:
-    """What not saying the field amounts to; empty where that is nothing."""
+    """The value of an unset field; empty where there is none."""
     if default is None:
         return ""
     return f"Default: `{str(default).lower() if isinstance(default, bool) else default}`."
@@ -57,5 +57,5 @@ def examples_sentence(examples: Sequence[tuple[str, object]]) -> str:
 
 
 def pattern_sentence(texts: Sequence[str]) -> str:
-    """What an editor says of a text that is not in the form of the field."""
-    return f"Not in the form of this field. Write for example {' or '.join(f'`{text}`' for text in texts)}."
+    """The message of an editor for a text that does not match the pattern of the field."""
+    return f"Does not match the format of this field. Write for example {' or '.join(f'`{text}`' for text in texts)}."

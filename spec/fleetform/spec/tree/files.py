@@ -116,7 +116,7 @@ class Files:
                 away.append({"path": entry.destination, "local_path": entry.local_path})
                 problems.append(
                     Problem(
-                        "not-carried-out",
+                        "not-supported",
                         ("files", number),
                         elsewhere.detail,
                         elsewhere.advice,
@@ -308,7 +308,7 @@ def _too_large(size: int) -> _Refusal:
 
 def _elsewhere(named: str) -> _Elsewhere:
     return _Elsewhere(
-        "not-carried-out",
+        "not-supported",
         f"{shown(named)} lies outside of the tree, in no commit, and nothing takes files from there yet.",
         "Put the file into the tree, or the data into a volume.",
     )

@@ -16,7 +16,7 @@ from fleetform.spec.tree.cache import Kept
 
 __all__ = ["OBSTACLES", "OF_THE_TREE", "has_moved", "looks_alike"]
 
-OBSTACLES = frozenset({"not-carried-out", "undeclared-reference"})
+OBSTACLES = frozenset({"not-supported", "undeclared-reference"})
 """Problems of which nobody can carry out a document that is right."""
 
 OF_THE_TREE = frozenset({"too-many-elements", "too-much-text"})

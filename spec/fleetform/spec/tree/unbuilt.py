@@ -1,5 +1,5 @@
 """
-Which parts of a document this version does not carry out: a note for each.
+Which parts of a document are not supported yet: a note for each.
 
 The facts are those of `fields`; here they are matched with what a document sets. A field that
 is set is told once, at its key, and its parts are not told again. One that says what holds
@@ -20,14 +20,14 @@ from fleetform.spec.kinds.unbuilt import KINDS, WHY
 
 Path = tuple[str | int, ...]
 
-_MEANWHILE = "Until then, a plan holds it back."
+_MEANWHILE = "A plan blocks it until then."
 
 
 def notes(
     value: Mapping[str, Any], kind: Kind, model: Document, problems: Iterable[Problem] = ()
 ) -> Iterator[Problem]:
     """
-    What of a document nothing carries out yet.
+    Note the parts of a document that are not supported yet.
 
     Args:
         value: The document as it is written, for the places.
@@ -66,7 +66,7 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
             at = _first(value, steps)
             if at is None or _is_so_anyway(value, at, kind.name, path):
                 continue
-            detail = why.get(path, "Nothing carries this out yet.")
+            detail = why.get(path, "This is not supported yet.")
             if rows[path].essential:
                 yield not_carried_out(at, f"`{path}`: {detail}", _MEANWHILE)
             else:

@@ -27,7 +27,7 @@ class Thinking(io.StringIO):
 
 @pytest.mark.parametrize("happens", ["begins", "ends"])
 def test_what_was_listed_goes_however_far_it_is(typed, root, monkeypatch, happens):
-    """A run that waited and is at work by now, or over, was agreed to by its name."""
+    """A run that waited and is now, or over, was agreed to by its name."""
     applied.enter(root)
     meanwhile = {
         "begins": lambda: applied.place_all(root),

@@ -26,9 +26,9 @@ def test_a_refreshed_plan_sets_right_and_holds(typed, asked, lab):
     """The host is made again; the volume, whose data is gone, is held."""
     code, out, _err = typed("plan", "--refresh", "--detailed-exitcode")
     assert code == Exit.HELD
-    assert "it is not as it was made" in out
+    assert "its actual state has drifted" in out
     assert "--replace volume/data" in out
-    assert "it is not as it was made" not in typed("plan")[1]
+    assert "its actual state has drifted" not in typed("plan")[1]
 
 
 def test_where_nothing_was_applied_nothing_can_drift(typed, root, monkeypatch):

@@ -21,7 +21,7 @@ def test_a_field_is_explained(typed):
     code, out, _ = typed("explain", "task.resources.gpu")
     assert code == 0
     assert out.splitlines()[0].startswith("task.resources.gpu  ")
-    assert "runs again; held while it runs" in out
+    assert "must re-run; blocked while the run is running" in out
     assert "A100:80GB:1..8" in out
 
 

@@ -146,7 +146,7 @@ def test_a_plan_in_a_file_that_only_holds_is_stale_once_that_has_changed(typed, 
     (fine / "tree.yaml").write_text(f"{more}---\n{GOOD}", encoding="utf-8")
     applied.enter(fine)
     code, _out, err = typed("apply", kept)
-    assert (code, "fleet/local was changed since" in err) == (5, True), err
+    assert (code, "fleet/local was changed since the plan" in err) == (5, True), err
     assert status_of(typed)[1]["blocked"]["changes"] == []
 
 

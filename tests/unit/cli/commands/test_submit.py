@@ -198,7 +198,7 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
     """A field that nothing carries out yet would have it wait for ever."""
     code, _out, err = typed("submit", str(script), "-n", "held", "-s", "image=alpine")
     assert code == Exit.HELD
-    assert "held is held: not carried out yet: " in err, "what holds it comes first"
+    assert "held is held: not supported yet: " in err, "what holds it comes first"
     assert not (lab / "scratch/held.yaml").exists()
 
 
@@ -255,7 +255,7 @@ def test_what_is_kept_under_another_name_is_moved(typed, lab, script, plans):
         in (lab / "environment.yaml").read_text()
     )
     _code, out, _err = typed("plan")
-    assert "it was called first before" in out
+    assert "renamed from first" in out
     assert "executed once more" not in out
 
 

@@ -39,7 +39,7 @@ def test_few_runs_get_a_line_for_each_change():
     progress.run_changed(run_in(RunState.RUNNING), "")
     progress.run_changed(run_in(RunState.DONE, started=0, finished=3000), "")
     assert stream.getvalue().splitlines() == [
-        "fleet/local: made",
+        "fleet/local: created",
         "train: running",
         "train: done after 3s",
     ]

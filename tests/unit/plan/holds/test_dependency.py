@@ -40,7 +40,7 @@ def test_what_begins_waits_for_the_volume_that_is_declared() -> None:
     by = {str(one.change.key): one for one in plan.held}
     assert by["volume/data"].by is HeldBy.DESTRUCTIVE
     assert by["run/train"].by is HeldBy.DEPENDENCY
-    assert by["run/train"].detail == "it needs volume/data, which is held"
+    assert by["run/train"].detail == "it needs volume/data, which is blocked"
     both = planned(tree(LOCAL, ELSEWHERE, AGAIN), allow_destroy=True)
     assert names(both) == ["run/train", "volume/data"]
 
@@ -60,7 +60,7 @@ def test_a_target_brings_its_replacements_along() -> None:
     scope = Scope(targets=("train",))
     plan = planned(tree(LOCAL, ELSEWHERE, AGAIN), scope=scope, allow_destroy=True)
     assert names(plan) == ["run/train", "volume/data"]
-    assert plan.warnings == ("volume/data comes along: the targets need it.",)
+    assert plan.warnings == ("volume/data is planned too, because the targets need it.",)
     assert names(planned(tree(LOCAL, ELSEWHERE, TRAIN), scope=scope, allow_destroy=True)) == []
 
 
@@ -95,7 +95,7 @@ def test_an_import_waits_for_the_fleet_that_it_is_on() -> None:
     assert names(plan) == []
     (held,) = plan.held
     assert (str(held.change.key), held.by) == ("volume/data", HeldBy.DEPENDENCY)
-    assert held.detail == "it needs fleet/local, and it is excluded"
+    assert held.detail == "it needs fleet/local, and excluded by `--exclude`"
 
 
 def test_what_comes_after_waits_for_the_run_that_is_declared() -> None:
@@ -107,7 +107,7 @@ def test_what_comes_after_waits_for_the_run_that_is_declared() -> None:
     assert names(plan) == []
     by = {one.change.key.name: one for one in plan.held}
     assert by["aa"].by is HeldBy.RUNNING_WORK
-    assert by["bb"].detail == "it needs run/aa, which is held"
+    assert by["bb"].detail == "it needs run/aa, which is blocked"
     assert names(planned(desired, live, allow_restart=True)) == ["run/aa", "run/bb"]
     # What is not begun by this plan is not kept from anything.
     only_driven = tree(LOCAL, desired.resources[first.key], task("bb", upstream=["aa"], priority=1))

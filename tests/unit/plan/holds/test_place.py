@@ -42,7 +42,7 @@ def test_the_place_of_one_that_is_held_is_taken() -> None:
         desired = replace(tree(fleet("f"), NEW, user), imports=imports)
         held = {one.change.key: one for one in planned(desired, live).held}
         assert held[KEY].by is HeldBy.DEPENDENCY
-        assert "volume/old has this directory still" in held[KEY].detail
+        assert "volume/old still has this directory" in held[KEY].detail
 
 
 def test_who_waits_for_a_place_has_its_own_still() -> None:
@@ -60,8 +60,8 @@ def test_who_waits_for_a_place_has_its_own_still() -> None:
         assert {
             one.change.key.name: one.detail for one in plan.held if one.change.key.name != "scratch"
         } == {
-            "cache": "volume/data has this directory still",
-            "data": "volume/scratch has this directory still",
+            "cache": "volume/data still has this directory",
+            "data": "volume/scratch still has this directory",
         }
 
 
@@ -92,7 +92,10 @@ def test_two_volumes_change_places() -> None:
 
 def test_a_directory_in_or_around_the_place_of_one_that_goes() -> None:
     """The old volume goes first with its data, and while something keeps it, the new one waits."""
-    pairs = {("/data/sets", "/data"): "in this one", ("/data", "/data/sets"): "around this one"}
+    pairs = {
+        ("/data/sets", "/data"): "inside this one",
+        ("/data", "/data/sets"): "that contains this one",
+    }
     for (old, new), how in pairs.items():
         going = row(volume("old", "f", old, deletion_policy="delete"))
         desired = tree(fleet("f"), volume("new", "f", new))
@@ -102,8 +105,8 @@ def test_a_directory_in_or_around_the_place_of_one_that_goes() -> None:
         live = ledger(row(fleet("f")), replace(going, protected=True))
         held = {one.change.key: one for one in planned(desired, live, allow_destroy=True).held}
         assert held[KEY].by is HeldBy.DEPENDENCY
-        assert held[KEY].detail == f"volume/old has a directory {how} still"
-        assert held[KEY].cure == "it follows as soon as volume/old has gone"
+        assert held[KEY].detail == f"volume/old still has a directory {how}"
+        assert held[KEY].cure == "apply again once volume/old is removed"
 
 
 def test_data_that_is_kept_is_in_the_way() -> None:
@@ -115,7 +118,7 @@ def test_data_that_is_kept_is_in_the_way() -> None:
             plan = planned(desired, live, allow_destroy=True)
             held = {one.change.key.name: one for one in plan.held}
             assert held[name].by is HeldBy.DEPENDENCY
-            assert "a path beside the data of volume/old, which is kept" in held[name].cure
+            assert "a path outside the data of volume/old, which is kept" in held[name].cure
 
 
 def test_one_that_takes_the_places_of_several() -> None:

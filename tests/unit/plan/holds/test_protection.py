@@ -57,7 +57,7 @@ def test_a_fleet_does_not_go_from_under_a_protected_run(how: str) -> None:
         scope, name = Scope(replaces=("fleet/new",)), "fleet/new"
     plan = make(desired, live, scope)
     assert held_by(plan) == {name: HeldBy.PROTECTION}
-    assert plan.held[0].detail.startswith("run/train is at work on it")
+    assert plan.held[0].detail.startswith("run/train is running on it")
     assert held_by(make(desired, replace(live, work=()), scope)) == {}
 
 

@@ -29,7 +29,7 @@ def test_windows_are_those_last_applied() -> None:
     """One that the commit brings holds the next plan; one that it takes away holds this one."""
     plan = make(tree(task("new"), rules=Rules(freeze=(OPEN,))), ledger(rules=Rules()))
     assert {str(one.key) for one in plan.changes} == {"environment/lab", "run/new"}
-    assert "rules that change count from the next plan on" in plan.warnings[0]
+    assert "The changed rules apply from the next plan on" in plan.warnings[0]
     plan = make(tree(task("new")), ledger(rules=Rules(freeze=(OPEN,))))
     assert held_by(plan) == {"environment/lab": HeldBy.WINDOW, "run/new": HeldBy.WINDOW}
 

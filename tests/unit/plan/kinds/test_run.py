@@ -140,7 +140,7 @@ def test_on_change_restart_does_not_permit_what_it_comes_with(applied: str | Non
     declared = task("train", env={"LR": "0.2"}, on_change="restart")
     plan = plan_of(declared, row(before, RUNNING))
     assert plan.is_empty
-    assert "`restart` there, applied before the change" in plan.held[0].cure
+    assert "`on_change: restart` applied before this change" in plan.held[0].cure
     alone = task("train", env={"LR": "0.1"}, on_change="restart")
     assert verbs(only(plan_of(alone, row(before, RUNNING)))) == ["run.update"]
 
@@ -165,7 +165,7 @@ def test_nothing_starts_beside_a_run_that_nobody_can_see() -> None:
     """A silent host's run is not restarted even with permission."""
     plan = plan_of(NEW, row(OLD, RunState.UNKNOWN), allow_restart=True, allow_destroy=True)
     assert plan.is_empty
-    assert "silent" in plan.held[0].detail
+    assert "does not answer" in plan.held[0].detail
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_the_work_that_a_removed_run_waits_for_goes_with_it(state: RunState) -> 
     assert verbs(change) == ["run.stop", "run.archive"]
     assert "waiting" not in change.steps[0].arguments
     assert ended_besides(made) == {change.uid: OLD.key, "e" * 32: OLD.key}
-    assert change.at_stake == "the work of the run before it, which is not over"
+    assert change.at_stake == "the work of the earlier run, which has not ended"
     assert change.stake is not None
     assert change.stake.runs == ("train",)
 
@@ -438,7 +438,7 @@ def test_what_waits_for_a_run_at_work_is_not_forgotten() -> None:
     desired = replace(tree(), removed=(OLD.key,))
     made = planned(desired, ledger(row(OLD, WAITING, **EARLIER)))
     assert made.is_empty
-    assert "an earlier run of it is at work" in made.held[0].detail
+    assert "an earlier run of it is running" in made.held[0].detail
 
 
 def test_to_stop_what_waits_ends_the_run_before_it() -> None:
@@ -515,7 +515,7 @@ def test_a_restart_does_not_wait_for_the_run_before() -> None:
     stop, submit = change.steps
     assert stop.arguments["earlier"] == submit.arguments["after_uid"] == "e" * 32
     assert change.destructive
-    assert change.at_stake == "the work of the run before it, which is not over"
+    assert change.at_stake == "the work of the earlier run, which has not ended"
 
 
 @pytest.mark.parametrize("on_change", ["after-finish", "restart"])

@@ -18,7 +18,7 @@ def test_a_field_says_what_a_change_does_and_who_acts_on_it(task):
     assert field["x-on-change"] == "update"
     assert field["x-unit"] == "seconds"
     assert field["x-carried-out-by"] == "agents.host"
-    assert "A change: in place." in field["markdownDescription"]
+    assert "A change: updated in place." in field["markdownDescription"]
 
 
 def test_a_choice_has_its_meaning_beside_it(task):

@@ -1,8 +1,8 @@
 """
-What this version carries out: the page that tells it kind by kind, and field by field.
+The page that lists what is supported, kind by kind and field by field.
 
-Nothing is written down here but examples. Which kinds and fields these are, and why nothing
-carries them out, is asked of the code that writes the findings; an example that gets none fails.
+Only the examples are written here. The kinds, the fields and the reasons come from the code that
+writes the findings; an example that gets no finding fails.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fleetform.spec.nodes import plain
 from fleetform.spec.tree.unbuilt import notes
 
 _INTRODUCTION = """\
-# What is carried out
+# What is supported
 
-The whole language loads: every kind and field is checked, completed and compared. This version carries out what runs
-on one machine. The rest is of one of two kinds, and `fleetform validate` says which at its line, in a finding of level `note`:
+fleetform loads, validates and plans the whole language. This version runs what needs one machine. `fleetform validate`
+adds a note to each line that is not supported yet. There are two kinds of notes:
 
-- **held** (`not-carried-out`): without it, something else would be made than was declared. `fleetform plan` shows it in a
-  section of its own, and `fleetform apply` leaves it alone; what runs on it or waits for it is held too.
-- **no effect** (`no-effect`): it goes on without.
+- **blocked** (`not-supported`): without the field, the resource would be a different one. `fleetform plan` shows the
+  change in a section of its own and blocks it, together with the resources that need it.
+- **no effect** (`no-effect`): the resource works without the field.
 
 """
 
@@ -45,7 +45,7 @@ _VOLUMES = {
     "`backend`": "backend: aws\nregion: eu-west-1\nsize: 100GB",
 }
 
-# What a field says that this version carries out for other values.
+# Values that are not supported, in fields that are.
 _VALUES = {
     "task": (
         "runtime: container",
@@ -86,29 +86,29 @@ def _kinds() -> Iterator[str]:
             continue
         why = UNBUILT_KINDS.get(name, UNBUILT_KINDS.get(KINDS[name].name if name in KINDS else ""))
         if why is not None:
-            yield f"| `{name}` | held | {why} |\n"
+            yield f"| `{name}` | blocked | {why} |\n"
         elif name == "fleet":
             yield from _makes(name, _FLEETS)
         elif name == "volume":
             yield from _makes(name, _VOLUMES)
         else:
-            rest = ", but for what is below" if fields.unbuilt(name) else ""
-            yield f"| `{name}` | carried out{rest} | |\n"
+            rest = ", except for the fields below" if fields.unbuilt(name) else ""
+            yield f"| `{name}` | supported{rest} | |\n"
     listed = ", ".join(f"`{name}`" for name in BACKENDS)
-    yield f"| {listed} | held | {UNBUILT_KINDS['backend']} |\n"
+    yield f"| {listed} | blocked | {UNBUILT_KINDS['backend']} |\n"
 
 
 def _makes(kind: str, sources: dict[str, str]) -> Iterator[str]:
-    """A kind of which it depends on where it lies."""
+    """A kind that is supported from some sources."""
     for source, text in sources.items():
         told = _told(f"type: {kind}\nname: example\n{text}\n")
-        state, why = ("held", told[0].detail) if told else ("carried out", "")
+        state, why = ("blocked", told[0].detail) if told else ("supported", "")
         yield f"| `{kind}`, {source} | {state} | {why} |\n"
 
 
 def _fields(kind: str) -> Iterator[str]:
     """
-    Fields that nothing carries out, those of one reason in a row.
+    Fields that are not supported, those with one reason in one row.
 
     Of a fleet, those that one of this machine may have; the others say where hosts come from.
     """
@@ -117,7 +117,7 @@ def _fields(kind: str) -> Iterator[str]:
     rows: dict[tuple[str, str], list[str]] = {}
     for path, facts in fields.unbuilt(kind).items():
         if path.partition(".")[0] in known and (kind == "task" or path in why):
-            state = "held" if facts.essential else "no effect"
+            state = "blocked" if facts.essential else "no effect"
             rows.setdefault((state, why.get(path, "")), []).append(f"`{path}`")
     if rows:
         yield f"\n## Fields of a `{kind}`\n\n| field | this version | |\n|---|---|---|\n"
@@ -126,12 +126,12 @@ def _fields(kind: str) -> Iterator[str]:
 
 
 def _values(kind: str) -> Iterator[str]:
-    yield f"\n## Values in a `{kind}`\n\nThe field is carried out, and not with this value.\n\n"
+    yield f"\n## Values in a `{kind}`\n\nThe field is supported, but not with this value.\n\n"
     yield "| value | this version | |\n|---|---|---|\n"
     for text in _VALUES[kind]:
         told = _told(f"{_BASE[kind]}{text}\n")
-        assert told, f"{text} is carried out: take it from the list"
-        state = "no effect" if told[0].code == "no-effect" else "held"
+        assert told, f"{text} is supported: remove it from the list"
+        state = "no effect" if told[0].code == "no-effect" else "blocked"
         yield f"| `{text}` | {state} | {told[0].detail} |\n"
 
 
