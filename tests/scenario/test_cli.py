@@ -194,6 +194,23 @@ def test_a_run_that_fails_is_shown_and_stays_visible(lab, tmp_path):
     assert "exit code 7" in lab.run("why", "bad").stdout
 
 
+def test_elements_start_in_the_order_in_which_people_count(lab, tmp_path):
+    """On one CPU the second element of an array runs before the tenth; parameters count alike."""
+    order = tmp_path / "order"
+
+    def noting(text):
+        return f"commands: ['echo {text} >> {order}']\nresources: {{cpu: 1}}\n"
+
+    one_cpu = "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 1, memory: 1GB}\n"
+    array = "type: task\nname: array\narray: 1-12\n" + noting("$FLEETFORM_ARRAY_INDEX")
+    sweep = "type: task\nname: sweep\nmatrix: {lr: [1e-3, 0.5, 2, 10]}\n"
+    lab.write(one_cpu, array, sweep + noting("${{ matrix.lr }}"))
+    applied = lab.run("apply", "-y")
+    assert applied.returncode == 0, applied.stderr
+    numbers = [str(index) for index in range(1, 13)]
+    assert order.read_text().split() == [*numbers, "0.001", "0.5", "2", "10"]
+
+
 def test_a_terminal_shows_the_runs_and_is_left_clean(lab):
     """Asked and answered at the keyboard; a table while it runs, the summary afterwards."""
     lab.write(FLEET, lab.long)

@@ -17,6 +17,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.fields import EXECUTION_FIELDS
+from fleetform.spec.names import natural_order
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
@@ -47,7 +48,13 @@ class Submission:
 
 
 def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
-    insert_runs(context, [_submission(step.resource.name, step.arguments) for step in steps])
+    """
+    Write the runs in natural order of their names: `array[2]` before `array[10]`.
+
+    Runs of one priority start by their numbers, and steps come in alphabetical order.
+    """
+    ordered = sorted(steps, key=lambda step: natural_order(step.resource.name))
+    insert_runs(context, [_submission(step.resource.name, step.arguments) for step in ordered])
 
 
 def _submission(name: str, said: Mapping[str, Any]) -> Submission:
@@ -86,8 +93,8 @@ _PUT_RESOURCE = (
 )
 
 
-def insert_runs(context: Context, submissions: Sequence[Submission]) -> list[str]:
-    """Write runs with their first attempt and its jobs; returns their uids in the same order."""
+def insert_runs(context: Context, submissions: Sequence[Submission]) -> None:
+    """Write runs with their first attempt and its jobs, numbered in this order."""
     transaction, now_ms = context.transaction, context.now_ms
     earlier = _displace(transaction, [one.name for one in submissions])
     (last,) = transaction.one("SELECT coalesce(max(number), 0) FROM runs") or (0,)
@@ -122,7 +129,6 @@ def insert_runs(context: Context, submissions: Sequence[Submission]) -> list[str
         ((uid, now_ms) for uid in uids),
     )
     insert_jobs(transaction, jobs)
-    return uids
 
 
 def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, str]]) -> None:

@@ -65,7 +65,8 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
     """
     later = _After(book or _NOTHING)
     later.rename(renames_of(plan.steps))
-    for change in plan.changes:
+    # Runs get their numbers in natural order of their names, and start by them.
+    for change in sorted(plan.changes, key=lambda change: natural_order(str(change.key))):
         for step in change.steps:
             later.carry_out(step)
     queue = queue_from_book(later.book())

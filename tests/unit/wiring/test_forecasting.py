@@ -75,6 +75,13 @@ def test_runs_that_wait_are_listed_as_people_count():
     assert [one.split(":")[0].strip() for one in lines[1:4]] == waiting[:3]
 
 
+def test_the_first_element_is_the_first_to_start():
+    """As it will be: `array[2]` starts before `array[10]`."""
+    elements = [item("arr", index, **needs(2000)) for index in range(1, 13)]
+    _, found = foretold(fleet("local", **HOST), *elements)
+    assert found["starts"]["first"] == ["arr[1]", "arr[2]"]
+
+
 def test_a_plan_without_runs_foretells_nothing():
     """There is nothing to start."""
     assert foretold(fleet("local", **HOST))[1] == {}
