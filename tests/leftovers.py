@@ -1,8 +1,9 @@
 """
 What a test's folder still has running when the test is over, and how that is ended.
 
-An agent, its spawner and its jobs' supervisors all have the agent's root in their command line,
-and a test's root is below a folder that nobody else uses: whoever names that folder is ours.
+An agent, its spawner and its jobs' supervisors all have the agent's root in their command line.
+A job's own processes have it in their environment, or work in a folder of the test. A test's folder
+is used by no other test, so a process that names it belongs to the test.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PATIENCE_SECONDS = 20.0
 
 
 def processes_naming(folder: Path) -> list[int]:
-    """Return the processes whose command line names something below this folder."""
+    """Return the processes that name this folder, or something in it, as `_names` says."""
     return sorted(
         int(path.name)
         for path in Path("/proc").iterdir()
@@ -64,7 +65,7 @@ def _background(state: Path) -> list[int]:
 
 def end_agents(state: Path) -> None:
     """
-    End a state home's background controllers and agents; returns when nothing of them is alive.
+    End a state home's background controllers, agents and jobs; returns when none of them is alive.
 
     The controllers first: they would start the agents again.
 
@@ -73,12 +74,13 @@ def end_agents(state: Path) -> None:
     after a moment is killed.
     """
     end_background(state)
-    _signal(_written_pids(state), state, signal.SIGTERM)
-    if _are_gone(state, GRACE_SECONDS):
+    # A command that a test still runs has the state home in its environment, and is no agent.
+    hosts = state / "hosts"
+    _signal(_written_pids(state), hosts, signal.SIGTERM)
+    if _are_gone(hosts, GRACE_SECONDS):
         return
-    # A job's own processes do not name the folder: their supervisor is what would end them.
-    _signal([*_workers(state), *processes_naming(state)], state, signal.SIGKILL)
-    assert _are_gone(state, PATIENCE_SECONDS), f"{processes_naming(state)} live on in {state}"
+    _signal(processes_naming(hosts), hosts, signal.SIGKILL)
+    assert _are_gone(hosts, PATIENCE_SECONDS), f"{processes_naming(hosts)} live on in {hosts}"
 
 
 def end_processes(folder: Path) -> list[str]:
@@ -107,26 +109,15 @@ def _written_pids(state: Path) -> list[int]:
     return found
 
 
-def _workers(state: Path) -> list[int]:
-    """Processes that work in a directory of this state home, such as a job's."""
-    found = []
-    for path in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if path.name.isdigit() and (path / "cwd").readlink().is_relative_to(state):
-                found.append(int(path.name))
-    return found
-
-
-def _signal(pids: Iterable[int], state: Path, number: signal.Signals) -> None:
-    mine = {*processes_naming(state), *_workers(state)}
-    for pid in set(pids) & mine:
+def _signal(pids: Iterable[int], folder: Path, number: signal.Signals) -> None:
+    for pid in set(pids).intersection(processes_naming(folder)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
-def _are_gone(state: Path, seconds: float) -> bool:
+def _are_gone(folder: Path, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while processes_naming(state):
+    while processes_naming(folder):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
@@ -134,7 +125,21 @@ def _are_gone(state: Path, seconds: float) -> bool:
 
 
 def _names(process: Path, folder: Path) -> bool:
+    """
+    Tell whether a process has the folder in its command line or environment, or works in it.
+
+    A job's shell ignores what it likes and has no path in its command line. Once its supervisor is
+    killed no process of ours would end it, so it must be found by what it was started with.
+    """
+    for file in ("cmdline", "environ"):
+        with contextlib.suppress(OSError):
+            if any(_is_below(word, folder) for word in (process / file).read_bytes().split(b"\0")):
+                return True
     with contextlib.suppress(OSError):
-        words = (process / "cmdline").read_bytes().split(b"\0")
-        return any(word == bytes(folder) or bytes(folder) + b"/" in word for word in words)
+        return (process / "cwd").readlink().is_relative_to(folder)
     return False
+
+
+def _is_below(word: bytes, folder: Path) -> bool:
+    value = word.rpartition(b"=")[2]
+    return value == bytes(folder) or bytes(folder) + b"/" in word
