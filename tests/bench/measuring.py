@@ -109,19 +109,34 @@ def _ended_together(
 
     Terraform's plugins, and Terraform itself below a wrapper of its, would go on for an hour.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        cwd=folder,
-        process_group=0,
-    )
+    process = None
+    came: list[int] = []
+    # An exception inside `Popen` would lose the process that it has just started, so a signal waits
+    # until the process is known. The handlers are not inherited: exec resets them.
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=folder,
+                process_group=0,
+            )
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
         yield process
     except BaseException:
-        _end_group(process)
+        if process is not None:
+            _end_group(process)
         raise
 
 

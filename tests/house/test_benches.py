@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -89,6 +90,38 @@ def test_an_interrupted_bench_leaves_nothing_behind(tmp_path: Path, number: sign
     while is_running(pid):
         assert time.monotonic() < end, f"sleep {pid} goes on"
         time.sleep(0.02)
+
+
+INTERRUPTED_AT_START = """
+import os, signal, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import measuring
+
+class Interrupted(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        print(self.pid, flush=True)
+        signal.raise_signal(int(sys.argv[2]))
+
+subprocess.Popen = Interrupted
+with measuring.scratch() as folder:
+    print(folder, flush=True)
+    measuring.measure_tree(["sleep", "300"], environment=dict(os.environ), folder=folder)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_bench_interrupted_as_its_command_starts_ends_the_command(number: signal.Signals) -> None:
+    """The signal comes when the process exists, and `Popen` has not returned it yet."""
+    done = run("-c", INTERRUPTED_AT_START, str(BENCH), str(int(number)))
+    folder, pid = done.stdout.split()
+    try:
+        assert done.returncode != 0
+        assert not Path(folder).exists()
+        assert not is_running(int(pid))
+    finally:
+        if is_running(int(pid)):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def is_running(pid: int) -> bool:
