@@ -98,11 +98,7 @@ def ask(
     """
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise Refused(
-            "cannot ask for confirmation: standard input is not a terminal",
-            advice=f"{look} pass {how}",
-        )
+    require_terminal(yes=yes, how=how, look=look)
     prompt = error_screen()
     prompt.stream.write(f"{prompt.toned(question, 'bold')} ")
     prompt.flush()
@@ -110,6 +106,19 @@ def ask(
     if answer == expected or (expected == "yes" and answer.lower() in {"y", "yes"}):
         return
     raise Refused("not confirmed: nothing was changed")
+
+
+def require_terminal(*, yes: bool, how: str, look: str) -> None:
+    """
+    Refuse where a question will come and cannot be asked; `how` and `look` as in `ask`.
+
+    A command that writes before it asks calls this first: else its edit stays behind, not applied.
+    """
+    if not yes and not sys.stdin.isatty():
+        raise Refused(
+            "cannot ask for confirmation: standard input is not a terminal",
+            advice=f"{look} pass {how}",
+        )
 
 
 def settle_earlier(workspace: Workspace) -> bool:

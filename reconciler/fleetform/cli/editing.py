@@ -132,11 +132,21 @@ def finish(
         screen().line(f"{so}nothing to write", "dim")
     else:
         show_diff(workspace, edits)
+        if options.apply:
+            _require_answer(options)
         made = write(workspace, edits, options, message)
         _say_written(workspace, edits, made, options)
     return (
         apply_touched(workspace, edits, options, ends_work=ends_work) if options.apply else Exit.OK
     )
+
+
+def _require_answer(options: EditOptions) -> None:
+    """Refuse an edit that is to be applied and could not be: nothing is written then."""
+    from fleetform.cli.carry_out import require_terminal
+
+    look = "nothing was written; look at the diff above, then"
+    require_terminal(yes=options.yes, how="-y to write and apply it", look=look)
 
 
 def show_diff(workspace: Workspace, edits: Edits) -> None:

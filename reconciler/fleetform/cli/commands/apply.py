@@ -98,7 +98,7 @@ def command(
     once, and only while what it touches is as it was: else this exits with 5 and says what is
     otherwise.
     """
-    from fleetform.cli.carry_out import Watching, settle_earlier
+    from fleetform.cli.carry_out import Watching, require_terminal, settle_earlier
 
     if detach and show_output:
         raise Refused(
@@ -116,6 +116,8 @@ def command(
         refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
         return _take_note(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
+    if takeover:
+        require_terminal(yes=yes, how="-y", look="nothing was taken over;")
     take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
     settle_earlier(workspace)
     permissions["refresh"] = refresh
