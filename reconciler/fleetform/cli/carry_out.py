@@ -57,7 +57,11 @@ class Watching(NamedTuple):
 
 
 class _Apply(NamedTuple):
-    """What all plans of one apply have in common; `carry_out` says what each is."""
+    """
+    What all plans of one apply have in common; `carry_out` says what each is.
+
+    `entered` names the runs of an earlier plan of it, which another process may have entered.
+    """
 
     workspace: Workspace
     watching: Watching
@@ -65,6 +69,7 @@ class _Apply(NamedTuple):
     unasked: bool
     record: JsonProgress | None
     interrupts: Interrupts
+    entered: tuple[str, ...] = ()
 
 
 class _End(NamedTuple):
@@ -197,7 +202,7 @@ def _record_refusal(record: JsonProgress | None, problem: Exception) -> None:
 
 def _until_over(apply: _Apply, plan: Plan) -> _End:
     """Apply it, and what was held until a run has ended once it has."""
-    from fleetform.plan.awaited import ending
+    from fleetform.plan.awaited import ending, waited_for
 
     again = apply.again
     end = _until_entered(apply, plan)
@@ -211,7 +216,8 @@ def _until_over(apply: _Apply, plan: Plan) -> _End:
         if not is_within(newer, plan):
             error_screen().labelled("help", "what was held is another change by now: plan again")
             break
-        if newer.is_empty and not newer.progressing:
+        apply = apply._replace(entered=tuple(key.name for key in waiting if key.kind == "run"))
+        if newer.is_empty and not waited_for(newer, apply.entered):
             # Another process has carried it out, and it is over.
             end = _with_earlier(end, None, newer)
             break
@@ -243,6 +249,7 @@ def question_of(plan: Plan) -> tuple[str, str]:
 def _until_entered(apply: _Apply, plan: Plan) -> _End:
     """Apply it, planned again as often as somebody else is faster."""
     from fleetform.model.refusals import StalePlan
+    from fleetform.plan.awaited import waited_for
 
     newer = plan
     for _ in range(_FASTER_MAX):
@@ -256,6 +263,7 @@ def _until_entered(apply: _Apply, plan: Plan) -> _End:
             if not is_within(newer, plan, unasked=apply.unasked):
                 raise
             _say_begun(sorted(_runs_ended(newer) - _runs_ended(before), key=natural_order))
+            apply = apply._replace(entered=(*apply.entered, *waited_for(plan)))
     return _carry_out(apply, newer)
 
 
@@ -311,7 +319,7 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
     from fleetform.wiring.applying import apply_plan
     from fleetform.wiring.clock import SystemClock
 
-    began_ms, detach = SystemClock().now_ms(), apply.watching.detach
+    began_ms, detach, entered = SystemClock().now_ms(), apply.watching.detach, apply.entered
     with _watch(apply.watching) as shown:
         progress = shown
         if apply.record is not None:
@@ -319,7 +327,14 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
             progress = SeveralProgress(shown, apply.record)
         try:
             result: ApplyResult | None = apply.interrupts.run(
-                apply_plan(apply.workspace, plan, who=who_asks(), detach=detach, progress=progress)
+                apply_plan(
+                    apply.workspace,
+                    plan,
+                    who=who_asks(),
+                    detach=detach,
+                    progress=progress,
+                    entered=entered,
+                )
             )
         except KeyboardInterrupt:
             result = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleetform.cli.background import leave, say_left
 from fleetform.cli.carry_out import (
     Watching,
     ask,
@@ -52,8 +53,11 @@ def apply_scoped(
         plan = made()
     show_plan(screen(), plan)
     follows = 0 if watching.detach else following(plan)
-    is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
-    if plan.recovering or is_over:
+    # The edit is what was asked for: where it is blocked, the run that it is about goes on as it is.
+    waits = not watching.detach and not plan.held and bool(waited_for(plan))
+    if plan.recovering or (plan.is_empty and not follows and not waits):
+        if plan.progressing and not plan.recovering:
+            say_left(leave(workspace))
         return apply_code(plan)
     if not plan.is_empty or follows:
         screen().line()

@@ -32,13 +32,13 @@ takeover_options = several_options(
 
 
 def take_over_first(
-    workspace: Workspace, *, takeover: bool, for_ms: int | None, reason: str | None
+    workspace: Workspace, *, takeover: bool, for_ms: int | None, reason: str | None, yes: bool
 ) -> None:
     """
-    Take the environment over where that was asked for.
+    Take the environment over where that was asked for; with `yes` the apply asks no question.
 
     Raises:
-        Refused: It was not said for how long, or why.
+        Refused: It was not said for how long, or why; or the apply could not be confirmed.
         Locked: Somebody else has taken over.
     """
     if not takeover:
@@ -52,9 +52,11 @@ def take_over_first(
         )
     import asyncio
 
+    from fleetform.cli.carry_out import require_terminal
     from fleetform.cli.progress.plain import PlainProgress
     from fleetform.wiring.taking_over import take_over
 
+    require_terminal(yes=yes, how="-y", look="nothing was taken over;")
     asyncio.run(
         take_over(
             workspace,

@@ -1,8 +1,8 @@
-"""What an apply of a plan waits for, unless it was told not to: runs that come to an end."""
+"""What an apply of a plan follows to its end, unless it was told not to: runs and ends of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fleetform.model.plan import Change, Held, HeldBy, Plan
 from fleetform.model.run import RunUid
@@ -12,8 +12,19 @@ from fleetform.spec.desired import ResourceKey
 __all__ = ["ended_besides", "ending", "waited_for"]
 
 
-def waited_for(plan: Plan) -> tuple[str, ...]:
-    """Name the runs that an apply of this plan follows to their end."""
+def waited_for(plan: Plan, entered: Collection[str] = ()) -> tuple[str, ...]:
+    """
+    Name the runs that an apply of this plan follows to their end.
+
+    They are the runs that it starts or changes, and of the runs at work those that `--target` or
+    `--replace` names. With nothing to carry out and nothing blocked it follows all that is at work: so a
+    second apply goes on where the first was interrupted. Other runs may take days, and a
+    controller drives them.
+
+    Args:
+        plan: As it is carried out.
+        entered: Runs of an earlier plan of the same apply, which another process has entered.
+    """
     submitted = [
         change.key.name
         for change in plan.changes
@@ -21,12 +32,13 @@ def waited_for(plan: Plan) -> tuple[str, ...]:
         and any(step.verb != "run.archive" for step in change.steps)
         and not _stands_still(change)
     ]
-    # Whoever asked for one thing does not wait for all that happens to be under way.
-    meant = Selection(plan.scope.targets)
+    meant = Selection((*plan.scope.targets, *plan.scope.replaces))
+    follows_all = not meant and plan.is_empty and not plan.held
     progressing = [
         key.name
         for key in plan.progressing
-        if key.kind == "run" and (not meant or meant.selects(key))
+        if key.kind == "run"
+        and (follows_all or key.name in entered or (meant and meant.selects(key)))
     ]
     return tuple(dict.fromkeys((*submitted, *progressing)))
 

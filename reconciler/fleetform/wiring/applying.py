@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -94,10 +94,16 @@ class ApplyResult:
 
 
 async def apply_plan(
-    workspace: Workspace, plan: Plan, *, who: str, detach: bool, progress: Progress
+    workspace: Workspace,
+    plan: Plan,
+    *,
+    who: str,
+    detach: bool,
+    progress: Progress,
+    entered: Collection[str] = (),
 ) -> ApplyResult:
     """
-    Carry out `plan`, and wait for its runs unless `detach`.
+    Carry out `plan`, and wait for its runs unless `detach`; `entered` as in `plan.awaited`.
 
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
@@ -128,7 +134,7 @@ async def apply_plan(
             raise LedgerProblem(str(problem), problem.advice) from problem
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
-            detach=detach, leave=detach, asked=holder is None, tenure=tenure,
+            detach=detach, leave=detach, asked=holder is None, tenure=tenure, entered=entered,
         )  # fmt: skip
         return await apply.finish()
 
@@ -184,6 +190,7 @@ class _Apply:
         asked: bool = False,
         tenure: Tenure | None = None,
         makes_way: bool = False,
+        entered: Collection[str] = (),
     ) -> None:
         self._workspace = workspace
         # Taken already; used once.
@@ -201,7 +208,7 @@ class _Apply:
         self._detach = detach
         self._leaves_at_ms = SystemClock().boot_ms() + HANDED_OVER_MS if leave else None
         self._progress = progress
-        self._names = waited_for(plan)
+        self._names = waited_for(plan, entered)
         self._ending = {} if detach else ending(plan)
         besides = {} if detach else ended_besides(plan)
         self._patience = Patience(

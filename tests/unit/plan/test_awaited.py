@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fleetform.model.plan import Permissions, Scope
+from typing import Any
+
+from fleetform.model.live import Live
+from fleetform.model.plan import Permissions, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.plan.awaited import ended_besides, ending, waited_for
 from fleetform.plan.planner import plan as make_plan
@@ -11,20 +14,46 @@ from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree
 LOCAL, ONE, OTHER = fleet("local"), task("one"), task("other")
 
 
-def test_runs_that_begin_and_those_under_way_are_waited_for() -> None:
-    """In the order of the plan; what is over already is not."""
+def test_the_runs_that_a_plan_starts_are_followed() -> None:
+    """And no other: what is at work may take days, and a controller drives it."""
     live = ledger(row(LOCAL), row(OTHER, RunState.RUNNING), row(task("over")))
     plan = planned(tree(LOCAL, ONE, OTHER, task("over")), live)
-    assert waited_for(plan) == ("one", "other")
-
-
-def test_what_was_not_asked_for_is_not_waited_for() -> None:
-    """Whoever targets one run leaves the others to those who wait for them."""
-    live = ledger(row(LOCAL), row(OTHER, RunState.RUNNING))
-    scope = Scope(targets=("run/one",))
-    desired = tree(LOCAL, ONE, OTHER)
-    plan = make_plan(desired, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
     assert waited_for(plan) == ("one",)
+
+
+def test_a_second_apply_follows_what_is_at_work() -> None:
+    """Nothing differs: the first was interrupted, and its runs go on."""
+    live = ledger(row(LOCAL), row(ONE), row(OTHER, RunState.RUNNING))
+    assert waited_for(planned(tree(LOCAL, ONE, OTHER), live)) == ("other",)
+
+
+def test_nothing_is_followed_where_all_that_differs_is_blocked() -> None:
+    """A run that is at work keeps its change out until it is over: that is said at once."""
+    live = ledger(row(LOCAL), row(OTHER, RunState.RUNNING))
+    desired = tree(LOCAL, task("other", commands=["changed"]))
+    plan = planned(desired, live)
+    assert [held.change.key.name for held in plan.held] == ["other"]
+    assert waited_for(plan) == ()
+    assert waited_for(_scoped(desired, live, targets=("run/other",))) == ("other",)
+
+
+def test_a_run_that_is_named_is_followed() -> None:
+    """By `--target`, though nothing differs; the others are left to those who wait for them."""
+    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING), row(OTHER, RunState.RUNNING))
+    desired = tree(LOCAL, ONE, OTHER, task("third"))
+    assert waited_for(_scoped(desired, live, targets=("run/one",))) == ("one",)
+    assert waited_for(_scoped(desired, live, replaces=("run/one",))) == ("third", "one")
+
+
+def test_what_another_process_has_entered_is_followed() -> None:
+    """A plan whose run `serve` has started is empty when it is made again."""
+    live = ledger(row(LOCAL), row(ONE, RunState.RUNNING), row(OTHER, RunState.RUNNING))
+    plan = planned(tree(LOCAL, ONE, task("other", commands=["changed"])), live)
+    assert waited_for(plan, ("one",)) == ("one",)
+
+
+def _scoped(desired: Any, live: Live, **scope: tuple[str, ...]) -> Plan:
+    return make_plan(desired, live, permissions=Permissions(), scope=Scope(**scope), now_ms=NOW_MS)
 
 
 def test_nobody_waits_for_what_stands_still() -> None:

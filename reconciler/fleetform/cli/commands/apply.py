@@ -87,7 +87,11 @@ def command(
 
     Shows the plan and asks. Changes that delete, or that end running work, are held back
     unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs
-    to a background controller; a second apply follows them again. What is held until a run that was asked to end has ended
+    to a background controller; a second apply follows them again.
+
+    Follows the runs that it starts or changes, and those that --target or --replace names. Follows
+    every run at work where nothing differs and nothing is blocked. Leaves other runs to the
+    controller. What is held until a run that was asked to end has ended
     follows by itself.
 
     With --detach this ends once the plan's own steps are done, and hosts know what they are to
@@ -98,7 +102,7 @@ def command(
     once, and only while what it touches is as it was: else this exits with 5 and says what is
     otherwise.
     """
-    from fleetform.cli.carry_out import Watching, require_terminal, settle_earlier
+    from fleetform.cli.carry_out import Watching, settle_earlier
 
     if detach and show_output:
         raise Refused(
@@ -108,7 +112,7 @@ def command(
     if file is not None:
         workspace = open_to_write(path)
         _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
-        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
+        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=True)
         return _apply_file(workspace, file, Watching(detach, show_output, json_into))
     if refresh_only:
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
@@ -116,9 +120,7 @@ def command(
         refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
         return _take_note(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
-    if takeover:
-        require_terminal(yes=yes, how="-y", look="nothing was taken over;")
-    take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason)
+    take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
     settle_earlier(workspace)
     permissions["refresh"] = refresh
     plan = _make_plan(workspace, permissions)
@@ -174,11 +176,12 @@ def _carry_out(
     from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
     from fleetform.cli.who import who_asks
     from fleetform.plan.approval import following
+    from fleetform.plan.awaited import waited_for
     from fleetform.plan.exit import apply_code
     from fleetform.wiring.keeping import keep_converged
 
     follows = 0 if again is None or watching.detach else following(plan)
-    is_over = plan.is_empty and not follows and (watching.detach or not plan.progressing)
+    is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
     # While it is recovering nothing can be entered, and nobody knows whether what it takes for
     # under way is.
     if plan.recovering or is_over:
@@ -187,8 +190,8 @@ def _carry_out(
         if again is not None:
             # What a plan in a file says of the rest may be long over.
             keep_converged(workspace, plan, who=who_asks())
-        if watching.detach and not plan.recovering:
-            # Nothing differs, and what goes on may have lost its controller.
+        if (watching.detach or plan.progressing) and not plan.recovering:
+            # Nothing is carried out, and runs at work may have lost their controller.
             say_left(leave(workspace))
         return code
     if not plan.is_empty or follows:
