@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,3 +211,57 @@ def test_srun_on_several_nodes_is_blocked(lab: Lab) -> None:
     lab.apply(task("wide", "srun hostname", "nodes: 2\n"), code=3)
     planned = lab.run("plan").stdout
     assert "`srun` on several nodes is not supported yet" in planned
+
+
+def test_a_queue_says_where_its_runs_go(lab: Lab) -> None:
+    """A run goes to its queue's fleets and waits only for those; another fleet in the queue lets it start."""
+    documents = """\
+type: fleet
+name: small
+local: {cpu: 1, memory: 1GB}
+---
+type: queue
+name: batch
+fleets: [small]
+---
+type: task
+name: first
+queue: batch
+resources: {cpu: 1}
+commands: ['until [ -e "$DONE" ]; do sleep 0.05; done']
+env: {DONE: HERE}
+---
+type: task
+name: second
+queue: batch
+compat: slurm
+resources: {cpu: 1}
+commands: ['echo "$SLURM_JOB_PARTITION on $SLURM_JOB_NODELIST"']
+---
+type: task
+name: third
+queue: batch
+resources: {cpu: 2}
+commands: [hostname]
+""".replace("HERE", str(lab.tree / "done"))
+    (lab.tree / "lab.yaml").write_text(FLEET + documents)
+    started = lab.run("apply", "-y", "--detach")
+    assert "queue/batch: set" in started.stdout, started.stdout + started.stderr
+    why = lab.run("why", "second").stdout
+    assert "queue batch leads to fleet small only" in why
+    assert "fleet local" not in why
+    assert "unschedulable: needs 2 CPUs; the largest instance of fleet small has 1 CPU" in (
+        lab.run("why", "third").stdout
+    )
+    (lab.tree / "lab.yaml").write_text(FLEET + documents.replace("[small]", "[small, local]"))
+    planned = lab.run("plan").stdout
+    assert "~ queue batch" in planned
+    assert "second" not in planned.split("In progress")[0]
+    lab.run("apply", "-y", "--detach")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not lab.logs("second") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert lab.logs("second") == ["batch on 127.0.0.1"]
+    hosts = {one["name"]: one["instances"] for one in json.loads(lab.run("ps", "--json").stdout)}
+    assert hosts == {"first": ["small-0"], "second": ["local-0"], "third": []}
+    (lab.tree / "done").touch()

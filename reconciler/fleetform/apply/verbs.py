@@ -22,6 +22,8 @@ class Verb(enum.StrEnum):
     VOLUME_FORGET = "volume.forget"
     VOLUME_REMOVE = "volume.remove"
     VOLUME_SNAPSHOT = "volume.snapshot"
+    QUEUE_SET = "queue.set"
+    QUEUE_REMOVE = "queue.remove"
     RUN_SUBMIT = "run.submit"
     RUN_UPDATE = "run.update"
     RUN_STOP = "run.stop"

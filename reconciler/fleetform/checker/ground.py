@@ -12,8 +12,8 @@ from fleetform.spec.desired import ResourceKey
 
 __all__ = ["check_begins_on_declared", "check_begins_on_something"]
 
-_BEGINS = frozenset({"run.submit", "volume.make", "volume.adopt"})
-_MAKES = frozenset({"fleet.make", "fleet.adopt", "volume.make", "volume.adopt"})
+_BEGINS = frozenset({"queue.set", "run.submit", "volume.make", "volume.adopt"})
+_MAKES = frozenset({"fleet.make", "fleet.adopt", "queue.set", "volume.make", "volume.adopt"})
 
 
 def check_begins_on_something(reading: Reading) -> Iterator[Violation]:

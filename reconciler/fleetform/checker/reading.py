@@ -19,7 +19,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 from fleetform.spec.overlooked import overlook, overlooks
 
-KINDS = frozenset({"fleet", "volume", "run"})
+KINDS = frozenset({"fleet", "queue", "volume", "run"})
 
 
 @dataclass(frozen=True)

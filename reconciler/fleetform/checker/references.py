@@ -13,7 +13,14 @@ from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey
 
 _DROPS = frozenset(
-    {"fleet.remove", "fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"}
+    {
+        "fleet.remove",
+        "fleet.forget",
+        "volume.remove",
+        "volume.forget",
+        "volume.snapshot",
+        "queue.remove",
+    }
 )
 _TAKES_AWAY = frozenset({"fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
 """The removal of a fleet is another matter: it tells whom it ends, and waits for them by itself."""
@@ -89,7 +96,7 @@ def _mounted(document: Mapping[str, Any]) -> set[str]:
 
 
 def mentioned(row: LiveResource) -> set[ResourceKey]:
-    """What the document that was applied last refers to: fleets and volumes."""
+    """What the document that was applied last refers to: fleets, volumes and queues."""
     if row.key.kind == "fleet":
         return set()
     if row.key.kind == "volume":
@@ -97,6 +104,8 @@ def mentioned(row: LiveResource) -> set[ResourceKey]:
     document = json.loads(row.document)
     found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
     found.update(ResourceKey("volume", name) for name in _mounted(document))
+    if row.key.kind == "run" and "queue" in document:
+        found.add(ResourceKey("queue", document["queue"]))
     return found
 
 

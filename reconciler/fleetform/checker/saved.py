@@ -25,7 +25,7 @@ from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, req
 
 __all__ = ["check_saved"]
 
-_KINDS = frozenset({"fleet", "volume", "run"})
+_KINDS = frozenset({"fleet", "queue", "volume", "run"})
 
 
 def check_saved(plan: Plan, live: Live) -> tuple[Violation, ...]:

@@ -163,11 +163,13 @@ def _needed(
     if declared is not None:
         yield from declared.references
         yield from (ResourceKey("run", name) for name in declared.upstream)
-        goes_anywhere = all(one.kind == "run" for one in declared.references)
-        if key.kind == "run" and goes_anywhere:
+        queues = (reading.declared(one) for one in declared.references if one.kind == "queue")
+        places = {one.kind for queue in queues if queue is not None for one in queue.references}
+        places.update(one.kind for one in declared.references)
+        if key.kind == "run" and places.isdisjoint({"fleet", "volume"}):
             yield from fleets
         return
-    if key.kind not in {"fleet", "volume"}:
+    if key.kind not in {"fleet", "queue", "volume"}:
         return
     for other in changes:
         row = reading.row(other)

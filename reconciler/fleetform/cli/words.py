@@ -23,6 +23,8 @@ _DONE = {
     "volume.forget": "released, its data is kept",
     "volume.remove": "removed with its data",
     "volume.snapshot": "kept as a snapshot",
+    "queue.set": "set",
+    "queue.remove": "removed",
     "run.submit": "submitted",
     "run.update": "updated",
     "run.stop": "asked to stop",

@@ -38,6 +38,8 @@ class Mirror:
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
+    queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_queue: str = ""
 
     @property
     def lingering(self) -> tuple[Job, ...]:
@@ -60,6 +62,8 @@ class Mirror:
             leaving_volumes=self.leaving_volumes,
             templates=self.templates,
             overrides=self.overrides,
+            queue_fleets=self.queue_fleets,
+            default_queue=self.default_queue,
         )
 
     def replace(self, book: Book) -> None:
@@ -69,9 +73,11 @@ class Mirror:
         self.lingering_by_run.clear()
         self.allocations_by_run.clear()
         self.outcomes.clear()
-        # Only a plan moves volumes, and after a plan everything is read anew.
+        # Only a plan changes volumes and queues, and after a plan everything is read again.
         self.volume_fleets = book.volume_fleets
         self.leaving_volumes = book.leaving_volumes
+        self.queue_fleets = book.queue_fleets
+        self.default_queue = book.default_queue
         self.templates = book.templates
         self.merge((), book)
 

@@ -106,6 +106,8 @@ class Book:
         outcomes: Every run of the tree by name, final ones too.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
         leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
+        queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
+        default_queue: The queue of runs that name none; empty: they have none.
         templates: Of fleets whose hosts are being exchanged, by name.
         overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
             of date.
@@ -122,6 +124,8 @@ class Book:
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
+    queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

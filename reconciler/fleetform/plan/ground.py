@@ -35,10 +35,12 @@ def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
 
 
 def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
-    """Which fleets and volumes the document names that was applied last under this name."""
+    """Which fleets, volumes and queues the document names that was applied last under this name."""
     text = sheet.present[key].document
     document = json.loads(text)
     fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
     found = {ResourceKey("fleet", name) for name in fleets}
     found.update(ResourceKey("volume", name) for name in mounted_volumes(text))
+    if "queue" in document:
+        found.add(ResourceKey("queue", document["queue"]))
     return found

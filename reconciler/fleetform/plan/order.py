@@ -25,10 +25,26 @@ from fleetform.spec.desired import ResourceKey
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
 # by the old, and end at once.
 _MAKES = frozenset(
-    {"resource.move", "fleet.make", "fleet.adopt", "fleet.update", "volume.make", "volume.adopt"}
+    {
+        "resource.move",
+        "fleet.make",
+        "fleet.adopt",
+        "fleet.update",
+        "volume.make",
+        "volume.adopt",
+        "queue.set",
+    }
 )
 _USES = frozenset(
-    {"volume.make", "volume.adopt", "volume.update", "run.submit", "run.update", "run.restore"}
+    {
+        "queue.set",
+        "volume.make",
+        "volume.adopt",
+        "volume.update",
+        "run.submit",
+        "run.update",
+        "run.restore",
+    }
 )
 _LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
 
@@ -44,11 +60,40 @@ def order_steps(sheet: Sheet) -> None:
     # Where nothing is made free, nobody waits for that.
     freed = places_freed(sheet) if ended else {}
     asked = _Asked(made)
+    default = _default_queue(sheet, made)
     for key, change in sheet.changes.items():
         old = change.steps
         steps = tuple([_linked(sheet, key, step, asked, ended, freed) for step in old])
+        if default and key.kind == "run":
+            steps = tuple([_behind(sheet, key, step, default) for step in steps])
         if not all(map(is_, steps, old)):
             sheet.changes[key] = altered(change, steps=steps)
+
+
+def _default_queue(sheet: Sheet, made: Mapping[ResourceKey, str]) -> str:
+    """Return the step that sets the default queue, or nothing."""
+    return next(
+        (
+            step
+            for key, step in sorted(made.items())
+            if key.kind == "queue" and sheet.wanted[key].document.get("default")
+        ),
+        "",
+    )
+
+
+def _behind(sheet: Sheet, key: ResourceKey, step: Step, needed: str) -> Step:
+    """
+    Have a run that names no queue begin to wait when the default queue is there.
+
+    Otherwise it could be placed on another fleet between the two steps.
+    """
+    declared = sheet.wanted.get(key)
+    if step.verb not in _USES or declared is None or "queue" in declared.document:
+        return step
+    if _ends(sheet, key, step.verb) or needed in step.needs:
+        return step
+    return Step(step.key, step.verb, step.resource, (*step.needs, needed), step.arguments)
 
 
 class _Asked(dict[tuple[ResourceKey, ...], tuple[str, ...]]):

@@ -16,7 +16,7 @@ from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection, also_by_new_name
 from fleetform.plan.ground import begins_on, is_replaced, mentioned
 from fleetform.plan.proposal import Sheet
-from fleetform.spec.desired import Desired, ResourceKey
+from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 
 __all__ = [
@@ -144,7 +144,9 @@ def _needs(
     if declared is None:
         return _users(sheet, key, changes)
     needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
-    if key.kind == "run" and not any(one.kind != "run" for one in declared.references):
+    if key.kind == "run" and not any(
+        one.kind in {"fleet", "volume"} for one in _grounds(sheet, declared)
+    ):
         needed += fleets
     return [
         one
@@ -160,6 +162,14 @@ def _needs(
     ]
 
 
+def _grounds(sheet: Sheet, declared: Declared) -> Iterable[ResourceKey]:
+    """What a run refers to, and what its queue does: one that names no fleet leads to all."""
+    for one in declared.references:
+        yield one
+        queue = sheet.wanted.get(one) if one.kind == "queue" else None
+        yield from queue.references if queue is not None else ()
+
+
 def _fleets_to_choose_from(sheet: Sheet) -> list[ResourceKey]:
     """For a run that may go anywhere, while there is nowhere to go: whatever is declared."""
     if any(key.kind == "fleet" for key in sheet.present):
@@ -169,14 +179,14 @@ def _fleets_to_choose_from(sheet: Sheet) -> list[ResourceKey]:
 
 def _users(sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]) -> list[ResourceKey]:
     """Of something that goes: what goes too and has to be ended first."""
-    if key.kind not in {"fleet", "volume"} or key not in changes:
+    if key.kind not in {"fleet", "queue", "volume"} or key not in changes:
         return []
     return [
         one
         for one in changes
         if one in sheet.present
         and one not in sheet.wanted
-        and one.kind in {"run", "volume"}
+        and one.kind in {"queue", "run", "volume"}
         and key in mentioned(sheet, one)
     ]
 

@@ -14,6 +14,7 @@ from itertools import islice
 from fleetform.model.run import Requirement
 from fleetform.schedule.claims import Loan
 from fleetform.schedule.demand import Demand, Take, measure
+from fleetform.schedule.partition import Partition
 from fleetform.schedule.space import Fleet, Space
 from fleetform.spec.dataclass import dataclass
 
@@ -116,8 +117,10 @@ class Crowd:
     requirement: Requirement
     nodes: int
     options: tuple[Option, ...]
+    partition: Partition
+    """The fleets that its queue and its documents name."""
     absent: tuple[str, ...]
-    """Fleets that the document names and that have no instance yet."""
+    """Fleets among these that have no instance yet."""
     is_full: bool = False
     is_refused: bool = False
     refused_end_ms: int | None = None
@@ -198,9 +201,14 @@ class Crowd:
 
 
 def make_crowd(
-    requirement: Requirement, nodes: int, fleets: tuple[Fleet, ...], absent: tuple[str, ...]
+    requirement: Requirement,
+    nodes: int,
+    fleets: tuple[Fleet, ...],
+    partition: Partition,
+    absent: tuple[str, ...],
 ) -> Crowd:
-    return Crowd(requirement, nodes, tuple(_option(requirement, one) for one in fleets), absent)
+    options = tuple(_option(requirement, one) for one in fleets)
+    return Crowd(requirement, nodes, options, partition, absent)
 
 
 def _option(requirement: Requirement, fleet: Fleet) -> Option:

@@ -43,6 +43,8 @@ class Queue:
         leaving_volumes: Those that are about to go: nobody begins with one mounted.
         overrides: What people have put above the tree; some may be out of date.
         delayed_since: When the delay of a run that is tried again began, by run uid.
+        queue_fleets: The fleets of each declared queue, by its name; none: it leads to all.
+        default_queue: The queue of runs that name none; empty: they have none.
     """
 
     runs: tuple[Run, ...]
@@ -55,6 +57,8 @@ class Queue:
     leaving_volumes: frozenset[str] = frozenset()
     overrides: Sequence[Override] = ()
     delayed_since: Mapping[str, int] = field(default_factory=dict)
+    queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_queue: str = ""
 
 
 def queue_from_book(book: Book) -> Queue:
@@ -92,6 +96,8 @@ def queue_from_book(book: Book) -> Queue:
         leaving_volumes=book.leaving_volumes,
         overrides=book.overrides,
         delayed_since=delayed,
+        queue_fleets=book.queue_fleets,
+        default_queue=book.default_queue,
     )
 
 

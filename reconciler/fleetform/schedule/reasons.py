@@ -92,7 +92,12 @@ def _lack_sentence(requirement: Requirement, fleet: Fleet, lacks: Sequence[Lack]
 
 
 def waiting_reasons(crowd: Crowd) -> tuple[Waiting, ...]:
-    """Say what a run of the crowd lacks at this moment; empty where it could start."""
+    """Say what a run of the crowd lacks at this moment, and its queue; empty where it could start."""
+    reasons = _lacking(crowd)
+    return (*reasons, *crowd.partition.reasons()) if reasons else ()
+
+
+def _lacking(crowd: Crowd) -> tuple[Waiting, ...]:
     if not crowd.options:
         return (Waiting("fleet-not-ready", _no_instances(crowd.absent)),)
     if all(sum(option.ready for option in group) < crowd.nodes for group in crowd.groups):

@@ -20,17 +20,18 @@ from fleetform.schedule.claims import Hold
 from fleetform.schedule.crowd import Crowd, Pick, make_crowd
 from fleetform.schedule.dependencies import Dependencies
 from fleetform.schedule.holds import choose_hold
+from fleetform.schedule.partition import partition_of
 from fleetform.schedule.policies import Policies
 from fleetform.schedule.queue import Queue, end_after
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
-from fleetform.schedule.space import Fleet, build_fleets
+from fleetform.schedule.space import build_fleets
 from fleetform.spec.dataclass import dataclass
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
 _SUCCESSOR = Waiting("dependency", "waits for the earlier run of this name to be over")
 
-_CrowdKey = tuple[tuple[str, ...], tuple[str, ...], int, Requirement]
+_CrowdKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class Round:
         never = ""
         if template.wanted == "stopped":
             reasons += (_STOPPED,)
+        if template.queue and template.queue not in self._queue.queue_fleets:
+            reasons += (Waiting("queue", f"queue {template.queue} is not applied yet"),)
         if run.after_uid in self._queue.unfinished:
             reasons += (_SUCCESSOR,)
         if template.volumes and self._queue.leaving_volumes:
@@ -154,12 +157,15 @@ class Round:
     def _crowd_of(self, template: Template) -> Crowd:
         mounts = template.volumes
         volumes = tuple([mount.name for mount in mounts]) if mounts else ()
-        key = (template.fleets, volumes, template.nodes, template.requirement)
+        key = (template.queue, template.fleets, volumes, template.nodes, template.requirement)
         crowd = self._crowds.get(key)
         if crowd is None:
-            fleets = self._allowed(template.fleets, self._volume_fleets(volumes))
-            absent = tuple(name for name in template.fleets if name not in self._fleets)
-            crowd = make_crowd(template.requirement, template.nodes, fleets, absent)
+            partition = partition_of(template, self._queue)
+            needed = self._volume_fleets(volumes).values()
+            allowed = partition.allowed(self._fleets, needed)
+            fleets = tuple([self._fleets[name] for name in allowed])
+            absent = tuple(name for name in partition.fleets if name not in self._fleets)
+            crowd = make_crowd(template.requirement, template.nodes, fleets, partition, absent)
             self._crowds[key] = crowd
         return crowd
 
@@ -167,34 +173,12 @@ class Round:
         known = self._queue.volume_fleets
         return {name: known[name] for name in volumes if name in known}
 
-    def _allowed(self, named: Sequence[str], volume_fleets: Mapping[str, str]) -> tuple[Fleet, ...]:
-        """Return the fleets a run may use: as its document lists them, else by name."""
-        names = named or sorted(self._fleets)
-        needed = set(volume_fleets.values())
-        return tuple(
-            self._fleets[name]
-            for name in dict.fromkeys(names)
-            if name in self._fleets and all(name == other for other in needed)
-        )
-
     def _impossible_reasons(self, template: Template, crowd: Crowd) -> tuple[str, ...]:
         if crowd.impossible is None:
-            crowd.impossible = self._volume_conflict(template) or impossible_reasons(crowd)
+            volumes = self._volume_fleets(mount.name for mount in template.volumes)
+            conflicts = crowd.partition.conflicts(template, volumes)
+            crowd.impossible = conflicts or impossible_reasons(crowd)
         return crowd.impossible
-
-    def _volume_conflict(self, template: Template) -> tuple[str, ...]:
-        """A volume's data is on one fleet's hosts: runs that mount it go there or nowhere."""
-        where = self._volume_fleets(mount.name for mount in template.volumes)
-        if len(set(where.values())) > 1:
-            places = ", ".join(f"{name} on {fleet}" for name, fleet in sorted(where.items()))
-            return (f"its volumes lie on different fleets: {places}",)
-        if not template.fleets:
-            return ()
-        return tuple(
-            f"volume {name} lies on fleet {fleet}, which `fleets` of the run excludes"
-            for name, fleet in sorted(where.items())
-            if fleet not in template.fleets
-        )
 
     def _place(self, run: Run, crowd: Crowd) -> Placement | None:
         end_ms = end_after(run, self._now_ms)

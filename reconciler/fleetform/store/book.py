@@ -15,6 +15,7 @@ from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
+from fleetform.store.queues import read_queues
 from fleetform.store.rollouts import read_templates
 from fleetform.store.rows import (
     ALLOCATION,
@@ -67,6 +68,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
             values,
         )
     }
+    queue_fleets, default_queue = read_queues(connection) if only is None else ({}, "")
     return Book(
         serial=serial,
         runs=runs,
@@ -86,6 +88,8 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
         templates=read_templates(connection) if not only else {},
         overrides=read_overrides(connection),
+        queue_fleets=queue_fleets,
+        default_queue=default_queue,
     )
 
 

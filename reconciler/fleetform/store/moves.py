@@ -197,7 +197,7 @@ def _rename_in_documents(
     transaction = context.transaction
     for kind, name, whole, own, document in transaction.execute(
         "SELECT kind, name, digest, own_digest, document FROM resources"
-        " WHERE kind IN ('run', 'volume') ORDER BY kind, name"
+        " WHERE kind IN ('queue', 'run', 'volume') ORDER BY kind, name"
     ).fetchall():
         renamed = _renamed(kind, document, renames)
         if renamed is None:

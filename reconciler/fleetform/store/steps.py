@@ -1,7 +1,7 @@
 """
 Steps of a plan written down: the intent before the world is touched, the outcome after.
 
-What a verb means for the rows of its kind is said in `fleets`, `volumes`, `submissions` and `moves`;
+What a verb means for the rows of its kind is said in `fleets`, `volumes`, `queues`, `submissions` and `moves`;
 here is only what all steps have in common. A step that is done already is passed over, so that an
 outcome may be given twice.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
-from fleetform.store import fleets, moves, submissions, volumes
+from fleetform.store import fleets, moves, queues, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
@@ -61,6 +61,8 @@ _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]],
     "volume.forget": volumes.finish_drop,
     "volume.remove": volumes.finish_drop,
     "volume.snapshot": volumes.finish_snapshot,
+    "queue.set": queues.finish_set,
+    "queue.remove": queues.finish_remove,
     "run.submit": submissions.submit,
     "run.update": submissions.update,
     "run.stop": submissions.stop,

@@ -21,6 +21,7 @@ _ADVICE = {
     "resources": "it starts when enough is given back; `fleetform ps` shows who holds what",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
     "fleet-not-ready": "`fleetform fleet list` shows the hosts and what keeps them",
+    "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
     "recovering": "nothing starts before every host has told what it runs: see `fleetform fleet list`",

@@ -119,6 +119,8 @@ class _After:
     outcomes: dict[str, Outcome] = field(init=False)
     instances: list[Instance] = field(init=False)
     volume_fleets: dict[str, str] = field(init=False)
+    queue_fleets: dict[str, tuple[str, ...]] = field(init=False)
+    default_queue: str = field(init=False)
     by_name: dict[str, RunUid] = field(init=False)
     number: int = field(init=False)
     ended: set[str] = field(default_factory=set)
@@ -130,6 +132,8 @@ class _After:
         self.outcomes = dict(self.before.outcomes)
         self.instances = list(self.before.instances)
         self.volume_fleets = dict(self.before.volume_fleets)
+        self.queue_fleets = dict(self.before.queue_fleets)
+        self.default_queue = self.before.default_queue
         self.by_name = {run.name: uid for uid, run in self.runs.items()}
         self.number = max((run.number for run in self.runs.values()), default=0)
 
@@ -142,6 +146,8 @@ class _After:
             allocations=tuple(one for one in self.before.allocations if one.run_uid in self.runs),
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            queue_fleets=self.queue_fleets,
+            default_queue=self.default_queue,
         )
 
     def rename(self, renames: Renames) -> None:
@@ -161,6 +167,10 @@ class _After:
             renames.name("volume", name): renames.name("fleet", fleet)
             for name, fleet in self.volume_fleets.items()
         }
+        self.queue_fleets = {
+            name: tuple(renames.name("fleet", one) for one in fleets)
+            for name, fleets in self.queue_fleets.items()
+        }
 
     def carry_out(self, step: Step) -> None:
         name, said = step.resource.name, step.arguments
@@ -179,6 +189,11 @@ class _After:
             self._set_fleet(name, said)
         elif step.verb in {"fleet.remove", "fleet.forget"}:
             self.instances = [one for one in self.instances if one.fleet != name]
+        elif step.verb == "queue.set":
+            self._set_queue(name, said["document"])
+        elif step.verb == "queue.remove":
+            self.queue_fleets.pop(name, None)
+            self.default_queue = "" if self.default_queue == name else self.default_queue
         elif step.verb in {"volume.make", "volume.adopt"}:
             self.volume_fleets[name] = said.get("fleet", "")
 
@@ -219,9 +234,17 @@ class _After:
             self.undetected.add(name)
         self.instances = [*others, *kept, *(one for one in made if one is not None)]
 
+    def _set_queue(self, name: str, document: Mapping[str, Any]) -> None:
+        self.queue_fleets[name] = tuple(document.get("fleets", ()))
+        if document.get("default"):
+            self.default_queue = name
+        elif self.default_queue == name:
+            self.default_queue = ""
+
     def may_get_more(self, run: Run) -> bool:
         """Whether hosts are made for it whose room nobody can foretell."""
-        fleets = run.template.fleets
+        queue = run.template.queue or self.default_queue
+        fleets = run.template.fleets or self.queue_fleets.get(queue, ())
         return bool(self.undetected.intersection(fleets) if fleets else self.undetected)
 
 

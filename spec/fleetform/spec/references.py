@@ -204,7 +204,7 @@ def _secrets_in(value: Any) -> Iterator[str]:
 
 
 # What is made, or handed out, before what needs it can be. Of the others, a declaration is all.
-_MADE = frozenset({"fleet", "gateway", "secret", "volume"})
+_MADE = frozenset({"fleet", "gateway", "queue", "secret", "volume"})
 
 
 def required(references: Iterable[Reference]) -> tuple[ResourceKey, ...]:

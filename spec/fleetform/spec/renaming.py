@@ -57,6 +57,8 @@ def rename_references(
     changed: dict[str, Any] = {}
     if kind == "volume" and "fleet" in document:
         changed["fleet"] = renames.name("fleet", document["fleet"])
+    if kind == "queue" and "fleets" in document:
+        changed["fleets"] = sorted(renames.name("fleet", name) for name in document["fleets"])
     if kind == "run":
         changed.update(_of_run(document, renames))
     changed = {name: value for name, value in changed.items() if value != document[name]}

@@ -10,6 +10,7 @@ from contract.ledgers import (
     carry_out,
     enter,
     fleet_step,
+    move_step,
     plan_of,
     step,
     submit_step,
@@ -174,6 +175,26 @@ def test_book_says_where_volumes_lie(desk: Desk) -> None:
     desk.ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key)], now_ms=1)
     assert desk.ledger.read_book().volume_fleets == {"data": "local"}
     assert desk.ledger.read_book(()).volume_fleets == {}
+
+
+def test_book_says_where_queues_lead(ledger: Ledger) -> None:
+    """The whole book has each queue's fleets and the default one, as they were applied last."""
+
+    def put(verb: str, name: str, **document: object) -> None:
+        carry_out(ledger, [step(verb, name, **written(document, type="queue"))])
+
+    put("queue.set", "batch", fleets=["b", "a"])
+    put("queue.set", "any", default=True)
+    book = ledger.read_book()
+    assert (book.queue_fleets, book.default_queue) == ({"any": (), "batch": ("b", "a")}, "any")
+    carry_out(ledger, [move_step("fleet", "a", "c")])
+    put("queue.remove", "any")
+    book = ledger.read_book()
+    assert (book.queue_fleets, book.default_queue) == ({"batch": ("b", "c")}, "")
+    put("queue.set", "batch", fleets=["d"])
+    assert ledger.read_book().queue_fleets == {"batch": ("d",)}
+    row = ledger.read_live().resources[ResourceKey("queue", "batch")]
+    assert (row.generation, row.state, row.type) == (3, "present", "queue")
 
 
 def test_volume_that_failed_keeps_its_uid(ledger: Ledger) -> None:

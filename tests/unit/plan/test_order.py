@@ -9,7 +9,7 @@ from fleetform.model.plan import Permissions, Scope
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.desired import ResourceKey
-from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
+from unit.plan.trees import NOW_MS, fleet, ledger, planned, queue, row, task, tree, volume
 
 LOCAL = fleet("local")
 DATA = volume("data")
@@ -23,6 +23,20 @@ def test_what_is_made_comes_after_what_it_refers_to() -> None:
         "fleet.make:fleet/local": (),
         "volume.make:volume/data": ("fleet.make:fleet/local",),
         "run.submit:run/train": ("fleet.make:fleet/local", "volume.make:volume/data"),
+    }
+
+
+def test_a_queue_comes_between_its_fleets_and_its_runs() -> None:
+    """A run waits for its queue; one that names none waits for the default queue."""
+    desired = tree(
+        LOCAL, queue("batch", "local", default=True), task("one", queue="batch"), task("two")
+    )
+    needs = {step.key: step.needs for step in planned(desired, ledger()).steps}
+    assert needs == {
+        "fleet.make:fleet/local": (),
+        "queue.set:queue/batch": ("fleet.make:fleet/local",),
+        "run.submit:run/one": ("queue.set:queue/batch",),
+        "run.submit:run/two": ("queue.set:queue/batch",),
     }
 
 

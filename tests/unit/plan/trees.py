@@ -63,6 +63,8 @@ def _references(kind: str, document: Mapping[str, Any]) -> Iterable[ResourceKey]
         yield ResourceKey("fleet", name)
     for mount in document.get("volumes", ()) if kind == "run" else ():
         yield ResourceKey("volume", mount["name"])
+    if kind == "run" and "queue" in document:
+        yield ResourceKey("queue", document["queue"])
 
 
 def task(name: str, *, own: Any = None, upstream: Iterable[str] = (), **document: Any) -> Declared:
@@ -90,6 +92,11 @@ def fleet(name: str, *, nodes: int = 1, **document: Any) -> Declared:
 
 def volume(name: str, on: str = "local", path: str = "/data", **document: Any) -> Declared:
     return declare("volume", name, {"type": "volume", "fleet": on, "path": path, **document})
+
+
+def queue(name: str, *fleets: str, **document: Any) -> Declared:
+    leads = {"fleets": sorted(fleets)} if fleets else {}
+    return declare("queue", name, {"type": "queue", **leads, **document})
 
 
 def tree(
@@ -217,6 +224,7 @@ _DROPS = frozenset(
         "volume.forget",
         "volume.snapshot",
         "run.forget",
+        "queue.remove",
     }
 )
 

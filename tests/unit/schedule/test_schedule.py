@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -103,6 +104,58 @@ def test_a_volume_draws_its_run_to_its_fleet():
     assert decisions.impossible[0].reasons == (
         "volume data lies on fleet two, which `fleets` of the run excludes",
     )
+
+
+def test_a_run_goes_to_the_fleets_of_its_queue():
+    """A queue narrows the choice, together with the run's own `fleets`; a run waits only there."""
+    hosts = [instance("a", "one"), instance("b", "two"), instance("c", "three")]
+    queues = {"batch": ("one", "two"), "any": ()}
+    runs = [
+        run("r", queue="batch", fleets=("two", "three")),
+        run("s", 2, queue="any", fleets=("three",)),
+        run("t", 3, need(cpu=8), queue="batch"),
+        run("u", 4, need(cpu=8), queue="batch"),
+    ]
+    decisions = decide(runs, hosts, queue_fleets=queues)
+    assert started(decisions) == ["r", "s", "t"]
+    assert [one.shares[0].instance_uid for one in decisions.starts] == ["uid-b", "uid-c", "uid-a"]
+    assert details(decisions, "u")[-1] == "queue batch leads to fleets one and two only"
+    assert codes(decisions, "u") == ["resources", "resources", "queue"]
+
+
+def test_the_default_queue_is_for_runs_that_name_none():
+    """A run without a queue goes where the default one leads, and any other queue outranks it."""
+    hosts = [instance("a", "one"), instance("b", "two")]
+    runs = [run("r"), run("s", 2, queue="other")]
+    decisions = decide(
+        runs, hosts, queue_fleets={"usual": ("two",), "other": ("one",)}, default_queue="usual"
+    )
+    assert [one.shares[0].instance_uid for one in decisions.starts] == ["uid-b", "uid-a"]
+
+
+def test_a_run_is_unschedulable_on_the_fleets_of_its_queue():
+    """What other fleets have does not count, and a queue without a common fleet ends the run."""
+    from fleetform.model.run import VolumeMount
+
+    hosts = [instance("a", "one"), replace(instance("b", "two"), cpu_millicores=64_000)]
+    runs = [
+        run("r", 1, need(cpu=32), queue="batch"),
+        run("s", 2, queue="batch", fleets=("two",)),
+        run("t", 3, queue="batch", volumes=(VolumeMount("data", "/data"),)),
+    ]
+    decisions = decide(runs, hosts, queue_fleets={"batch": ("one",)}, volume_fleets={"data": "two"})
+    assert {one.run_uid: one.reasons for one in decisions.impossible} == {
+        "uid-r": ("needs 32 CPUs; the largest instance of fleet one has 8 CPUs",),
+        "uid-s": ("queue batch leads to fleet one only, and `fleets` of the run names two",),
+        "uid-t": ("volume data lies on fleet two, which queue batch excludes",),
+    }
+
+
+def test_a_run_waits_for_a_queue_that_is_not_applied():
+    """A run whose queue the ledger does not have is neither placed nor given up."""
+    decisions = decide([run("r", queue="batch")], [instance("a")])
+    assert details(decisions, "r") == ["queue batch is not applied yet"]
+    assert not decisions.impossible
 
 
 def test_nobody_is_placed_with_a_volume_that_is_about_to_go():

@@ -35,12 +35,40 @@ def test_refused(tmp_path, fields, code, words):
 
 
 def test_held(tmp_path):
-    """Nothing carries it out yet: one note at its type, whatever it says, and a plan holds it."""
+    """A field that no component implements is one note at its line, and a plan holds the queue."""
     loaded = load(tmp_path, f"{DOCUMENT}tier: 3\n")
     notes = [finding for finding in loaded.findings if finding.level == "note"]
-    assert [(one.code, one.place.line) for one in notes] == [("not-supported", 1)]
+    assert [(one.code, one.place.line) for one in notes] == [("not-supported", 3)]
     assert loaded.desired is not None
     assert [str(key) for key in loaded.desired.beyond] == ["queue/short"]
+
+
+def test_carried_out(tmp_path):
+    """A queue that only says which fleets it leads to is planned, and so is a run that names it."""
+    text = (
+        f"{DOCUMENT}fleets: [local]\ndefault: true\n---\ntype: fleet\nname: local\nlocal: true\n"
+        "---\ntype: task\nname: train\nqueue: short\ncommands: ['true']\n"
+    )
+    loaded = load(tmp_path, text)
+    assert not loaded.findings
+    found = loaded.desired.resources
+    assert sorted(map(str, found)) == ["fleet/local", "queue/short", "run/train"]
+    (run,) = (one for key, one in found.items() if key.kind == "run")
+    assert list(map(str, run.references)) == ["queue/short"]
+
+
+def test_capacity_is_judged_by_the_fleets_of_the_queue(tmp_path):
+    """A run that fits on no fleet of its queue is warned of, whatever other fleets have."""
+    text = (
+        f"{DOCUMENT}fleets: [small]\n---\ntype: fleet\nname: small\nlocal: {{cpu: 1, memory: 1GB}}\n"
+        "---\ntype: fleet\nname: big\nlocal: {cpu: 8, memory: 8GB}\n"
+        "---\ntype: task\nname: train\nresources: {cpu: 4}\ncommands: ['true']\n"
+    )
+    assert not load(tmp_path, text).findings
+    named = load(tmp_path, text + "queue: short\n").findings
+    assert [(one.code, one.detail) for one in named] == [
+        ("never-placed", "`small` has 1 CPUs of the 4 asked for.")
+    ]
 
 
 def canonical(tmp_path, text):

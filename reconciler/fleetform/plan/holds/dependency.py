@@ -10,7 +10,7 @@ fleet.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
@@ -37,7 +37,8 @@ def hold_dependants(sheet: Sheet) -> None:
         _hold_what_needs_the_missing(sheet)
         known = len(sheet.held)
         hold_volumes_in_use(sheet)
-    for kind in ("volume", "fleet"):
+    # A queue that stays keeps its fleets, as a volume does.
+    for kind in ("queue", "volume", "fleet"):
         _hold_what_is_referred_to(sheet, kind)
 
 
@@ -138,8 +139,13 @@ def _referred_to(
     """Which of `leaving`, all of one kind, the row's document needs, or what is at work under it."""
     if row.key.kind == "volume":
         return {ResourceKey(kind, json.loads(row.document).get("fleet", ""))} & leaving
+    if row.key.kind == "queue":
+        return _keys(kind, json.loads(row.document).get("fleets", ())) & leaving
     if row.key.kind != "run":
         return set()
+    if kind == "queue":
+        # What is at work has its place; only its document is asked for another one.
+        return _keys(kind, [json.loads(row.document).get("queue", "")]) & leaving
     working = documents_at_work(row)
     found: set[ResourceKey] = set()
     for text in documents_of(row):
@@ -148,3 +154,7 @@ def _referred_to(
             return set(leaving)  # It may be at work on any of them.
         found.update(ResourceKey(kind, name) for name in names)
     return found & leaving
+
+
+def _keys(kind: str, names: Iterable[str]) -> set[ResourceKey]:
+    return {ResourceKey(kind, name) for name in names}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Permissions
-from fleetform.plan.kinds import fleet, run, volume
+from fleetform.plan.kinds import fleet, queue, run, volume
 from fleetform.plan.proposal import Proposal
 from fleetform.spec.desired import Declared
 
@@ -43,6 +43,16 @@ KINDS: dict[str, Kind] = {
         fleet.propose_renew,
         fleet.propose_forget,
         fleet.propose_adopt,
+    ),
+    "queue": Kind(
+        queue.propose_create,
+        queue.propose_change,
+        queue.propose_remove,
+        # There is nothing to make again: `--replace` changes what differs.
+        queue.propose_change,
+        # `spec` refuses to release or to import a queue: it has nothing that could stay or be there.
+        queue.propose_remove,
+        queue.propose_create,
     ),
     "run": Kind(
         run.propose_create,

@@ -31,17 +31,19 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
         for document in entry.documents:
             if not ("nodes" in document or "resources" in document):
                 continue
-            asked = repr([document.get(name) for name in ("fleets", "nodes", "resources")])
+            asked = repr([document.get(name) for name in ("fleets", "queue", "nodes", "resources")])
             if asked not in judged:
-                judged[asked] = _problem(document, known)
+                judged[asked] = _problem(document, known, catalogue)
             problem = judged[asked]
             if problem is not None:
                 yield entry, problem
                 break
 
 
-def _problem(document: Mapping[str, Any], known: Mapping[str, Pool]) -> Problem | None:
-    names = candidates(document, known)
+def _problem(
+    document: Mapping[str, Any], known: Mapping[str, Pool], catalogue: Catalogue
+) -> Problem | None:
+    names = candidates(document, known, catalogue)
     if not names:
         return None
     reasons = []

@@ -23,7 +23,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             continue
         for document in entry.documents:
             wanted = document.get("nodes", 1)
-            names = candidates(document, known) if wanted > 1 else ()
+            names = candidates(document, known, catalogue) if wanted > 1 else ()
             # Fleets that are too small are told by `capacity`.
             large = [name for name in names if (known[name].nodes_max or wanted) >= wanted]
             if large and not any(known[name].is_joined for name in large):

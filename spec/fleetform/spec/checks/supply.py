@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.references import Catalogue
 
 
@@ -55,12 +56,29 @@ def pools(catalogue: Catalogue) -> dict[str, Pool]:
     }
 
 
-def candidates(run: Mapping[str, Any], known: Mapping[str, Pool]) -> Sequence[str]:
+def candidates(
+    run: Mapping[str, Any], known: Mapping[str, Pool], catalogue: Catalogue
+) -> Sequence[str]:
     """Names of the fleets that a run may be placed on; empty if some of them are unknown."""
     said: Sequence[str] = run.get("fleets", ())
-    if any(name not in known for name in said):
+    leads = _queue_fleets(run, catalogue)
+    if leads is None or any(name not in known for name in (*said, *leads)):
         return ()
-    return said or list(known)
+    if said and leads:
+        return [name for name in said if name in leads]
+    return said or leads or list(known)
+
+
+def _queue_fleets(run: Mapping[str, Any], catalogue: Catalogue) -> Sequence[str] | None:
+    """The fleets of the run's queue, or of the default one; None: the queue is not known."""
+    if "queue" in run:
+        entry = catalogue.by_key.get(ResourceKey("queue", run["queue"]))
+        if entry is None or entry.key in catalogue.broken:
+            return None
+        found: Sequence[str] = entry.documents[0].get("fleets", ())
+        return found
+    queues = (entry.documents[0] for entry in catalogue.of_kind("queue"))
+    return next((one.get("fleets", ()) for one in queues if one.get("default")), ())
 
 
 def hosts_of(fleet: Mapping[str, Any]) -> list[Mapping[str, Any]]:

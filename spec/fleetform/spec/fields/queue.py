@@ -10,9 +10,9 @@ from fleetform.spec.fields.facts import EVERY_KIND, Rows, control
 
 ROWS: Rows = {
     **EVERY_KIND,
-    "fleets": control(),
+    "fleets": control("schedule"),
     "host_tags": control(),
-    "default": control(),
+    "default": control("schedule"),
     "tier": control(),
     "default_duration": control(unit="seconds"),
     "max_duration": control(unit="seconds"),

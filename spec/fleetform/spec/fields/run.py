@@ -111,7 +111,7 @@ ROWS: Rows = {
     "key": identity("spec.expand"),
     "fleets": execution("schedule"),
     "instances": execution(),
-    "queue": control(),
+    "queue": control("schedule"),
     "pack": execution(),
     "spread": execution(),
     "backends": execution(),

@@ -14,7 +14,6 @@ KINDS: Mapping[str, str] = {
     "gateway": "Gateways are not supported yet.",
     "policy": "Policies are not supported yet; the `rules` of the environment apply.",
     "project": "Projects are not supported yet: an environment is one project.",
-    "queue": "Queues are not supported yet: all runs wait in one queue.",
     "quota": "Quotas are not supported yet.",
     "reservation": "Reservations are not supported yet.",
     "secret": "Secrets are not supported yet.",
@@ -36,6 +35,17 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "placement": "It has no effect: all hosts of one machine are equally close.",
         "run_as": "Other accounts are not supported yet: jobs run as the user of the agent.",
     },
+    "queue": {
+        "host_tags": "Choosing hosts by tag is not supported yet: name `fleets`.",
+        "tier": "Tiers are not supported yet; use `priority` of runs.",
+        **dict.fromkeys(
+            ("default_duration", "max_duration", "nodes"), "Limits of queues are not supported yet."
+        ),
+        "allow": "Access to queues is not supported yet.",
+        "preemption": "Preemption is not supported yet.",
+        "runtime": "A queue's runtime is not supported yet; set `runtime` of runs.",
+        "state": "Closing a queue is not supported yet.",
+    },
     "run": {
         **dict.fromkeys(
             ("image", "docker", "privileged", "entrypoint", "registry_auth", "user"), _CONTAINERS
@@ -50,7 +60,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "dstack": "Access to the controller from jobs is not supported yet.",
         "ports": "Forwarding of ports is not supported yet: programs listen on their host.",
         "groups": "Groups are not supported yet: all nodes of a run are alike.",
-        "queue": "Queues are not supported yet; use `fleets` and `priority`.",
         "instances": "Choosing single hosts is not supported yet; name a fleet of one host.",
         **dict.fromkeys(("pack", "spread"), "Topology is not supported yet."),
         **dict.fromkeys(
