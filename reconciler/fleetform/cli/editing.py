@@ -5,7 +5,7 @@ What all commands have in common that edit the tree: options, the diff, and what
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ def finish(
     *,
     message: str,
     ends_work: bool = False,
+    targets: Sequence[str] = (),
 ) -> int:
     """
     Show the diff, write or commit it, and plan and apply it where that was asked for.
@@ -117,6 +118,8 @@ def finish(
         options: As typed.
         message: What a commit says where nobody said it.
         ends_work: The edit itself asks for running work to end, so `--apply` may.
+        targets: Addresses that `--apply` applies, such as single elements. Empty: all resources that
+            the edits are about.
     """
     edits = editor.finish()
     if options.commit and not edits.files:
@@ -137,7 +140,9 @@ def finish(
         made = write(workspace, edits, options, message)
         _say_written(workspace, edits, made, options)
     return (
-        apply_touched(workspace, edits, options, ends_work=ends_work) if options.apply else Exit.OK
+        apply_touched(workspace, edits, options, ends_work=ends_work, targets=targets)
+        if options.apply
+        else Exit.OK
     )
 
 
@@ -182,7 +187,12 @@ def write(
 
 
 def apply_touched(
-    workspace: Workspace, edits: Edits, options: EditOptions, *, ends_work: bool
+    workspace: Workspace,
+    edits: Edits,
+    options: EditOptions,
+    *,
+    ends_work: bool,
+    targets: Sequence[str] = (),
 ) -> int:
     """Plan and apply the resources that the edits are about, and nothing else."""
     from fleetform.cli.carry_out import Watching
@@ -192,7 +202,7 @@ def apply_touched(
     if not edits.touched:
         # No targets mean everything, and nothing was asked for.
         return Exit.OK
-    targets = tuple(str(key) for key in edits.touched)
+    targets = tuple(targets) or tuple(str(key) for key in edits.touched)
     # Hosts that are drained or let go may take days for it; only runs are followed to their end.
     follows = any(key.kind == "run" for key in edits.touched)
     watching = Watching(detach=not follows, finished="Applied.")

@@ -123,18 +123,20 @@ def _place(typed: str, known: Mapping[str, str]) -> str:
 def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
     """Show the edit that says in the tree what the override says above it."""
     names = [one.target.removeprefix("run/") for one in put.overrides]
-    whole = [name for name in names if not set("[*") & set(name)]
-    if not whole:
-        _say_end(
-            put, "a document says whether a whole run is to be stopped, and of a part nothing;"
-        )
+
+    typed = f"fleetform stop {' '.join(map(shlex.quote, names))}"
+    if any("*" in name for name in names):
+        # A pattern may mean a hundred documents, and their edits are not read now.
+        _say_end(put, f"`{typed} --commit` makes it permanent;")
         return
 
     def edit(editor: Editor) -> None:
-        for name in whole[:_DIFFS_MAX]:
-            editor.set(editor.find(name, kinds=("run",)), ("state",), "stopped")
+        from fleetform.cli.wanted_runs import ask_for_stop, find_runs
 
-    _say_permanent(workspace, put, f"fleetform stop {' '.join(whole)}", edit)
+        for run in find_runs(editor, None, names[:_DIFFS_MAX]):
+            ask_for_stop(editor, run.source, run.element)
+
+    _say_permanent(workspace, put, typed, edit)
 
 
 def say_permanent_drain(workspace: Workspace, put: PutInForce) -> None:

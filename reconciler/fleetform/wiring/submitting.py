@@ -37,7 +37,14 @@ if TYPE_CHECKING:
     from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
-__all__ = ["SCRATCH", "Submission", "prepare_submission", "withdraw", "write_submission"]
+__all__ = [
+    "SCRATCH",
+    "Submission",
+    "is_scratch",
+    "prepare_submission",
+    "withdraw",
+    "write_submission",
+]
 
 SCRATCH: Final = "scratch"
 """The folder in the tree, relative to it."""
@@ -154,6 +161,11 @@ def write_submission(workspace: Workspace, submission: Submission) -> None:
     if not ignore.exists():
         create_file(ignore, _IGNORE.encode())
     write_edits(workspace.root, submission.edits)
+
+
+def is_scratch(file: str) -> bool:
+    """Tell whether a document of the configuration is an experiment, which nobody reviews."""
+    return file.startswith(f"{SCRATCH}/")
 
 
 def withdraw(workspace: Workspace, submission: Submission) -> None:
@@ -312,7 +324,7 @@ def _drop_expired(
         return ()
     expired = []
     for key, file in editor.declared_runs().items():
-        if not file.startswith(f"{SCRATCH}/") or not _is_old(workspace.root / file):
+        if not is_scratch(file) or not _is_old(workspace.root / file):
             continue
         rows = [row for row in live.resources.values() if key.name in {row.key.name, row.parent}]
         if rows and all(row.run is not None and row.run.state in FINAL for row in rows):

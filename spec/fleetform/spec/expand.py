@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.dataclass import dataclass
@@ -22,6 +22,8 @@ from fleetform.spec.quantities.ranges import shown
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.run import Run
+
+Value = TypeVar("Value", int, str)
 
 # With more, the product is over the bound of elements unless nearly all have one value, and
 # that is no parameter.
@@ -70,25 +72,25 @@ def expand(run: Run, environment_uid: str = "") -> tuple[list[Element], list[Pro
     return _combinations(run.name, run.matrix, run.key, environment_uid)
 
 
-def asked_again(
-    asked: Mapping[str, int], run: Run, elements: Sequence[Element]
-) -> tuple[dict[str, int], list[Problem]]:
+def values_by_element(
+    field: str, values: Mapping[str, Value], run: Run, elements: Sequence[Element]
+) -> tuple[dict[str, list[Value]], list[Problem]]:
     """
-    The elements that a `rerun` by element means, by name, and the entries that mean none.
+    Find the elements that a field by element names, and the entries that name none.
 
     A part of the parameters means all elements that have it, and indices may be spans, as in an
-    address that is typed.
+    address that is typed. An element has the values of all entries that name it, in their order.
     """
-    numbers: dict[str, int] = {}
+    found: dict[str, list[Value]] = {}
     wrong: list[Problem] = []
     by_identity = {element.identity: element for element in elements if element.identity}
-    for text, number in asked.items():
+    for text, value in values.items():
         meant = [by_identity[text]] if text in by_identity else _selected(text, run, elements)
         if not meant and elements:
-            wrong.append(_no_element(text, run))
+            wrong.append(_no_element(field, text, value, run))
         for element in meant:
-            numbers[element.name] = max(number, numbers.get(element.name, 0))
-    return numbers, wrong
+            found.setdefault(element.name, []).append(value)
+    return found, wrong
 
 
 def _selected(text: str, run: Run, elements: Sequence[Element]) -> list[Element]:
@@ -99,13 +101,13 @@ def _selected(text: str, run: Run, elements: Sequence[Element]) -> list[Element]
     return [one for one in elements if one.identity and address.selects("run", one.name)]
 
 
-def _no_element(text: str, run: Run) -> Problem:
+def _no_element(field: str, text: str, value: int | str, run: Run) -> Problem:
     return Problem(
         "bad-value",
-        ("rerun", text),
+        (field, text),
         f"{shown(text)} names no element of `{run.name}`.",
-        "Write what stands in an element's brackets: `{lr=0.1: 1}`, `{3: 1}`; a number alone is"
-        " for the whole.",
+        f"Write the text in an element's brackets: `{{lr=0.1: {value}}}`, `{{3: {value}}}`;"
+        f" `{field}: {value}` is for the whole.",
         at_key=True,
     )
 

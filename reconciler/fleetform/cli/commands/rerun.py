@@ -12,7 +12,7 @@ from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen
-from fleetform.cli.wanted_runs import WantedRun, find_run, read_live, split_typed
+from fleetform.cli.wanted_runs import WantedRun, elements_of, find_runs, read_live, without
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 
@@ -42,13 +42,11 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     workspace, editor = open_editor(options)
     live = read_live(workspace)
     again = []
-    for name in names:
-        whole, element = split_typed(name)
-        run = find_run(workspace, editor, live, whole)
-        if not _may_run_again(run, element):
+    for run in find_runs(editor, live, names):
+        if not _may_run_again(run):
             continue
-        _ask(editor, run, element)
-        again.append(f"run/{name.removeprefix('run/')}")
+        _ask(editor, run)
+        again.append(f"run/{run.name}")
     if options.apply and not again:
         # A script would take a success for a run that has been seen to its end.
         raise Refused(
@@ -58,45 +56,23 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     return finish(workspace, editor, options, message=f"run {', '.join(again)} again")
 
 
-def _may_run_again(run: WantedRun, element: str) -> bool:
+def _may_run_again(run: WantedRun) -> bool:
     """Say why not, where it cannot; of a sweep at work, what becomes of the rest."""
     say = error_screen()
-    name = f"{run.source.key.name}[{element}]" if element else run.source.key.name
-    meant = _meant(run, element)
-    if element and not meant:
-        raise Refused(
-            f"`{run.source.key.name}` has no element `{element}`",
-            advice="`fleetform ps` lists them; a part of the parameters means all that have it",
-        )
-    rows = [row for row in run.rows if row.key.name in meant]
-    if not rows:
-        say.line(f"{name} has not run yet: `fleetform apply` runs it", "dim")
+    if not run.rows:
+        say.line(f"{run.name} has not run yet: `fleetform apply` runs it", "dim")
         return False
-    unfinished = [row for row in run.unfinished if row.key.name in meant and not _is_lost(row)]
-    if len(unfinished) == len(rows):
-        say.line(f"{name} is not over yet: {run.states}", "dim")
+    unfinished = [row for row in run.unfinished if not _is_lost(row)]
+    if len(unfinished) == len(run.rows):
+        say.line(f"{run.name} is not over yet: {run.states}", "dim")
         return False
     if unfinished:
         say.line(
-            f"{counted(len(unfinished), 'element')} of {name} not over yet: a plan holds what"
+            f"{counted(len(unfinished), 'element')} of {run.name} not over yet: a plan holds what"
             " would end running work",
             "dim",
         )
     return True
-
-
-def _meant(run: WantedRun, element: str) -> set[str]:
-    """Names of the runs that are meant: all of the document's, or those of the element."""
-    names = {one.key.name for one in run.source.declared}
-    if not element:
-        return names
-    from fleetform.spec.names import parse_address
-
-    try:
-        address = parse_address(f"{run.source.key.name}[{element}]")
-    except ValueError as problem:
-        raise Refused(f"`{element}` is no element: {problem}") from None
-    return {name for name in names if address.selects("run", name)}
 
 
 def _is_lost(row: LiveResource) -> bool:
@@ -104,29 +80,52 @@ def _is_lost(row: LiveResource) -> bool:
     return row.run is not None and row.run.cause == NO_EVIDENCE
 
 
-def _ask(editor: Editor, run: WantedRun, element: str) -> None:
+def _ask(editor: Editor, run: WantedRun) -> None:
     """Raise the number, and take back what stopped it; single elements have their own."""
-    source = run.source
-    number = _highest(run, _meant(run, element)) + 1
-    if element:
-        said = source.declared and source.value.get("rerun")
+    number = _highest(run) + 1
+    if run.element:
+        said = editor.said(run.source, "rerun")
         others = said if isinstance(said, dict) else {}
-        editor.set(source, ("rerun",), {**others, element: number})
+        editor.set(run.source, ("rerun",), {**others, run.element: number})
+        _resume(editor, run)
         return
-    editor.set(source, ("rerun",), number)
+    editor.set(run.source, ("rerun",), number)
     if run.stop_wanted:
         from fleetform.wiring.editing import ABSENT
 
-        editor.set(source, ("state",), ABSENT)
+        editor.set(run.source, ("state",), ABSENT)
 
 
-def _highest(run: WantedRun, names: set[str]) -> int:
-    """The highest number that was ever asked for, in the tree or of the ledger."""
+def _resume(editor: Editor, run: WantedRun) -> None:
+    """Take back what stopped an element: its entry, or by an exception from an entry of several."""
+    from fleetform.wiring.editing import ABSENT
+
+    said = editor.said(run.source, "state")
+    if said == "stopped":
+        raise Refused(
+            f"`{run.source.key.name}` is `state: stopped` as a whole",
+            advice=f"`fleetform rerun {run.source.key.name}` runs all of its elements",
+        )
+    if not isinstance(said, dict):
+        return
+    rest = without(said, run.element)
+    if any(
+        state == "stopped" and elements_of(run.source, str(other)) & run.names
+        for other, state in rest.items()
+    ):
+        rest[run.element] = "running"
+    if rest != said:
+        editor.set(run.source, ("state",), rest or ABSENT)
+
+
+def _highest(run: WantedRun) -> int:
+    """Return the highest number that was ever asked for, in the configuration or in the ledger."""
     marks = [
-        int(one.document.get("rerun", 0)) for one in run.source.declared if one.key.name in names
+        int(one.document.get("rerun", 0))
+        for one in run.source.declared
+        if one.key.name in run.names
     ]
     for row in run.rows:
-        if row.key.name in names:
-            marks.append(int(json.loads(row.document).get("rerun", 0)))
-            marks.append(row.run.rerun_mark if row.run is not None else 0)
+        marks.append(int(json.loads(row.document).get("rerun", 0)))
+        marks.append(row.run.rerun_mark if row.run is not None else 0)
     return max(marks, default=0)

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetPydanticSchema,
+    PlainValidator,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Limit
@@ -67,6 +76,17 @@ def _rerun(value: Any) -> int | dict[str, int]:
 
 
 _COUNT = {"type": "integer", "minimum": 0}
+
+WantedState = Literal["running", "stopped"]
+
+
+def _wanted_state(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    if not isinstance(value, Mapping):
+        return read(value)
+    return {str(element): read(state) for element, state in value.items()}
+
+
+_STATE = {"type": "string", "enum": ["running", "stopped"]}
 
 TopologyLevel = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_-]*$")]
 """A level of a host's topology: names are the fleet's own."""
@@ -279,10 +299,21 @@ class Run(OfferChoice):
     concurrency: ConcurrencySpec | None = None
     """How many run at a time. Example: `{group: gpu-tests, limit: 1}`."""
 
-    state: Literal["running", "stopped"] | None = None
+    state: (
+        Annotated[
+            WantedState | dict[str, WantedState],
+            # Not as a union: a wrong choice is then told once, and as that of a choice.
+            GetPydanticSchema(
+                lambda _, handler: handler(Annotated[WantedState, WrapValidator(_wanted_state)])
+            ),
+            WithJsonSchema({"anyOf": [_STATE, {"type": "object", "additionalProperties": _STATE}]}),
+        ]
+        | None
+    ) = None
     """
     Whether it shall run. `running`: run to its end. `stopped`: ended if it runs, its record
-    kept. Example: `stopped`.
+    kept; of single elements of a sweep or an array, by what stands in their brackets, where the last entry that
+    names an element counts. Example: `stopped`, `{3-7: stopped}`.
     """
 
     on_change: Literal["hold", "restart", "after-finish"] | None = None

@@ -8,7 +8,7 @@ filled in before it; documents that come out equal are validated once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from fleetform.spec import interpolate
 from fleetform.spec.dataclass import dataclass
-from fleetform.spec.expand import Element, asked_again, expand
+from fleetform.spec.expand import Element, expand, values_by_element
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
@@ -37,6 +37,14 @@ NAMELESS = "nameless"
 TEXTS = ("commands", "env", "description", "tags")
 # What elements are made from cannot depend on the element.
 _FIXED = ("type", "name", "array", "matrix", "key")
+
+_BY_ELEMENT: Mapping[str, Callable[[list[Any]], Any]] = {
+    # No number that was asked for is ever taken back.
+    "rerun": max,
+    # As in any list of patterns, an exception stands behind the rule.
+    "state": lambda states: states[-1],
+}
+"""Fields that may say a value for single elements, and which counts where several entries name one."""
 
 
 # What expressions in documents other than runs may name besides the environment's values.
@@ -208,7 +216,7 @@ class _RunReader:
         self._marked = marked
         self._typed = {name: item for name, item in marked.items() if name not in TEXTS + _FIXED}
         self._variants: dict[str, tuple[Mapping[str, Any], list[Problem]]] = {}
-        self._again: Mapping[str, int] = {}
+        self._by_element: dict[str, dict[str, Any]] = {}
 
     def read(self) -> Reading:
         fixed = list(self._fixed_problems())
@@ -231,9 +239,13 @@ class _RunReader:
         problems.extend(expansion)
         problems.extend(_own_problems(model, self._value, unread))
         shared = self._with_files(model, problems)
-        asked = shared.pop("rerun") if isinstance(shared.get("rerun"), dict) else {}
-        self._again, unmatched = asked_again(asked, model, elements)
-        problems.extend(unmatched)
+        for field, choose in _BY_ELEMENT.items():
+            if isinstance(shared.get(field), dict):
+                values = shared.pop(field)
+                found, unmatched = values_by_element(field, values, model, elements)
+                problems.extend(unmatched)
+                for name, own in found.items():
+                    self._by_element.setdefault(name, {})[field] = choose(own)
         texts = {
             name: interpolate.compile_value(shared[name])
             for name in TEXTS
@@ -309,8 +321,8 @@ class _RunReader:
             self._spend(0, common)
             for element in elements:
                 rendered = self._render(element, shared, texts, problems)
-                asked = {"rerun": self._again[element.name]} if element.name in self._again else {}
-                own.append((element, {**self._parameters(element), **asked, **rendered}))
+                named = self._by_element.get(element.name, {})
+                own.append((element, {**self._parameters(element), **named, **rendered}))
         except _OutOfBudget as exc:
             return Reading([*problems, exc.problem], model)
         # Texts as they were written: they may name secrets, which are the same for each element.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.cache import ReadingCache
-from unit.spec.trees import ENVIRONMENT, good
+from unit.spec.trees import ENVIRONMENT, good, load
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"
 
@@ -61,6 +61,34 @@ def test_a_field_that_is_read_is_given_what_was_written(tmp_path):
         "/1",
         "/2",
     ]
+
+
+def test_single_elements_are_stopped(tmp_path):
+    """By what stands in their brackets; the last entry that names an element counts."""
+    text = f"{TASK}array: 1-5\nstate: {{2-4: stopped, 3: running}}\n"
+    found = {
+        key.name: one.document.get("state") for key, one in good(tmp_path, text).resources.items()
+    }
+    assert found == {
+        "train[1]": None, "train[2]": "stopped", "train[3]": "running",
+        "train[4]": "stopped", "train[5]": None,
+    }  # fmt: skip
+    plain = good(tmp_path, f"{TASK}array: 1-5\n").resources
+    stopped = good(tmp_path, text).resources
+    assert {key: one.execution_digest for key, one in plain.items()} == {
+        key: one.execution_digest for key, one in stopped.items()
+    }
+
+
+def test_a_wrong_state_of_an_element_is_told_once(tmp_path):
+    """A wrong choice as that of a choice, and an entry that names no element with an example."""
+    (choice,) = load(tmp_path, f"{TASK}array: 1-5\nstate: {{2: paused}}\n").errors
+    assert choice.detail == "`paused` is none of the choices."
+    assert choice.advice.startswith("Did you mean `stopped`?")
+    (element,) = load(tmp_path, f"{TASK}array: 1-5\nstate: {{7: stopped}}\n").errors
+    assert element.detail == "`7` names no element of `train`."
+    (single,) = load(tmp_path, f"{TASK}state: {{2: stopped}}\n").errors
+    assert single.detail == "`2` names no element of `train`."
 
 
 def test_key_names_elements(tmp_path):
