@@ -27,7 +27,7 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
     ("volume", Action.CREATE): frozenset({"volume.make"}),
     ("volume", Action.UPDATE): frozenset({"volume.update"}),
     ("volume", Action.REPLACE): frozenset(
-        {"volume.forget", "volume.remove", "volume.snapshot", "volume.make"}
+        {"volume.forget", "volume.remove", "volume.snapshot", "volume.make", "volume.update"}
     ),
     ("volume", Action.FORGET): frozenset({"volume.forget", "volume.snapshot"}),
     ("volume", Action.DELETE): frozenset({"volume.remove"}),

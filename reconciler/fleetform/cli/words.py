@@ -48,7 +48,8 @@ _DOING = {
 
 
 def step_done(step: Step) -> str:
-    return f"{step.resource}: {_DONE.get(step.verb, step.verb)}"
+    done = "recreated" if step.arguments.get("lost") else _DONE.get(step.verb)
+    return f"{step.resource}: {done or step.verb}"
 
 
 def step_doing(step: Step) -> str:

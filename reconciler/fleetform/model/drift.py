@@ -23,9 +23,19 @@ if TYPE_CHECKING:
         VolumeSeen,
     )
 
-__all__ = ["GONE", "Drift", "DriftClass", "Noted", "Observed", "RecordedDrift", "Remedy"]
+__all__ = [
+    "GONE",
+    "OTHER_DATA",
+    "Drift",
+    "DriftClass",
+    "Noted",
+    "Observed",
+    "RecordedDrift",
+    "Remedy",
+]
 
 GONE = "gone"
+OTHER_DATA = "another directory, with other data"
 """What is seen of a host or a directory that is not there."""
 
 

@@ -31,6 +31,8 @@ class InputEvent(enum.StrEnum):
     REMOVED = "removed"
     CHANGED = "changed"
     """The results of a large sweep differ; which ones is not recorded."""
+    LOST = "lost"
+    """A volume that the run had mounted has lost its data since."""
     OUTDATED = "outdated"
     """It has the result that was used, and that result is outdated itself."""
 

@@ -52,6 +52,7 @@ class Reason(enum.StrEnum):
     LET_GO = "let-go"
     REPLACE_ASKED = "replace-asked"
     DRIFTED = "drifted"
+    DATA_LOST = "data-lost"
     UNFINISHED = "unfinished"
     WITHDRAWN = "withdrawn"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from fleetform.model.drift import Drift, Remedy
 from fleetform.model.drift_table import TABLE
@@ -19,12 +20,16 @@ from fleetform.plan.kinds import KINDS
 from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import make_step
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.names import natural_order
 from fleetform.spec.overlooked import overlook, overlooks
 
 __all__ = ["correct_drift"]
 
 _VERBS = {"fleet": "fleet.update", "volume": "volume.update"}
 """What makes a resource so again as its last applied document says; twice is the same as once."""
+
+
+_NAMED_MAX = 10
 
 
 def correct_drift(sheet: Sheet) -> None:
@@ -36,9 +41,17 @@ def correct_drift(sheet: Sheet) -> None:
             # Whatever a replacement would be judged by, there is nothing left to lose.
             sheet.changes.pop(key, None)
             sheet.held.pop(key, None)
-            asked = (Reason.REPLACE_ASKED, Reason.DRIFTED)
-            change = _change(_as_it_stays(declared, row), row, drifts, take="any")
-            sheet.add(Proposal(replace(change, reasons=asked)))
+            change = _change(_as_it_stays(declared, row), row, drifts, take="any", lost=True)
+            sheet.add(
+                Proposal(
+                    replace(
+                        change,
+                        action=Action.REPLACE,
+                        reasons=(Reason.REPLACE_ASKED, Reason.DATA_LOST),
+                        at_stake=_users_text(sheet, key),
+                    )
+                )
+            )
             continue
         # What goes needs no correction.
         if row is None or declared is None or key in sheet.held:
@@ -61,6 +74,22 @@ def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> 
     """Tell whether a person has said of a volume that is gone that an empty one shall follow it."""
     gone = key.kind == "volume" and any(one.field == "directory" for one in drifts)
     return gone and anew.selects(key, "")
+
+
+def _users_text(sheet: Sheet, volume: ResourceKey) -> str:
+    """Name the runs of the configuration that mount a volume whose data is lost."""
+    names = sorted(
+        {
+            one.parent or key.name
+            for key, one in sheet.wanted.items()
+            if key.kind == "run" and volume in one.references
+        },
+        key=natural_order,
+    )
+    if not names:
+        return "its data is lost already, and no run mounts it"
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return f"its data is lost already; runs that mount it: {', '.join(names[:_NAMED_MAX])}{more}"
 
 
 def _stays_in_place(change: Change) -> bool:
@@ -97,7 +126,7 @@ def _told(drifts: Sequence[Drift]) -> tuple[str, str]:
     return what, TABLE[first.resource.kind, first.field].cure.replace("NAME", first.resource.name)
 
 
-def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **more: str) -> Change:
+def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **more: Any) -> Change:
     return Change(
         key=declared.key,
         action=Action.UPDATE,
@@ -114,7 +143,7 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **mo
     )
 
 
-def _step(declared: Declared, more: Mapping[str, str]) -> Step:
+def _step(declared: Declared, more: Mapping[str, Any]) -> Step:
     """The same as makes it, for the world keeps what is there already."""
     made = KINDS[declared.key.kind].create(declared).change.steps[0]
     return make_step(_VERBS[declared.key.kind], declared.key, {**made.arguments, **more})

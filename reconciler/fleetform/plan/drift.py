@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.drift import GONE, Drift, Noted, Observed, RecordedDrift, Remedy
+from fleetform.model.drift import GONE, OTHER_DATA, Drift, Noted, Observed, RecordedDrift, Remedy
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.fingerprint import short_uid
@@ -286,10 +286,7 @@ def _compare_volume(book: _Book, row: LiveResource) -> None:
     if not place.exists:
         seen, lost = GONE, True
     elif not marked_as_ours and (another or place.is_empty):
-        seen, lost = (
-            "another directory, " + ("empty" if place.is_empty else "with other data"),
-            True,
-        )
+        seen, lost = ("another directory, empty" if place.is_empty else OTHER_DATA), True
     else:
         seen, lost = "there", False
     if lost:

@@ -23,7 +23,7 @@ from fleetform.plan.steps import FREES_PLACE, TAKES_PLACE
 from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
-# by the old, and end at once.
+# by the old, and end at once. Updates of a volume may create its directory again.
 _MAKES = frozenset(
     {
         "resource.move",
@@ -33,6 +33,7 @@ _MAKES = frozenset(
         "volume.make",
         "volume.adopt",
         "queue.set",
+        "volume.update",
     }
 )
 _USES = frozenset(

@@ -7,7 +7,8 @@ that of now. Neither runs anything again: each plan says so until a re-run is as
 
 from __future__ import annotations
 
-from fleetform.model.plan import StaleResult
+from fleetform.model.mounts import mounted_volumes
+from fleetform.model.plan import Reason, StaleResult
 from fleetform.model.rows import restless_rows
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.phase import Phase, phase
@@ -43,7 +44,8 @@ def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
 
     Those that it makes again are not among them, nor those that are outdated already.
     """
-    if not sheet.live.dependents:
+    lost = _began_on_lost(sheet)
+    if not sheet.live.dependents and not lost:
         return ()
     again = {
         sheet.row_key(change).name
@@ -59,7 +61,9 @@ def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
             reached.append(change.parent)
         elif any(step.verb == "run.submit" for step in change.steps):
             reached += (key.name, change.parent)
-    found: set[str] = set()
+    found = lost - again
+    for name in sorted(lost):
+        reached += (name, sheet.present[ResourceKey("run", name)].parent)
     told: set[str] = set()
     for name in reached:
         if not name or name in told:
@@ -71,3 +75,22 @@ def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
                 found.add(dependent)
                 reached += (dependent, sheet.present[key].parent)
     return tuple(sorted(found - sheet.live.outdated.keys()))
+
+
+def _began_on_lost(sheet: Sheet) -> set[str]:
+    """Name the runs that have started and mount a volume that this plan creates again without its data."""
+    lost = {
+        key
+        for key, change in sheet.changes.items()
+        if key.kind == "volume" and Reason.DATA_LOST in change.reasons
+    }
+    if not lost:
+        return set()
+    return {
+        key.name
+        for key, row in sheet.present.items()
+        if key.kind == "run"
+        and row.run is not None
+        and row.run.started_at_ms is not None
+        and any(volume.name in mounted_volumes(row.document) for volume in lost)
+    }

@@ -28,15 +28,19 @@ from fleetform.model.lineage import (
     has_result,
     input_changes,
 )
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.run_state import RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 
-__all__ = ["Lineage", "read_lineage", "read_outdated", "record_upstream"]
+__all__ = ["LOST_AT", "Lineage", "read_lineage", "read_outdated", "record_upstream"]
 
 LISTED_MAX = 32
 """Elements of a sweep that are named one by one; of more, a fingerprint is kept."""
+
+LOST_AT = "lost_at_ms"
+"""In the outputs of a volume's row: when it began again, empty, because its data was lost."""
 
 _FAMILY = "[*]"
 """Ends the name of a large sweep in the earlier form."""
@@ -224,8 +228,9 @@ def read_lineage(connection: Statements) -> Lineage:
         "SELECT r.name, r.parent, a.upstream FROM attempts a JOIN runs r ON r.uid = a.run_uid"
         " WHERE a.upstream <> '' AND r.listed = 1 AND r.attempt = a.number ORDER BY r.name"
     ).fetchall()
+    lost = _with_lost_volumes(connection)
     if not rows:
-        return Lineage({}, {})
+        return Lineage({name: changes for name, (_, changes) in lost.items()}, {})
     # Elements of a sweep that wait for the same were written the same text.
     known: dict[str, list[_Entry]] = {text: json.loads(text) for *_, text in rows}
     recorded = {text: [one for one in found if _is_whole(one)] for text, found in known.items()}
@@ -237,11 +242,45 @@ def read_lineage(connection: Statements) -> Lineage:
         for text, found in known.items()
     }
     outdated = {name: tuple(changes[text]) for name, _, text in rows if changes[text]}
+    parents = {name: parent for name, parent, _ in rows}
+    for name, (parent, found) in lost.items():
+        parents[name] = parent
+        outdated[name] = (*found, *outdated.get(name, ()))
     dependents: dict[str, list[str]] = {}
     for name, _, text in rows:
         for one in recorded[text]:
             dependents.setdefault(one[0], []).append(name)
-    return Lineage(_with_dependents(connection, rows, dependents, outdated), dependents)
+    return Lineage(_with_dependents(connection, parents, dependents, outdated), dependents)
+
+
+def _with_lost_volumes(
+    connection: Statements,
+) -> dict[str, tuple[str, tuple[InputChange, ...]]]:
+    """
+    Find the runs that mounted a volume before it lost its data: parent and changes by name.
+
+    Whether a run read or wrote there is not known. Either way its result cannot be used as it was.
+    """
+    lost = {
+        name: json.loads(outputs)[LOST_AT]
+        for name, outputs in connection.execute(
+            "SELECT name, outputs FROM resources WHERE kind = 'volume' AND outputs LIKE ?",
+            (f'%"{LOST_AT}"%',),
+        ).fetchall()
+    }
+    if not lost:
+        return {}
+    found = {}
+    for name, parent, document, placed_ms in connection.execute(
+        "SELECT r.name, r.parent, r.document, a.reserved_at_ms FROM runs r"
+        " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+        " WHERE r.listed = 1 AND a.reserved_at_ms <= ? AND r.document LIKE ? ORDER BY r.name",
+        (max(lost.values()), '%"volumes"%'),
+    ):
+        mounted = sorted(one for one in mounted_volumes(document) if lost.get(one, 0) >= placed_ms)
+        if mounted:
+            found[name] = parent, tuple(InputChange(one, InputEvent.LOST) for one in mounted)
+    return found
 
 
 def _changes(inputs: _Inputs, earlier: _EarlierForm, entry: _Entry) -> list[InputChange]:
@@ -263,12 +302,11 @@ def _is_whole(entry: _Entry) -> bool:
 
 def _with_dependents(
     connection: Statements,
-    rows: Sequence[tuple[str, str, str]],
+    parents: Mapping[str, str],
     dependents: Mapping[str, Sequence[str]],
     outdated: Mapping[str, tuple[InputChange, ...]],
 ) -> dict[str, tuple[InputChange, ...]]:
     """Add the runs whose inputs are outdated themselves, however many runs lie between."""
-    parents = {name: parent for name, parent, _ in rows}
     inherited = dict(
         connection.execute("SELECT name, parent FROM runs WHERE listed = 1 AND stale = 1")
     )

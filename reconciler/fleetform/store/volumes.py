@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from fleetform.model.snapshot import Snapshot
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
 from fleetform.store.left_data import take_from_left
+from fleetform.store.lineage import LOST_AT
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
@@ -110,7 +112,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 said["own_digest"],
                 int(said.get("protected", False)),
                 to_json(said["document"]),
-                to_json(dict(outcome.outputs)),
+                to_json({**_lost(context, step), **outcome.outputs}),
                 step.resource.name,
             ),
         )
@@ -122,12 +124,27 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         if said.get("returns"):
             made = "taken back"
         verb = made if before[0] == "making" else "updated"
+        if said.get("lost"):
+            verb = "recreated"
         context.transaction.log(
             f"volume.{verb.replace(' ', '-')}",
             context.now_ms,
-            f"volume {step.resource.name} was {verb}",
+            f"volume {step.resource.name} was {verb}"
+            + ("; its data was lost" if said.get("lost") else ""),
             step.resource,
         )
+
+
+def _lost(context: Context, step: Step) -> dict[str, int]:
+    """When the volume began again without its data: `lineage` compares attempts with it."""
+    if step.arguments.get("lost"):
+        return {LOST_AT: context.now_ms}
+    row = context.transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'volume' AND name = ? AND outputs <> ''",
+        (step.resource.name,),
+    )
+    kept = json.loads(row[0]) if row is not None else {}
+    return {LOST_AT: kept[LOST_AT]} if LOST_AT in kept else {}
 
 
 def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:

@@ -33,6 +33,7 @@ _ACTIONS: Mapping[Action, list[Verb]] = {
 # The first that a change has: what made the difference, gravest first.
 _ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
     Action.REPLACE: (
+        (Reason.DATA_LOST, "replace_because_tainted"),
         (Reason.REPLACE_ASKED, "replace_by_request"),
         (Reason.RERUN_ASKED, "replace_by_request"),
         (Reason.RESUMED, "replace_by_request"),

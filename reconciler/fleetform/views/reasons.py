@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from fleetform.model.drift import OTHER_DATA
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.spec.names import split_element
 
@@ -33,6 +34,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.LET_GO: "released by `removed:`: it stays as it is, and fleetform stops managing it",
     Reason.REPLACE_ASKED: "`--replace` requests a new one",
     Reason.DRIFTED: "its actual state has drifted",
+    Reason.DATA_LOST: "its data is lost: it is created again, empty",
     Reason.WITHDRAWN: "the running version is declared again: the waiting re-run is withdrawn",
     Reason.UNFINISHED: "an earlier apply started this change and did not finish it",
 }
@@ -84,6 +86,8 @@ def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
     if reason is Reason.REPLACE_ASKED:
         hosts = [name for step in change.steps for name in step.arguments.get("exchange", ())]
         return f"`--replace` replaces {', '.join(hosts)}" if hosts else REASONS[reason]
+    if reason is Reason.DATA_LOST and any(one.before == OTHER_DATA for one in change.fields):
+        return "its data is lost: it continues with the other data that is in its place"
     if reason is Reason.MOVED and change.moved_from:
         before, element = split_element(change.moved_from)
         # Elements that keep their places in a sweep are grouped.

@@ -24,6 +24,7 @@ _PHRASES = {
     InputEvent.ADDED: "{} was added",
     InputEvent.REMOVED: "{} was removed",
     InputEvent.CHANGED: "the results of {} have changed",
+    InputEvent.LOST: "the data of volume {} was lost",
     InputEvent.OUTDATED: "its input {} is itself outdated: re-run that first",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contract.ledgers import Desk, step, submit_step
+from contract.ledgers import Desk, carry_out, step, submit_step, written
 from fleetform.model.lineage import InputEvent
 from fleetform.model.ports import Ledger
 from fleetform.model.run import RunState
@@ -22,7 +22,7 @@ def desk(ledger: Ledger) -> Desk:
 
 
 RERUN, ADDED, REMOVED = InputEvent.RERUN, InputEvent.ADDED, InputEvent.REMOVED
-CHANGED, OUTDATED = InputEvent.CHANGED, InputEvent.OUTDATED
+CHANGED, OUTDATED, LOST = InputEvent.CHANGED, InputEvent.OUTDATED, InputEvent.LOST
 
 
 def outdated(desk: Desk) -> dict[str, tuple[tuple[str, InputEvent], ...]]:
@@ -229,3 +229,39 @@ def test_a_host_is_seen_when_it_says_something(ledger: Ledger) -> None:
     desk.greet(instance.uid)
     (instance,) = ledger.read_live().instances
     assert instance.seen_at_ms == desk.now_ms
+
+
+def test_results_of_runs_that_mounted_a_volume_are_outdated_when_its_data_is_lost(
+    desk: Desk,
+) -> None:
+    """Until they are run again, and with what was made from them; a later update changes nothing of it."""
+
+    def volume(verb: str, **more: object) -> None:
+        where = {"fleet": "local", "path": "v"}
+        carry_out(
+            desk.ledger,
+            [step(verb, "v", **written(where, type="volume", **where, **more))],
+            now_ms=desk.now_ms,
+        )
+
+    mounting = {"volumes": [{"name": "v", "path": "/v"}]}
+    volume("volume.make")
+    desk.submit(submit_step("writer", **mounting), submit_step("waits", **mounting))
+    sweep(desk, 1, **mounting)
+    desk.run_to_end("writer")
+    desk.submit(submit_step("report", **after("sw")))
+    desk.run_to_end("report")
+    volume("volume.update")
+    assert outdated(desk) == {}
+    desk.now_ms += 1000
+    volume("volume.update", take="any", lost=True)
+    lost = (("v", LOST),)
+    expected = {"report": (("sw", OUTDATED),), "sw[1]": lost, "writer": lost}
+    assert outdated(desk) == expected
+    desk.now_ms += 1000
+    volume("volume.update")
+    assert outdated(desk) == expected
+    desk.run_to_end("waits")
+    desk.submit(submit_step("writer", **mounting, rerun=1))
+    desk.run_to_end("writer")
+    assert outdated(desk).keys() == {"report", "sw[1]"}

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.model.drift import Drift
+from fleetform.model.drift import OTHER_DATA, Drift
 from fleetform.model.drift_table import TABLE
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, HeldBy, Permissions, Reason, Scope
+from fleetform.model.run_state import RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.desired import ResourceKey
-from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume
+from fleetform.views.reasons import reason_sentence
+from unit.plan.trees import NOW_MS, fleet, item, ledger, planned, row, task, tree, volume
 
 LOCAL, DATA, TRAIN = fleet("local"), volume("data"), task("train")
 TREE = tree(LOCAL, DATA, TRAIN)
@@ -77,13 +79,17 @@ def test_a_change_of_a_volume_that_is_gone_is_held() -> None:
 
 
 def test_a_volume_that_is_gone_begins_anew_when_asked() -> None:
-    """Nothing is left to lose, so neither its policy nor a permission is in the way."""
+    """It is a replacement; nothing is left to lose, so no policy, protection or permission is in the way."""
     live = _live(_drift("volume", "data", "directory"))
+    data = replace(row(DATA), protected=True)
+    live = replace(live, resources={**live.resources, DATA.key: data})
     scope = Scope(replaces=("volume/data",))
     plan = make_plan(TREE, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
     (change,) = plan.changes
-    assert (change.action, change.destructive) == (Action.UPDATE, False)
-    assert change.reasons == (Reason.REPLACE_ASKED, Reason.DRIFTED)
+    assert (change.action, change.destructive) == (Action.REPLACE, False)
+    assert change.reasons == (Reason.REPLACE_ASKED, Reason.DATA_LOST)
+    assert reason_sentence(change).endswith("its data is lost: it is created again, empty")
+    assert change.at_stake == "its data is lost already, and no run mounts it"
     (step,) = change.steps
     assert (step.verb, step.arguments["take"]) == ("volume.update", "any")
     assert plan.held == ()
@@ -91,6 +97,39 @@ def test_a_volume_that_is_gone_begins_anew_when_asked() -> None:
     there = _live(_drift("volume", "data", "mark"))
     plan = make_plan(TREE, there, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
     assert not any(Reason.DRIFTED in change.reasons for change in plan.changes)
+
+
+def test_a_volume_that_lost_its_data_names_the_runs_that_mount_it() -> None:
+    """The plan names the runs, and the results that it makes outdated; a new run waits for the directory."""
+    mounting = {"volumes": [{"name": "data", "path": "/data"}]}
+    old = (task("old", **mounting), item("sweep", 1, **mounting))
+    report, new = task("report"), task("new", **mounting)
+    waits = task("waits", state="stopped", **mounting)
+    desired = tree(LOCAL, DATA, TRAIN, report, *old, new, waits)
+    rows = [row(one, started_at_ms=1) for one in (TRAIN, report, *old)]
+    rows += [row(LOCAL), row(DATA), row(waits, RunState.SUBMITTED)]
+    live = replace(
+        ledger(*rows),
+        drift=(_drift("volume", "data", "directory"),),
+        observed_at_ms=NOW_MS,
+        dependents={"sweep": ["report"]},
+    )
+    scope = Scope(replaces=("volume/data",))
+    plan = make_plan(desired, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    begun, submitted = sorted(plan.changes, key=lambda one: one.key.kind, reverse=True)
+    assert begun.at_stake == "its data is lost already; runs that mount it: new, old, sweep, waits"
+    assert plan.annex["outdates"] == ["old", "report", "sweep[1]"]
+    assert submitted.steps[0].needs == (begun.steps[0].key,)
+    assert check(plan, desired, live, Permissions(), scope) == ()
+
+
+def test_a_volume_with_other_data_in_its_place_is_not_called_empty() -> None:
+    """The replacement continues with what is there, and says so."""
+    live = _live(replace(_drift("volume", "data", "directory"), seen=OTHER_DATA))
+    scope = Scope(replaces=("volume/data",))
+    plan = make_plan(TREE, live, permissions=Permissions(), scope=scope, now_ms=NOW_MS)
+    (change,) = plan.changes
+    assert reason_sentence(change).endswith("it continues with the other data that is in its place")
 
 
 def test_what_is_only_told_changes_nothing() -> None:

@@ -9,7 +9,7 @@ does not take its hosts from under a protected run.
 
 from __future__ import annotations
 
-from fleetform.model.plan import Action, Change, HeldBy
+from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import ends_with
 from fleetform.spec.desired import ResourceKey
@@ -53,5 +53,8 @@ def _sheltered(sheet: Sheet, fleet: Change) -> str:
 
 
 def _ends(change: Change) -> bool:
+    # Nothing is left to protect, and lifting the protection first would be held for that.
+    if Reason.DATA_LOST in change.reasons:
+        return False
     # Of a fleet: `update` may have its hosts exchanged under what runs on them.
     return change.action in ENDING or change.destructive
