@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetform.wiring.background import LINGER_MS
 from integration.background.background import process_of, wait_until
 from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
 
@@ -221,6 +222,25 @@ def test_it_waits_for_what_may_begin_later_and_then_ends(lab: Lab) -> None:
     assert lab.run("controller").stdout == "no controller is running\n"
     log = (lab.environment / "background.log").read_text(encoding="utf-8")
     assert log.rstrip().endswith("background controller ends")
+
+
+def test_a_retry_that_is_not_due_keeps_it(lab: Lab) -> None:
+    """Its delay is longer than a background controller stays without work; the same one retries."""
+    flaky = task(
+        "flaky",
+        lab.says("$FLEETFORM_ATTEMPT"),
+        'test "$FLEETFORM_ATTEMPT" = 2',
+        more=f"retry: {{on: [error], max_attempts: 2, delay: {LINGER_MS // 1000 + 5}s}}\n",
+    )
+    lab.declare(FLEET, flaky)
+    done = lab.run("apply", "-y", "--detach")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lab.wait_until_said("1")
+    process = process_of(lab)
+    lab.wait_until_said("2")
+    wait_until(lambda: lab.states() == {"flaky": "done"}, lambda: str(lab.states()))
+    assert process_of(lab) == process
+    assert lab.said() == ["1", "2"]
 
 
 def test_one_that_cannot_start_is_an_error_with_its_reason(lab: Lab) -> None:
