@@ -8,7 +8,7 @@ documentation is made from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,11 +46,42 @@ class Deviation(NamedTuple):
         return self.file, json.dumps(self.value, sort_keys=True)
 
 
-class General(NamedTuple):
-    """A deviation that no row shows."""
+class Shown(NamedTuple):
+    """
+    A document that the two read otherwise.
 
-    what: str
+    `dstack` is `accepted` or `refused`; `here` is what a finding says, or `LOADS`.
+    """
+
+    document: dict[str, Any]
+    dstack: str
+    here: str
     why: str
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The document with all that its type needs."""
+        merged = {**BASES[self.document["type"]], **self.document}
+        return {
+            name: value
+            for name, value in merged.items()
+            # A null that takes nothing away is a value that is shown.
+            if value is not None or name == "name" or name not in BASES[self.document["type"]]
+        }
+
+
+LOADS = "loads"
+"""In place of what a finding says: there is no error."""
+
+BASES: Mapping[str, Mapping[str, Any]] = {
+    "task": {"name": "train", "commands": ["true"]},
+    "dev-environment": {"name": "desk"},
+    "service": {"name": "chat", "commands": ["true"], "port": 8000},
+    "fleet": {"name": "lab", "nodes": 1},
+    "volume": {"name": "data", "backend": "aws", "region": "eu-west-1", "size": "100GB"},
+    "gateway": {"name": "public", "backend": "aws", "region": "eu-west-1"},
+}
+"""By type: the fields that a document shown does not repeat."""
 
 
 def rows() -> list[Row]:
@@ -71,9 +102,13 @@ def deviations() -> list[Deviation]:
     ]
 
 
-def general() -> Iterator[General]:
+def documents() -> list[Shown]:
     """In the order of the table."""
-    return (General(**one) for one in _table()["general"])
+    return [
+        Shown(one["document"], one["dstack"], one["here"], group["why"])
+        for group in _table()["documents"]
+        for one in group["shown"]
+    ]
 
 
 def _table() -> Mapping[str, Any]:

@@ -183,7 +183,22 @@ def _tags(value: Any) -> Any:
                 f"{shown(key)} cannot be a tag's name.",
                 "Use 1 to 60 letters, digits, `-` and `_`.",
             )
-    return {key: storable(text_of(item, f"The tag `{key}`")) for key, item in value.items()}
+    return {key: _tag_value(key, item) for key, item in value.items()}
+
+
+# As long as a tag's value may be on AWS, and in dstack.
+_TAG_LENGTH_MAX = 256
+
+
+def _tag_value(key: str, value: Any) -> str:
+    text = storable(text_of(value, f"The tag `{key}`"))
+    if len(text) > _TAG_LENGTH_MAX:
+        raise refuse(
+            "bad-tag",
+            f"The tag `{key}` has {len(text)} characters; it may have {_TAG_LENGTH_MAX}.",
+            "Put long texts into `description`.",
+        )
+    return text
 
 
 Name = Annotated[str, AfterValidator(_check_name)]
@@ -191,7 +206,13 @@ Whole = Annotated[int, BeforeValidator(parse_count)]
 Flag = Annotated[bool, Field(strict=True)]
 Tags = Annotated[
     dict[str, str],
-    BeforeValidator(_tags, json_schema_input_type=dict[str, str | int | float]),
+    BeforeValidator(
+        _tags,
+        json_schema_input_type=dict[
+            Annotated[str, Field(pattern=r"^[-_a-zA-Z0-9]{1,60}$")],
+            Annotated[str, Field(max_length=_TAG_LENGTH_MAX)] | int | float,
+        ],
+    ),
 ]
 
 

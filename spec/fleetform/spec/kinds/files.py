@@ -43,13 +43,19 @@ def _file(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     local_path, path = split_paths(value)
+    if path is not None and ":" in path:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} has a colon too many.",
+            "Write `{local_path: HERE, path: THERE}` for a path that contains one.",
+        )
     return {"local_path": local_path} if path is None else {"local_path": local_path, "path": path}
 
 
 def _check_file(value: FileEntry) -> FileEntry:
     path = value.destination
     is_drive = _DRIVE.match(path) is not None
-    if is_drive or path.split("/")[0] == ".." or (value.path is None and path[0] in "/~"):
+    if is_drive or path.split("/")[0] == "..":
         name = posixpath.basename(path.replace("\\", "/")) or "NAME"
         raise refuse(
             "bad-path",
@@ -62,7 +68,8 @@ def _check_file(value: FileEntry) -> FileEntry:
 def files_beyond(entries: Sequence[FileEntry]) -> Iterator[Problem]:
     """Places that nothing puts files to yet."""
     for number, entry in enumerate(entries):
-        if entry.destination.startswith(("/", "~")):
+        # Without a path of its own, that the file is not in the tree says it all.
+        if entry.path is not None and entry.destination.startswith(("/", "~")):
             yield not_carried_out(
                 ("files", number),
                 f"{shown(entry.destination)} is outside of the job's working directory, which is"

@@ -79,11 +79,18 @@ def _private(value: str) -> str:
 
 def _network(value: str) -> str:
     try:
-        return str(ipaddress.ip_network(value, strict=False))
+        network = ipaddress.ip_network(value, strict=False)
     except ValueError:
         raise refuse(
             "bad-value", f"{shown(value)} is not a network.", "Write for example `10.0.0.0/24`."
         ) from None
+    if not network.is_private:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is a public network; nodes reach each other in a private one.",
+            "Write for example `10.0.0.0/24`.",
+        )
+    return str(network)
 
 
 def _blocks(value: Any) -> int | str:

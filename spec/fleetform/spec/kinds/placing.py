@@ -97,7 +97,7 @@ def _selector(value: Any) -> Any:
 
 
 def _check_selector(value: InstanceSelector) -> InstanceSelector:
-    said = frozenset(value.model_fields_set)
+    said = frozenset(value.to_canonical())
     if said not in {frozenset({"name"}), frozenset({"hostname"}), frozenset({"fleet", "instance"})}:
         raise refuse(
             "contradiction",
