@@ -91,6 +91,7 @@ DIRECTIVES = [
     ("--part=gpu --exclus --mail-t=ALL", {"fleets": ["gpu"]}, [("warning", 2), ("note", 2)]),
     ("--n=4", {}, [("warning", 2)]),
     ("--mem_bind=local", {}, [("warning", 2)]),
+    ("--array=[1-35]%4 --cluster=x", {"array": "1-35%4"}, [("warning", 2)]),
     ("--wrap='python x.py'", {"commands": ["python x.py"]}, []),
     ("--input=a.txt", {"commands": ["exec < a.txt\npython train.py\n"]}, []),
     ("--constraint=a100 --gres=gpu:1", {"resources": {"gpu": "A100:1"}}, [("note", 2)]),
@@ -161,7 +162,7 @@ def test_no_value_of_a_directive_makes_a_bad_document(name):
 
 def test_each_option_of_sbatch_is_in_the_table():
     """Under its whole name, so that every abbreviation leads to what it does."""
-    assert TABLE.keys() == LONG_OPTIONS - {"tasks-per-node", "workdir"}
+    assert TABLE.keys() == LONG_OPTIONS - {"cluster", "tasks-per-node", "workdir"}
 
 
 def test_a_here_document_keeps_its_directives():

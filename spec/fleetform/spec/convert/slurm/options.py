@@ -135,11 +135,13 @@ def _seconds(text: str) -> int:
 
 
 def _array(job: Job, option: Option) -> None:
+    # sbatch takes brackets around the indices, as squeue prints them.
+    indices = option.value.replace("[", "").replace("]", "")
     try:
-        parse_array(option.value)
+        parse_array(indices)
     except ValueError as exc:
         raise UnfitError("its indices cannot be read") from exc
-    job.fields["array"] = option.value
+    job.fields["array"] = indices
 
 
 def _partition(job: Job, option: Option) -> None:

@@ -15,129 +15,30 @@ __all__ = ["LONG_OPTIONS", "Option", "Script", "is_batch_script", "read_script"]
 
 _MARK = "#SBATCH"
 
-LONG_OPTIONS = frozenset(
-    [
-        "account",
-        "acctg-freq",
-        "array",
-        "batch",
-        "bb",
-        "bbf",
-        "begin",
-        "chdir",
-        "cluster-constraint",
-        "clusters",
-        "comment",
-        "constraint",
-        "container",
-        "container-id",
-        "container-image",
-        "container-mounts",
-        "container-workdir",
-        "contiguous",
-        "core-spec",
-        "cores-per-socket",
-        "cpu-bind",
-        "cpu-freq",
-        "cpus-per-gpu",
-        "cpus-per-task",
-        "deadline",
-        "delay-boot",
-        "dependency",
-        "disable-stdout-job-summary",
-        "distribution",
-        "error",
-        "exclude",
-        "exclusive",
-        "export",
-        "export-file",
-        "extra",
-        "extra-node-info",
-        "get-user-env",
-        "gid",
-        "gpu-bind",
-        "gpu-freq",
-        "gpus",
-        "gpus-per-node",
-        "gpus-per-socket",
-        "gpus-per-task",
-        "gres",
-        "gres-flags",
-        "hint",
-        "hold",
-        "ignore-pbs",
-        "image",
-        "immediate",
-        "input",
-        "job-name",
-        "kill-on-invalid-dep",
-        "licenses",
-        "mail-type",
-        "mail-user",
-        "mcs-label",
-        "mem",
-        "mem-bind",
-        "mem-per-cpu",
-        "mem-per-gpu",
-        "mincpus",
-        "network",
-        "nice",
-        "no-kill",
-        "no-requeue",
-        "nodefile",
-        "nodelist",
-        "nodes",
-        "ntasks",
-        "ntasks-per-core",
-        "ntasks-per-gpu",
-        "ntasks-per-node",
-        "ntasks-per-socket",
-        "open-mode",
-        "output",
-        "overcommit",
-        "oversubscribe",
-        "parsable",
-        "partition",
-        "power",
-        "prefer",
-        "priority",
-        "profile",
-        "propagate",
-        "qos",
-        "quiet",
-        "reboot",
-        "requeue",
-        "reservation",
-        "resv-ports",
-        "segment",
-        "signal",
-        "sockets-per-node",
-        "spread-job",
-        "switches",
-        "tasks-per-node",
-        "test-only",
-        "thread-spec",
-        "threads-per-core",
-        "time",
-        "time-min",
-        "tmp",
-        "tres-bind",
-        "tres-per-task",
-        "uid",
-        "usage",
-        "use-min-nodes",
-        "verbose",
-        "wait",
-        "wait-all-nodes",
-        "wckey",
-        "workdir",
-        "wrap",
-    ]
-)
+_NAMES = """
+account acctg-freq array batch bb bbf begin chdir cluster cluster-constraint clusters comment
+constraint container container-id container-image container-mounts container-workdir contiguous
+core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot
+dependency disable-stdout-job-summary distribution error exclude exclusive export export-file extra
+extra-node-info get-user-env gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task
+gres gres-flags hint hold ignore-pbs image immediate input job-name kill-on-invalid-dep licenses
+mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-kill
+no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
+ntasks-per-socket open-mode output overcommit oversubscribe parsable partition power prefer priority
+profile propagate qos quiet reboot requeue reservation resv-ports segment signal sockets-per-node
+spread-job switches tasks-per-node test-only thread-spec threads-per-core time time-min tmp
+tres-bind tres-per-task uid usage use-min-nodes verbose wait wait-all-nodes wckey workdir wrap
+"""
+LONG_OPTIONS = frozenset(_NAMES.split())
 """Long options of sbatch, of all its versions, and of the container plugins."""
 
 # Earlier and second names.
-_ALIASES = {"share": "oversubscribe", "tasks-per-node": "ntasks-per-node", "workdir": "chdir"}
+_ALIASES = {
+    "cluster": "clusters",
+    "share": "oversubscribe",
+    "tasks-per-node": "ntasks-per-node",
+    "workdir": "chdir",
+}
 
 # Short forms of options; those of the second table take no value.
 _SHORT = {
