@@ -201,6 +201,8 @@ def test_arguments_are_those_of_the_script():
         ("cd conf\ncat b.yaml", ["conf/b.yaml"], []),
         ('sed -n "${SLURM_ARRAY_TASK_ID}p" in.txt > out.txt', ["in.txt"], []),
         ('cd "$SLURM_SUBMIT_DIR"\npython -m lib.run', ["lib"], []),
+        ("S=$(sed -n ${SLURM_ARRAY_TASK_ID}p in.txt); R=`cat conf/a.yaml`", ["conf/a.yaml", "in.txt"], []),
+        ("make -C x\n./built --no-save in.txt", ["in.txt"], []),
         ("# python train.py\nls -l *", [], []),
         ("Rscript fit.R && julia --project fit.jl", ["fit.R", "in.txt"], ["fit.jl"]),
         ("matlab -nodisplay -batch solve", ["solve.m"], []),

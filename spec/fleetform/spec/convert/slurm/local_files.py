@@ -19,11 +19,14 @@ from fleetform.spec.convert.slurm.imports import named_in_code
 
 __all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "find_local_files"]
 
-CODE_ENDINGS: Final = (".R", ".jl", ".m", ".nf", ".pl", ".py", ".r", ".sh", ".smk")
+CODE_ENDINGS: Final = (
+    ".R", ".jl", ".m", ".nf", ".pl", ".py", ".r", ".sh", ".smk", "Makefile", "Snakefile", "makefile",
+)  # fmt: skip
 _READ_ENDINGS: Final = (*CODE_ENDINGS, ".cfg", ".in", ".ini", ".json", ".toml", ".yaml", ".yml")
 """Endings of files that a script reads: one that is missing is reported."""
 
 _IMPLIED: Final = {
+    "poetry": ("pyproject.toml", "poetry.lock"),
     "make": ("Makefile", "makefile"),
     "snakemake": ("Snakefile", "workflow/Snakefile"),
 }
@@ -37,15 +40,20 @@ _HERE: Final = re.compile(
     r"""\$\(\s*(?:pwd|dirname\s+"?\$(?:0|\{?BASH_SOURCE[^)]*))"?\s*\)|`pwd`|\$\{?(?:SLURM_SUBMIT_DIR|PWD)\}?"""
 )
 _ASSIGNMENT: Final = re.compile(
-    r"""^\s*(?:export\s+|local\s+|readonly\s+)?([A-Za-z_]\w*)=(["']?)([^\s"'`;|&<>()]*)\2\s*(?:[;#].*)?$"""
+    r"""^\s*(?:export\s+|local\s+|readonly\s+)?([A-Za-z_]\w*)=(["']?)([^\s"'`;|&<>()]*)\2\s*(?:#.*)?$"""
 )
 _UNKNOWN: Final = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+|\$[@*#?]")
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WORD: Final = re.compile(r"""[^\s;|&<>()=,:'"\[\]{}]+|>""")
 _CD: Final = re.compile(r"""^\s*(?:cd|pushd)\s+["']?([^\s"';&|]+)["']?\s*(?:$|[;&#|])""")
 _OUTPUT: Final = re.compile(
-    r"-{1,2}\S*(?:out|log|save|result|ckpt|checkpoint)\S*|mkdir|touch|rm|tee|>", re.IGNORECASE
+    r"-o|--?(?!-?no)\S*(?:out|log|save|result|ckpt|checkpoint)\S*|tee|>", re.IGNORECASE
 )
+_MAKERS: Final = frozenset({"mkdir", "rm", "touch"})
+_BUILD: Final = re.compile(
+    r"\b(?:make|ninja|\w*gcc|\w*g\+\+|mpicc|mpif\d+|nvcc|gfortran|cargo|go build)\b"
+)
+"""Commands after which there are programs that did not exist before."""
 
 
 class Line(NamedTuple):
@@ -107,33 +115,37 @@ class _Search:
         """Go over the lines of a shell script; `where` is the directory that it runs in."""
         variables: dict[str, str] = {}
         made: set[str] = set()
+        is_built = False
         for number, written in lines:
-            text = _expanded(written, variables)
-            if assigned := _ASSIGNMENT.match(text):
-                variables[assigned[1]] = assigned[3]
-                if not (self._folder / where / assigned[3]).is_file():
-                    continue  # A directory is a part of the names that follow.
-            if (
-                (moved := _CD.match(text))
-                and not moved[1].startswith(("/", "~"))
-                and "*" not in moved[1]
-            ):
-                where = posixpath.normpath(posixpath.join(where, moved[1]))
-                text = text[moved.end() :]
-            before = ""
-            command = text.split(maxsplit=1)[:1]
-            for word in _WORD.findall(text):
-                is_output = _OUTPUT.fullmatch(before) is not None or command in (
-                    ["mkdir"],
-                    ["rm"],
-                    ["touch"],
-                )
-                if is_output:
-                    made.add(word)
-                    self._write_to(posixpath.normpath(posixpath.join(where, word)))
-                elif word not in made:
-                    self._take(number, word, where, before)
-                before = word
+            for text in _expanded(written, variables):
+                if assigned := _ASSIGNMENT.match(text):
+                    variables[assigned[1]] = assigned[3]
+                    if not (self._folder / where / assigned[3]).is_file():
+                        continue  # A directory is a part of the names that follow.
+                if moved := _CD.match(text):
+                    # Behind a variable or in a home directory there is nothing to look for.
+                    is_known = "*" not in moved[1] and not moved[1].startswith("~")
+                    where = posixpath.normpath(posixpath.join(where, moved[1] if is_known else "/"))
+                    if where.startswith("/") and is_known:
+                        self._take_absolute(number, moved[1])
+                    text = text[moved.end() :]  # noqa: PLW2901 -- the rest of the line
+                is_built = is_built or _BUILD.search(text) is not None
+                self._take_words(number, _WORD.findall(text), where, made, is_built=is_built)
+
+    def _take_words(
+        self, number: int, words: list[str], where: str, made: set[str], *, is_built: bool
+    ) -> None:
+        before = ""
+        for word in words:
+            path = posixpath.normpath(posixpath.join(where, word))
+            if _OUTPUT.fullmatch(before) or words[0] in _MAKERS:
+                made.add(path)
+                self._write_to(path)
+            elif path not in made and not where.startswith("/"):
+                # A command without a folder is on PATH, and one that is built is not there yet.
+                is_found = (not before and "/" not in word) or (is_built and word.startswith("./"))
+                self._take(number, word, where, before, is_needed=not is_found)
+            before = word
 
     def _write_to(self, path: str) -> None:
         """Remember a directory that exists beside the script, and that the script writes to."""
@@ -143,7 +155,7 @@ class _Search:
                 self._directories[one] = None
                 return
 
-    def _take(self, number: int, word: str, where: str, before: str) -> None:
+    def _take(self, number: int, word: str, where: str, before: str, *, is_needed: bool) -> None:
         if (
             "#" in word
             or "\\" in word
@@ -161,7 +173,7 @@ class _Search:
             names.append(f"{word}.m")
         paths = [posixpath.normpath(posixpath.join(where, name)) for name in names]
         added = {self._add(number, path) for path in paths}
-        if True not in added and _is_read(word, before):
+        if True not in added and is_needed and _is_read(word, before):
             self._missing.setdefault(paths[0], number)
 
     def _take_absolute(self, number: int, word: str) -> None:
@@ -204,13 +216,13 @@ class _Search:
     def _follow(self, number: int, file: Path) -> None:
         """Add what a file of code names itself: modules, sourced scripts, and data."""
         if (
-            not file.is_file()
-            or not file.name.endswith(CODE_ENDINGS)
+            not file.name.endswith(CODE_ENDINGS)
+            or not file.is_file()
             or file.stat().st_size > 1 << 20
         ):
             return
         text = file.read_text("utf-8", errors="replace")
-        if file.suffix == ".sh":
+        if file.name.endswith((".sh", "akefile")):
             self.read_shell([Line(number, line) for line in code_lines(text.splitlines())])
             return
         for named in named_in_code(file, text, self._folder):
@@ -225,13 +237,21 @@ def code_lines(lines: Iterable[str]) -> Iterator[str]:
         yield "" if line.lstrip().startswith("#") else line
 
 
-def _expanded(text: str, variables: dict[str, str]) -> str:
-    """Put in what variables are known to be; what is not known becomes `*`."""
-    text = "" if text.lstrip().startswith("#") else _HERE.sub(".", text)
-    text = _VARIABLE.sub(lambda one: variables.get(one[1] or one[2], one[0]), text)
-    while (shorter := _UNKNOWN.sub("*", text)) != text:
-        text = shorter
-    return text.rstrip("\\")
+def _expanded(text: str, variables: dict[str, str]) -> list[str]:
+    """
+    Put in what variables are known to be; what is not known becomes `*`.
+
+    The commands inside of `$( )` and backticks follow: they name files too.
+    """
+    if text.lstrip().startswith("#"):
+        return []
+    text = _VARIABLE.sub(lambda one: variables.get(one[1] or one[2], one[0]), _HERE.sub(".", text))
+    inner: list[str] = []
+    while (found := _UNKNOWN.search(text)) is not None:
+        if found[0].endswith((")", "`")):
+            inner += _expanded(found[0].lstrip("$(`").rstrip(")`"), variables)
+        text = f"{text[: found.start()]}*{text[found.end() :]}"
+    return [text.rstrip("\\"), *inner]
 
 
 def _is_read(word: str, before: str) -> bool:

@@ -24,7 +24,8 @@ _CONDA: Final = re.compile(
 _CONTAINER: Final = re.compile(
     r"\b(singularity|apptainer|docker|podman|enroot)\s+(?:exec|run|shell)\b"
 )
-_ARGUMENT: Final = re.compile(r"\$(?:\{)?([1-9@*])")
+# Not `"$@"` and not `${1:-default}`: these need none.
+_ARGUMENT: Final = re.compile(r"\$(?:([1-9])|\{([1-9])\})")
 _LOG_FILE: Final = re.compile(r"slurm-[^\s/]*\.out|logs?/[^\s]*\$\{?SLURM_(?:ARRAY_)?JOB_?ID")
 _WRITES: Final = re.compile(
     r"(?<![<>&\d])>{1,2}\s*(?![&>/])(\"?[\w.$]\S*)|^\s*mkdir\s+(?:-\S+\s+)*(?![/\"$-])(\S+)"
