@@ -183,6 +183,9 @@ class _After:
         elif step.verb == "run.update" and "earlier" in said:
             # It is at work already under that name, and what waited for its end is no more.
             self._drop(name)
+        elif step.verb in {"run.archive", "run.forget"}:
+            # Runs that depend on a whole sweep no longer count its removed elements.
+            self._drop(name)
         elif step.verb == "run.update":
             self._update(name, said)
         elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:

@@ -6,10 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.plan import Plan
+from fleetform.model.ports import Book, Outcome
+from fleetform.model.run import RunState
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.wiring.forecasting import forecast
-from unit.plan.trees import NOW_MS, fleet, item, ledger, planned, task, tree
+from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
 
+OLD = tuple(element("s", lr=lr) for lr in (1, 2, 3))
+EMPTY = Book(0, {}, {}, (), (), (), {})
 HOST = {"local": {"cpu": 4000, "memory": 8 << 30}}
 
 
@@ -80,6 +84,16 @@ def test_the_first_element_is_the_first_to_start():
     elements = [item("arr", index, **needs(2000)) for index in range(1, 13)]
     _, found = foretold(fleet("local", **HOST), *elements)
     assert found["starts"]["first"] == ["arr[1]", "arr[2]"]
+
+
+def test_a_removed_element_is_no_longer_waited_for():
+    """Where one element replaces another, a dependent waits for the elements of the plan alone."""
+    after = task("best", depends_on={"runs": [{"run": "s"}]})
+    plan = planned(tree(*(element("s", lr=lr) for lr in (1, 2, 9)), after), ledger(*map(row, OLD)))
+    done = {one.key.name: Outcome(RunState.DONE, "s", one.element, started=True) for one in OLD}
+    found = forecast(plan, replace(EMPTY, outcomes=done), now_ms=NOW_MS)
+    (waiting,) = (one for one in found["waits"]["first"] if one["run"] == "best")
+    assert waiting["reasons"][0] == "waits for all of s to succeed; 2 of 3 have succeeded"
 
 
 def test_a_plan_without_runs_foretells_nothing():
