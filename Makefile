@@ -58,6 +58,7 @@ format: $(VENV)/installed
 generate: $(VENV)/installed
 	$(BIN)/fleetform schema --write
 	$(BIN)/python docs/generate.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python docs/picture.py
 
 ## make fuzz      fuzz the loader, TIME seconds each target; what it finds and learns stays in build/fuzz
 fuzz: $(VENV)/installed

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,13 @@ def test_a_word_of_the_glossary_stands_there_once():
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\*", page, re.MULTILINE)]
     assert words == sorted(set(words))
+
+
+def test_the_picture_of_a_plan_is_current():
+    """The README shows what `fleetform plan` prints now: `make generate`."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "picture.py", "--check"],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        check=False,
+    )
+    assert done.returncode == 0

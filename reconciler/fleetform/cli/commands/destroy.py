@@ -16,7 +16,7 @@ from fleetform.cli.tree import load, open_to_write
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
 
-_FINISHED = "Everything is removed; a later apply makes it anew, and runs what had not finished."
+_FINISHED = "Everything is removed; a later apply creates it again, and runs what had not finished."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show it, ask for the environment's name, and remove it"),
