@@ -19,7 +19,8 @@ class HistoryEntry:
         state: Of an apply: `running`, `done`, `failed`, `interrupted`. Of a plan: `made`.
         at_ms: Unix milliseconds, as is `finished_at_ms`; None while it runs, and for a plan.
         apply_uid: Empty for a plan.
-        summary: Of a plan its last line; of an apply what came of it, one sentence a line.
+        summary: Of an apply what came of it, one sentence a line; of a plan the same as `changes`.
+        changes: What the plan changes, in a line; empty where an earlier release applied it.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class HistoryEntry:
     finished_at_ms: int | None = None
     apply_uid: str = ""
     summary: str = ""
+    changes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

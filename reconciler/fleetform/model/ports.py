@@ -350,7 +350,7 @@ class Ledger(Reader, Protocol):
         """
         Keep a plan that somebody made, for those who ask afterwards; the same is kept once.
 
-        `body` is as `plan.file` wrote it, `summary` its last line.
+        `body` is as `plan.file` wrote it, `summary` what it changes, in a line.
         """
 
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:

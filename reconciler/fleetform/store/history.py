@@ -35,11 +35,10 @@ PLANS_KEPT_MS = 90 * 24 * 3600 * 1000
 
 _APPLY = (
     "SELECT 'apply', a.plan_digest, a.state, a.who, a.tree_commit, a.started_at_ms,"
-    " a.finished_at_ms, a.uid, a.summary"
+    " a.finished_at_ms, a.uid, a.summary, p.summary"
 )
-_PLAN = (
-    "SELECT 'plan', p.digest, 'made', p.who, p.tree_commit, p.created_at_ms, NULL, '', p.summary"
-)
+_APPLIES = "FROM applies a JOIN plans p ON p.digest = a.plan_digest"
+_PLAN = "SELECT 'plan', p.digest, 'made', p.who, p.tree_commit, p.created_at_ms, NULL, '', p.summary, p.summary"
 
 
 def keep_plan(
@@ -104,7 +103,7 @@ def read_history(
     A plan that an `apply` made and entered at once is one entry, its apply.
     """
     applies = connection.execute(
-        f"{_APPLY} FROM applies a ORDER BY a.number DESC LIMIT ?", (limit,)
+        f"{_APPLY} {_APPLIES} ORDER BY a.number DESC LIMIT ?", (limit,)
     ).fetchall()
     plans: Iterable[tuple[Any, ...]] = ()
     if not applies_only:
@@ -147,7 +146,7 @@ def read_operations(connection: Statements, apply_uid: str) -> tuple[OperationRe
 def read_touches(connection: Statements, key: ResourceKey, *, limit: int) -> tuple[Touch, ...]:
     """Read the applies that did something to a resource under this name, newest first."""
     rows = connection.execute(
-        f"{_APPLY}, p.body FROM applies a JOIN plans p ON p.digest = a.plan_digest"
+        f"{_APPLY}, p.body {_APPLIES}"
         " WHERE a.uid IN (SELECT o.apply_uid FROM operations o"
         "  WHERE o.resource_kind = ? AND o.resource_name = ? AND o.state = 'done')"
         " ORDER BY a.number DESC LIMIT ?",

@@ -24,6 +24,7 @@ from fleetform.store.closing import closings_of
 from fleetform.store.database import Transaction
 from fleetform.store.left_data import uids_left
 from fleetform.store.permits import require_permitted, rules_applied
+from fleetform.views.change_summary import change_summary
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -62,9 +63,9 @@ def _enter(
     transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, uid: str
 ) -> Accepted:
     transaction.execute(
-        "INSERT INTO plans (digest, created_at_ms, who, tree_commit, body)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
-        (plan.digest, now_ms, who, plan.commit, pack(body)),
+        "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        (plan.digest, now_ms, who, plan.commit, change_summary(plan), pack(body)),
     )
     transaction.execute(
         "INSERT INTO applies (uid, plan_digest, state, who, tree_commit, started_at_ms)"

@@ -25,7 +25,8 @@ class HistoryRow:
     One plan or apply.
 
     `at` is `at_ms` as text, UTC. `plan` and `commit` are whole here and short in the table.
-    `took_ms` is null for a plan, and while an apply goes on.
+    `took_ms` is null for a plan, and while an apply goes on. `changes` is what the plan changes,
+    `summary` what came of an apply, in a line each.
     """
 
     at: str
@@ -36,6 +37,7 @@ class HistoryRow:
     commit: str
     who: str
     took_ms: int | None
+    changes: str
     summary: str
     apply_uid: str
 
@@ -54,6 +56,7 @@ def history_rows(entries: Iterable[HistoryEntry]) -> tuple[HistoryRow, ...]:
             took_ms=None
             if entry.finished_at_ms is None
             else max(0, entry.finished_at_ms - entry.at_ms),
+            changes=entry.changes,
             summary=entry.summary.partition("\n")[0],
             apply_uid=entry.apply_uid,
         )
@@ -64,19 +67,25 @@ def history_rows(entries: Iterable[HistoryEntry]) -> tuple[HistoryRow, ...]:
 def history_table(rows: Iterable[HistoryRow]) -> Table:
     columns: tuple[Column[HistoryRow], ...] = (
         Column("TIME", lambda row: Cell(row.at, "dim")),
-        Column("WHAT", lambda row: row.kind),
-        Column("OUTCOME", lambda row: Cell(_outcome(row), _TONES.get(row.state, "dim"))),
         Column("PLAN", lambda row: row.plan[:DIGEST_SHOWN]),
-        Column("COMMIT", lambda row: _short(row.commit)),
+        Column("OUTCOME", lambda row: Cell(_outcome(row), _TONES.get(row.state, "dim"))),
         Column("BY", lambda row: row.who),
+        Column("COMMIT", lambda row: _short(row.commit)),
         Column("TOOK", lambda row: figures.span(row.took_ms) if row.took_ms is not None else ""),
-        Column("SUMMARY", lambda row: row.summary),
+        Column("CHANGES", _changes),
     )
     return make_table(columns, rows)
 
 
 def _outcome(row: HistoryRow) -> str:
-    return "" if row.kind == "plan" else row.state
+    return "planned" if row.kind == "plan" else row.state
+
+
+def _changes(row: HistoryRow) -> str:
+    """Say what changed, and of an apply that did not come to its end what came of it."""
+    if not row.changes or row.kind == "plan" or row.state == "done":
+        return row.changes or row.summary
+    return f"{row.changes}: {row.summary}" if row.summary else row.changes
 
 
 def _short(commit: str) -> str:

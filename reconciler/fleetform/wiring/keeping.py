@@ -11,6 +11,7 @@ from fleetform.plan.file import dump
 from fleetform.store.history import keep_empty_apply
 from fleetform.store.history import keep_plan as keep
 from fleetform.store.keeping import open_to_keep
+from fleetform.views.change_summary import change_summary
 from fleetform.views.plan_summary import summary
 from fleetform.wiring.blocked import read_blocked
 from fleetform.wiring.clock import RandomIds, SystemClock
@@ -96,7 +97,7 @@ def _keep(transaction: Transaction, plan: Plan, *, who: str, now_ms: int) -> Non
         dump(plan),
         who=who,
         commit=plan.commit,
-        summary=summary(plan),
+        summary=change_summary(plan),
         now_ms=now_ms,
     )
 

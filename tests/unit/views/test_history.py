@@ -27,14 +27,20 @@ def past(at_ms: int, *paths: str, who: str = "ada@node1", action: Action = Actio
 
 def test_history_shows_outcome_and_time() -> None:
     """An apply has an outcome and took time; a plan that nobody applied has neither."""
-    done = entry(NOW, finished_at_ms=NOW + 1500, summary="2 steps done\nmore")
+    done = entry(NOW, finished_at_ms=NOW + 1500, summary="2 steps done\nmore", changes="+2 runs")
+    failed = entry(NOW, state="failed", summary="1 step failed", changes="+1 run (train)")
     made = HistoryEntry("plan", "d" * 64, "made", "eve@node2", "", NOW)
-    rows = history_rows([done, made])
-    assert [(row.took_ms, row.summary) for row in rows] == [(1500, "2 steps done"), (None, "")]
-    first, second = plain_lines(history_table(rows))[1:]
-    assert "apply  done" in first
-    assert "1.5s" in first
-    assert "plan   -" in second
+    rows = history_rows([done, made, failed])
+    assert [(row.took_ms, row.summary) for row in rows] == [
+        (1500, "2 steps done"),
+        (None, ""),
+        (None, "1 step failed"),
+    ]
+    first, second, third = plain_lines(history_table(rows))[1:]
+    assert " done " in first
+    assert first.endswith(" 1.5s  +2 runs")
+    assert " planned " in second
+    assert third.endswith("  +1 run (train): 1 step failed")
 
 
 def test_steps_come_in_the_order_of_their_ends() -> None:
