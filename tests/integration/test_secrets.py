@@ -204,7 +204,7 @@ def test_the_api_answers_without_them(lab: Lab, tmp_path: Path) -> None:
     while (found := re.search(r"http://\S+/api/v1", begin)) is None:
         begin += server.stdout.readline() or pytest.fail(begin)
     root = found[0]
-    plans = json.loads(_get(f"{root}/plans"))
+    plans = json.loads(_get(f"{root}/plans"))["items"]
     answers = [_get(f"{root}/{path}") for path in ("runs", "events", "resources", "runs/train")]
     answers += [_get(f"{root}/{path}") for path in ("environments", "resources/run/train")]
     answers += [_get(f"{root}/plans/{one['plan']}") for one in plans]

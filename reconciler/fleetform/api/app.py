@@ -1,8 +1,8 @@
 """
 The app: routes under `/api/v1`, one shape of errors, and the guard before all of it.
 
-`wiring` fills the ports and runs it. There is no page with documentation: its scripts would
-come from another site; `/api/v1/openapi.json` describes everything.
+`wiring` fills the ports and runs it. FastAPI's own pages with documentation are off, because their
+scripts come from another site: `/` lists the routes, `/api/v1/openapi.json` describes everything.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,15 +19,25 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from fleetform.api.guard import Guard, allowed_hosts
+from fleetform.api.moments import MomentsResponse, describe_moments
 from fleetform.api.problem import ApiProblem, ProblemBody, shortened
-from fleetform.api.routes import environments, events, logs, overrides, plans, resources, runs
+from fleetform.api.routes import (
+    environments,
+    events,
+    index,
+    logs,
+    overrides,
+    plans,
+    resources,
+    runs,
+)
+from fleetform.api.routes.index import PREFIX
 from fleetform.api.sources import Sources
 from fleetform.model.ports import LogStore, Reader
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment
 
-PREFIX = "/api/v1"
 _log = logging.getLogger(__name__)
 _ROUTERS = (environments.router, resources.router, plans.router, logs.router, runs.router,
             events.router, overrides.router)  # fmt: skip
@@ -57,9 +68,18 @@ def create_app(
     return Guard(api, hosts=allowed_hosts(listen_host))
 
 
+class _Api(FastAPI):
+    """FastAPI's app, whose description has moments as they are answered."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            describe_moments(super().openapi())
+        return super().openapi()
+
+
 def create_api() -> FastAPI:
     """Make the routes and their errors, without anything to answer from."""
-    api = FastAPI(
+    api = _Api(
         title="fleetform",
         version=importlib.metadata.version("fleetform"),
         description="Read-only view of one environment: what the command line shows.",
@@ -68,11 +88,13 @@ def create_api() -> FastAPI:
         redoc_url=None,
         # A path with one slash too many is another path, and its answer names no address.
         redirect_slashes=False,
+        default_response_class=MomentsResponse,
         responses={
             "4XX": {"model": ProblemBody, "description": "Why there is no answer"},
             "5XX": {"model": ProblemBody, "description": "Why there is none now"},
         },
     )
+    api.include_router(index.router)
     for router in _ROUTERS:
         api.include_router(router, prefix=PREFIX)
     api.add_exception_handler(ApiProblem, _answer_problem)

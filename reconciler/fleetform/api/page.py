@@ -21,6 +21,8 @@ Item = TypeVar("Item")
 LIMIT_DEFAULT = 100
 # A page must fit in memory on both sides, whatever the rows are.
 LIMIT_MAX = 1000
+EVERYTHING = 2**31 - 1
+"""A limit that no list reaches, where the page is cut from all of it."""
 # What both databases can compare a number with.
 _NUMBER_MAX = 2**63 - 1
 
@@ -56,6 +58,21 @@ def page(
     shown = list(items[:limit])
     more = len(items) > limit
     return Page(items=shown, next=write_cursor(place(shown[-1])) if more else None)
+
+
+def newest_first(
+    items: Sequence[Item],
+    at_ms: Callable[[Item], int],
+    uid: Callable[[Item], str],
+    cursor: str | None,
+    limit: int,
+) -> Page[Item]:
+    """Cut a page out of a list that begins with the newest; `uid` tells those of one time apart."""
+
+    def place(item: Item) -> str:
+        return f"{_NUMBER_MAX - at_ms(item):019d} {uid(item)}"
+
+    return page(sorted(items, key=place), place, cursor, limit)
 
 
 def number_place(cursor: str | None) -> int:

@@ -53,7 +53,7 @@ def lab(root):
     return root
 
 
-def get(root, path, **params):
+def get(root, path, *, prefix="/api/v1", **params):
     workspace = Workspace.open(str(root))
     app = create_app(
         workspace.reader, workspace.logs, environment=workspace.environment,
@@ -63,14 +63,14 @@ def get(root, path, **params):
     async def call():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get(f"/api/v1{path}", params=params)
+            return await client.get(f"{prefix}{path}", params=params)
 
     return asyncio.run(call())
 
 
 def test_before_the_first_apply_lists_are_empty(root):
     """Nothing applied is a state and not an error."""
-    assert get(root, "/environments").json()[0]["status"] == "empty"
+    assert get(root, "/environments").json()["items"][0]["status"] == "empty"
     for noun in ("resources", "runs", "events"):
         assert get(root, f"/{noun}").json()["items"] == []
     answer = get(root, "/runs/train")
@@ -186,7 +186,7 @@ def test_secrets_in_env_are_withheld(lab):
 
 def test_no_answer_holds_a_secret(lab):
     """Not in lists, events or plans either."""
-    digest = get(lab, "/plans").json()[0]["plan"]
+    digest = get(lab, "/plans").json()["items"][0]["plan"]
     nouns = ("/resources", "/runs", "/events", "/plans", "/history", "/overrides")
     nouns += ("/environments", "/resources/run/train")
     for path in (*nouns, f"/plans/{digest}", "/runs/train"):
@@ -207,7 +207,7 @@ def test_resources_are_listed_by_kind(lab):
 
 def test_the_plan_that_was_applied_can_be_read(lab):
     """Who applied what is kept with the plan itself."""
-    row = get(lab, "/plans").json()[0]
+    row = get(lab, "/plans").json()["items"][0]
     assert (row["who"], row["state"]) == ("ada@node1", "done")
     assert get(lab, f"/plans/{row['plan']}").json()["environment"] == "lab"
     assert get(lab, "/plans/none").status_code == 404
@@ -245,7 +245,7 @@ def test_an_environment_needs_no_ledger():
 
 def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
     """The same rows, to the letter; what is over or lifted is told where it is asked for."""
-    assert get(lab, "/overrides").json() == []
+    assert get(lab, "/overrides").json()["items"] == []
     monkeypatch.setattr(
         "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
     )
@@ -253,22 +253,24 @@ def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
     assert main(["emergency", "pause", *at]) == 0
     assert main(["emergency", "drain", "local", *at]) == 0
     assert main(["emergency", "lift", "1", "-C", str(lab)]) == 0
-    (row,) = get(lab, "/overrides").json()
+    (row,) = get(lab, "/overrides").json()["items"]
     assert (row["number"], row["kind"], row["target"]) == (2, "drain", "fleet/local")
     assert (row["state"], row["reason"]) == ("in force", "too hot")
     assert row["until_ms"] == applied.NOW_MS + 9000 + 3_600_000
     for params, option in (({}, []), ({"past": True}, ["--all"])):
         capsys.readouterr()
         assert main(["emergency", "list", "-C", str(lab), "--json", *option]) == 0
-        assert get(lab, "/overrides", **params).json() == json.loads(capsys.readouterr().out)
-    past = get(lab, "/overrides", past=True, limit=1).json()
+        assert get(lab, "/overrides", **params).json()["items"] == json.loads(
+            capsys.readouterr().out
+        )
+    past = get(lab, "/overrides", past=True, limit=1).json()["items"]
     assert [one["number"] for one in past] == [2]
     assert get(lab, "/overrides", limit=0).status_code == 400
 
 
 def test_overrides_before_the_first_apply(root):
     """Nothing is in force where nothing is."""
-    assert get(root, "/overrides", past=True).json() == []
+    assert get(root, "/overrides", past=True).json() == {"items": [], "next": None}
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,10 @@ def test_an_odd_name_is_not_there(
     """What no resource can be called is not found, or not text: on every route with a name."""
     quoted = quote(name, safe="", errors="surrogatepass")
     answer = app("/".join(quoted if part.startswith("{") else part for part in route.split("/")))
+    if name == ".." and answer.status_code == 200:
+        # RFC 3986 section 5.2.4: a client resolves it, and so asks for the list of routes.
+        assert {"path", "summary"} == set(answer.json()["items"][0])
+        return
     assert answer.status_code in {400, 404}, answer.text
     check(answer)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX
+from fleetform.api.page import EVERYTHING, LIMIT_DEFAULT, LIMIT_MAX, Page, page
 from fleetform.api.sources import FromSources, MaybeReader
 from fleetform.model.override import PastOverride, holding
 from fleetform.views.overrides import OverrideRow, override_rows
@@ -19,14 +19,18 @@ def list_overrides(
     sources: FromSources,
     reader: MaybeReader,
     past: Annotated[bool, Query(description="Those that are over or lifted too")] = False,
+    cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
-) -> list[OverrideRow]:
+) -> Page[OverrideRow]:
     """List what is in force above the tree, newest first: what, until when, who, and why."""
     if reader is None:
-        return []
+        return Page(items=[], next=None)
     now_ms = sources.now_ms()
-    if past:
-        return list(override_rows(reader.read_past_overrides(limit=limit), now_ms=now_ms))
     # What is in force is never cut off by what came after it and is over.
-    held = [PastOverride(one) for one in holding(reader.read_overrides(), now_ms)]
-    return list(override_rows(reversed(held), now_ms=now_ms))[:limit]
+    found = (
+        reader.read_past_overrides(limit=EVERYTHING)
+        if past
+        else [PastOverride(one) for one in holding(reader.read_overrides(), now_ms)]
+    )
+    rows = sorted(override_rows(found, now_ms=now_ms), key=lambda row: -row.number)
+    return page(rows, lambda row: -row.number, cursor, limit)
