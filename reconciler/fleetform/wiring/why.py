@@ -10,6 +10,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import run_detail
 from fleetform.views.why import Why, explain
+from fleetform.views.why_elements import WhyElement
 from fleetform.views.why_resource import blocked_why, resource_why, volume_troubles
 from fleetform.wiring.blocked import read_blocked
 
@@ -20,18 +21,35 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
     from fleetform.views.why_resource import VolumeTrouble
 
-__all__ = ["why_absent", "why_resource", "why_run"]
+__all__ = ["why_absent", "why_resource", "why_run", "why_runs"]
 
 
 def why_run(reader: Reader, history: RunHistory, *, now_ms: int) -> Why:
     """Answer for a run of the ledger."""
+    (answer,) = why_runs(reader, [history], now_ms=now_ms)
+    return answer.why
+
+
+def why_runs(
+    reader: Reader, histories: Sequence[RunHistory], *, now_ms: int
+) -> tuple[WhyElement, ...]:
+    """Answer for runs of the ledger; the scheduler is asked once for all of them."""
     book = reader.read_book()
-    reasons = waiting_reasons(book, now_ms=now_ms).get(history.run.uid, ())
-    detail = run_detail(history, instances=book.instances, waiting=reasons, now_ms=now_ms)
-    events = reader.read_resource_events(ResourceKey("run", history.run.name))
-    at_work = at_work_lines(history.run, book, events, now_ms=now_ms)
-    volumes = _volume_troubles(reader, history, now_ms)
-    return explain(detail, at_work=at_work, more=volumes, now_ms=now_ms)
+    reasons = waiting_reasons(book, now_ms=now_ms)
+    answers = []
+    for history in histories:
+        run = history.run
+        waiting = reasons.get(run.uid, ())
+        detail = run_detail(history, instances=book.instances, waiting=waiting, now_ms=now_ms)
+        # Events are about an end that was asked for, of this run or of the one before it.
+        is_ending = run.uid in book.runs and bool(run.stop_requested or run.after_uid)
+        key = ResourceKey("run", run.name)
+        events = reader.read_resource_events(key) if is_ending else ()
+        at_work = at_work_lines(run, book, events, now_ms=now_ms)
+        volumes = _volume_troubles(reader, history, now_ms)
+        answer = explain(detail, at_work=at_work, more=volumes, now_ms=now_ms)
+        answers.append(WhyElement(detail.row, answer))
+    return tuple(answers)
 
 
 def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None:

@@ -11,8 +11,9 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs, one_run
-from fleetform.cli.screen import Screen, error_screen
+from fleetform.cli.names import complete_runs, one_run, some
+from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.cli.selection import select_runs
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.run import FINAL
@@ -29,6 +30,7 @@ _EXAMPLES = (
     ("fleetform logs train", "Print what the latest attempt printed"),
     ("fleetform logs train -f --tail 20", "Follow it, from its last 20 lines on"),
     ("fleetform logs 'sweep[lr=0.1]'", "Print the output of one element"),
+    ("fleetform logs sweep -f", "Follow all elements of a sweep"),
     ("fleetform logs train --attempt 1 --rank 0", "Print one rank of an earlier attempt"),
 )
 
@@ -51,8 +53,10 @@ def command(
     """
     Print what RUN printed: standard output and error, in the order they came.
 
-    Where a run has several ranks, each line says whose it is.
+    RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `train*`. Of several runs each line begins with the
+    element or the run that printed it, and --tail is for each. Where a run has several ranks, each line names its rank.
     """
+    from fleetform.cli import merged_logs
     from fleetform.cli import tail as tailing
     from fleetform.wiring.controllers import find_controller
 
@@ -61,12 +65,31 @@ def command(
     workspace = open_workspace(path)
     reader = open_reader(workspace)
     store = workspace.logs()
-    history = one_run(reader, run)
+    histories = select_runs(reader, [run])
+    history = histories[0]
     out = sys.stdout.buffer
-    if follow:
-        told = error_screen()
+    told = error_screen()
+    if len(histories) > 1:
+        if attempt is not None:
+            raise Refused(
+                f"`{run}` means {len(histories)} runs, and --attempt is of one run",
+                advice=f"name one of them: {some([one.run.name for one in histories])}",
+            )
+        prefixes = merged_logs.Prefixes(histories, screen())
+        if follow:
+            pieces = merged_logs.follow_all(
+                lambda: select_runs(reader, [run]),
+                store,
+                prefixes,
+                rank=rank,
+                tail=tail,
+                sleep=_Pause(workspace, told),
+            )
+        else:
+            pieces = merged_logs.print_all(histories, store, prefixes, rank=rank, tail=tail)
+    elif follow:
         pieces = tailing.follow(
-            lambda: one_run(reader, run),
+            lambda: one_run(reader, history.run.name),
             store,
             rank=rank,
             tail=tail,
@@ -81,7 +104,8 @@ def command(
         if piece:
             out.write(piece)
             out.flush()
-    if not follow and history.run.state not in FINAL and find_controller(workspace) is None:
+    is_over = all(one.run.state in FINAL for one in histories)
+    if not follow and not is_over and find_controller(workspace) is None:
         error_screen().labelled("help", NOT_DRIVEN)
 
 

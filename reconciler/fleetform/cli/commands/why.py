@@ -9,9 +9,10 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs, one_run, unknown
+from fleetform.cli.names import complete_runs, unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
+from fleetform.cli.selection import select_runs
 from fleetform.cli.tree import open_reader, open_workspace
 from fleetform.cli.words import NOT_DRIVEN
 from fleetform.model.run_state import FINAL, RunState
@@ -19,9 +20,11 @@ from fleetform.model.run_state import FINAL, RunState
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader
     from fleetform.views.why import Why
+    from fleetform.views.why_elements import WhyElement
 
 _EXAMPLES = (
     ("fleetform why train", "Say what it waits for, or how it ended"),
+    ("fleetform why sweep", "Say it of all elements, those with the same reasons together"),
     ("fleetform why 'sweep[lr=0.1]' --format json", "Say it as JSON"),
     ("fleetform why volume/data", "Say what was seen of a volume, or of a fleet"),
 )
@@ -39,17 +42,19 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     that has ended says how, attempt by attempt. A fleet or volume says what looks at the actual state
     have found that is not as it was applied.
     """
-    from fleetform.views.why import why_lines
+    from fleetform.views.why import Why, why_lines
+    from fleetform.views.why_elements import why_elements_lines
     from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(path)
-    why = _why(open_reader(workspace), resource)
+    found = _why(open_reader(workspace), resource)
     out = screen()
+    answers = [found] if isinstance(found, Why) else [one.why for one in found]
     if as_json:
-        out.json(why)
+        out.json(found if isinstance(found, Why) else answers)
         return
-    waits = why.state in _OPEN and find_controller(workspace) is None
-    for line in why_lines(why):
+    waits = any(one.state in _OPEN for one in answers) and find_controller(workspace) is None
+    for line in why_lines(found) if isinstance(found, Why) else why_elements_lines(found):
         label, colon, rest = line.partition("help: ")
         if label or not colon:
             out.line(line)
@@ -62,10 +67,11 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
 _OPEN = frozenset(RunState) - FINAL
 
 
-def _why(reader: Reader, resource: str) -> Why:
+def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
+    """Answer for one resource, or for each run that an address means."""
     from fleetform.spec.desired import ResourceKey
     from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.why import why_absent, why_resource, why_run
+    from fleetform.wiring.why import why_absent, why_resource, why_runs
 
     now_ms = SystemClock().now_ms()
     kind, _, name = resource.partition("/")
@@ -77,13 +83,14 @@ def _why(reader: Reader, resource: str) -> Why:
         raise unknown(kind, resource, known)
     name = resource.removeprefix("run/")
     try:
-        history = one_run(reader, name)
+        histories = select_runs(reader, [name])
     except Refused:
         # Blocked since it was declared, it is in no row yet.
         if (why := why_absent(reader, ResourceKey("run", name))) is None:
             raise
         return why
-    return why_run(reader, history, now_ms=now_ms)
+    answers = why_runs(reader, histories, now_ms=now_ms)
+    return answers if len(answers) > 1 else answers[0].why
 
 
 _KINDS = frozenset({"fleet", "volume"})

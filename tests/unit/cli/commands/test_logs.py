@@ -29,3 +29,24 @@ def test_what_is_not_there_is_named(typed, lab):
 def test_a_run_that_waits_has_printed_nothing(typed, lab):
     """No output is no error: it may come."""
     assert typed("logs", "next")[:2] == (0, "")
+
+
+def test_output_of_a_sweep_says_which_element_printed_it(typed, lab):
+    """In the order of the elements; the last lines are those of each element."""
+    merged = "[lr=0.1] | one\n[lr=0.1] | two\n[lr=0.2] | one\n[lr=0.2] | two\n"
+    assert typed("logs", "sweep") == (0, merged, "")
+    assert typed("logs", "sweep", "--follow")[:2] == (0, merged)
+    last = "[lr=0.1] | two\n[lr=0.2] | two\n"
+    assert typed("logs", "sweep", "--tail", "1")[1] == last
+    assert typed("logs", "sweep", "-f", "--tail", "1")[1] == last
+
+
+def test_output_of_several_runs_has_their_names(typed, lab):
+    """Runs that have printed nothing add nothing; one run alone is as it was."""
+    code, out, _err = typed("logs", "*", "--tail", "1")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [
+        [name, "|", "two"] for name in ("bad", "sweep[lr=0.1]", "sweep[lr=0.2]", "train")
+    ]
+    assert typed("logs", "sweep[lr=0.1|0.2]", "--attempt", "1")[0] == 1
+    assert typed("logs", "*[lr=0.2]")[1] == "one\ntwo\n"
