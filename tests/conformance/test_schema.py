@@ -12,6 +12,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from conformance import deviations, seeds
@@ -143,3 +145,29 @@ def test_a_field_that_may_be_left_out_may_be_null(type_name):
             whole = {"type": type_name, **nothing}
             wrong = [error.path for error in validator.iter_errors(whole) if error.path]
             assert wrong == [], name
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "value"),
+    [
+        *[(TASK, "name", name) for name in ("A", "a", "1a", "a_b", "a" * 42, "train\n", "")],
+        *[(TASK, "queue", name) for name in ("A", "a", "a/b")],
+        *[(TASK, "ports[]", port) for port in (0, 65_536, "x", "80:", ":80", "1:2:3")],
+        *[(SERVICE, "port", port) for port in (0, 65_536, "x", "80:")],
+        *[(TASK, name, []) for name in ("groups", "regions", "fleets", "instances", "compat")],
+        (SERVICE, "replicas", []),
+    ],
+)
+def test_what_validate_refuses_of_names_ports_and_lists_the_schemas_refuse(base, path, value):
+    """A slip in a name or a port, and a list without entries, is underlined as it is typed."""
+    whole = {**base, path.removesuffix("[]"): [value] if path.endswith("[]") else value}
+    assert not loads(whole)
+    for validator in validators():
+        assert not validator.is_valid(whole)
+
+
+@given(st.text(alphabet="aZ09-_ /\n", max_size=43))
+def test_a_name_is_one_to_the_schemas_where_it_is_one_to_the_loader(name):
+    """Of any text both say the same."""
+    whole = {**TASK, "name": name}
+    assert [one.is_valid(whole) for one in validators()] == [loads(whole)] * 2

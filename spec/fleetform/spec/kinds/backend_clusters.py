@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.kinds.backend import Backend
-from fleetform.spec.kinds.base import Model, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Model, one_or_many, refuse
 from fleetform.spec.kinds.credentials import Guarded
 from fleetform.spec.kinds.hosts import Hostname, Port
 from fleetform.spec.kinds.offers import Text, Texts
@@ -82,7 +82,7 @@ class Kubernetes(Backend):
             Field(min_length=1),
             BeforeValidator(
                 _contexts,
-                json_schema_input_type=str | KubernetesContext | list[str | KubernetesContext],
+                json_schema_input_type=str | KubernetesContext | Entries[str | KubernetesContext],
             ),
         ]
         | None
@@ -154,7 +154,7 @@ class SlurmCluster(Model):
         Annotated[
             tuple[SlurmGpus, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=SlurmGpus | list[SlurmGpus]),
+            BeforeValidator(one_or_many, json_schema_input_type=SlurmGpus | Entries[SlurmGpus]),
         ]
         | None
     ) = None
@@ -184,7 +184,7 @@ class Slurm(Backend):
     clusters: Annotated[
         tuple[SlurmCluster, ...],
         Field(min_length=1),
-        BeforeValidator(one_or_many, json_schema_input_type=SlurmCluster | list[SlurmCluster]),
+        BeforeValidator(one_or_many, json_schema_input_type=SlurmCluster | Entries[SlurmCluster]),
     ]
     """The clusters. Example: `[{name: alps, hostname: login.alps.example.com, user: me, private_key: {path: ~/.ssh/slurm}}]`."""
 

@@ -16,9 +16,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from fleetform.spec.findings import Level, Problem
@@ -70,6 +78,10 @@ class Refusal(NamedTuple):
     detail: str
     advice: str = ""
 
+
+_Entry = TypeVar("_Entry")
+Entries = Annotated[list[_Entry], Field(min_length=1)]
+"""What a schema says of a list that may not be empty."""
 
 _SCALARS = frozenset({str, int, float, bool})
 
@@ -201,7 +213,15 @@ def _tag_value(key: str, value: Any) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+# As `name_problem` has it. An expression is filled in before the name is looked at, and `$` of
+# Python's regular expressions would let a newline through.
+NAME_PATTERN = r"^[a-z][a-z0-9-]{1,40}$(?!\n)|\$\{\{"
+
+Name = Annotated[
+    str,
+    AfterValidator(_check_name),
+    WithJsonSchema({"type": "string", "pattern": NAME_PATTERN}),
+]
 Whole = Annotated[int, BeforeValidator(parse_count)]
 Flag = Annotated[bool, Field(strict=True)]
 Tags = Annotated[
@@ -248,7 +268,7 @@ class Document(Model):
         Annotated[
             tuple[str, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
         ]
         | None
     ) = None
@@ -261,7 +281,7 @@ class Document(Model):
         Annotated[
             tuple[str, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
         ]
         | None
     ) = None

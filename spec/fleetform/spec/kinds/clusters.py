@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Model, Name, one_or_many
+from fleetform.spec.kinds.base import Entries, Model, Name, one_or_many
 from fleetform.spec.kinds.offers import Text, Texts
 
 
@@ -50,7 +50,7 @@ class KubernetesHosts(Model):
         Annotated[
             tuple[Toleration, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=Toleration | list[Toleration]),
+            BeforeValidator(one_or_many, json_schema_input_type=Toleration | Entries[Toleration]),
         ]
         | None
     ) = None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
 from fleetform.spec.names import name_problem, split_element
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -88,7 +88,7 @@ class DependsOn(Model):
         tuple[Dependency, ...],
         Field(min_length=1),
         BeforeValidator(
-            _dependencies, json_schema_input_type=str | Dependency | list[str | Dependency]
+            _dependencies, json_schema_input_type=str | Dependency | Entries[str | Dependency]
         ),
     ]
     """The runs waited for. Example: `[train, {run: evaluate, when: finished}]`."""

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
+    Entries,
     Model,
     Whole,
     each_once,
@@ -129,7 +130,7 @@ class Drain(Model):
         Annotated[
             tuple[Text, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
             AfterValidator(each_once("host")),
         ]
         | None
@@ -147,7 +148,7 @@ def _drain(value: Any) -> Any:
 DrainSpec = Annotated[
     tuple[Drain, ...],
     Field(min_length=1),
-    BeforeValidator(_drain, json_schema_input_type=str | Drain | list[str | Drain]),
+    BeforeValidator(_drain, json_schema_input_type=str | Drain | Entries[str | Drain]),
 ]
 
 # Where the hosts come from; without any of them, from the clouds.

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Flag, Model, Whole, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Flag, Model, Whole, one_or_many, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import Image, Python, source_problems
 from fleetform.spec.kinds.offers import Text
@@ -42,7 +42,11 @@ def group_name(value: str) -> str:
     return value
 
 
-GroupName = Annotated[str, AfterValidator(group_name)]
+GroupName = Annotated[
+    str,
+    AfterValidator(group_name),
+    WithJsonSchema({"type": "string", "pattern": r"^[a-z0-9][a-z0-9-]{0,39}$(?!\n)|\$\{\{"}),
+]
 
 
 class NodeGroup(Model):
@@ -67,7 +71,7 @@ class NodeGroup(Model):
 NodeGroups = Annotated[
     tuple[NodeGroup, ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=NodeGroup | list[NodeGroup]),
+    BeforeValidator(one_or_many, json_schema_input_type=NodeGroup | Entries[NodeGroup]),
 ]
 
 
@@ -207,7 +211,7 @@ def _group(value: Any) -> Any:
 ReplicaGroups = Annotated[
     tuple[Annotated[ReplicaGroup, BeforeValidator(_group)], ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=ReplicaGroup | list[ReplicaGroup]),
+    BeforeValidator(one_or_many, json_schema_input_type=ReplicaGroup | Entries[ReplicaGroup]),
 ]
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Flag, Model, not_carried_out, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Flag, Model, not_carried_out, one_or_many, refuse
 from fleetform.spec.kinds.volume import Directory
 from fleetform.spec.names import EXPRESSION_MARK, name_problem
 from fleetform.spec.quantities.ranges import shown
@@ -50,7 +50,7 @@ class Mount(Model):
         Annotated[
             tuple[VolumeName, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
         ]
         | None
     ) = None

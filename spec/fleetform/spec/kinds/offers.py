@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from fleetform.spec.kinds.base import (
     Document,
+    Entries,
     Model,
     Name,
     Whole,
@@ -30,7 +31,7 @@ Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(stora
 def _listed(what: str) -> tuple[BeforeValidator, AfterValidator]:
     """`regions: eu-west-1` as a list of one, each entry once, in order of the alphabet."""
     return (
-        BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
         AfterValidator(each_once(what)),
     )
 
@@ -135,7 +136,7 @@ class OfferChoice(Document):
             tuple[BackendOptions, ...],
             Field(min_length=1),
             BeforeValidator(
-                one_or_many, json_schema_input_type=BackendOptions | list[BackendOptions]
+                one_or_many, json_schema_input_type=BackendOptions | Entries[BackendOptions]
             ),
         ]
         | None

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Model, Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Model, Whole, each_once, one_or_many, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -70,7 +70,7 @@ Fleets = Annotated[
     tuple[FleetName, ...],
     Field(min_length=1),
     BeforeValidator(
-        one_or_many, json_schema_input_type=str | FleetReference | list[str | FleetReference]
+        one_or_many, json_schema_input_type=str | FleetReference | Entries[str | FleetReference]
     ),
     AfterValidator(each_once("fleet")),
 ]
@@ -114,6 +114,6 @@ Instances = Annotated[
     ],
     Field(min_length=1),
     BeforeValidator(
-        one_or_many, json_schema_input_type=str | InstanceSelector | list[str | InstanceSelector]
+        one_or_many, json_schema_input_type=str | InstanceSelector | Entries[str | InstanceSelector]
     ),
 ]

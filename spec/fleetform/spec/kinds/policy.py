@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Document,
+    Entries,
     Flag,
     Model,
     Tags,
@@ -54,19 +55,19 @@ Clock = Annotated[int, BeforeValidator(_clock, json_schema_input_type=str)]
 Days = Annotated[
     tuple[Day, ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=Day | list[Day]),
+    BeforeValidator(one_or_many, json_schema_input_type=Day | Entries[Day]),
     AfterValidator(each_once("day")),
 ]
 Kinds = Annotated[
     tuple[ResourceKind, ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=ResourceKind | list[ResourceKind]),
+    BeforeValidator(one_or_many, json_schema_input_type=ResourceKind | Entries[ResourceKind]),
     AfterValidator(each_once("kind")),
 ]
 Actions = Annotated[
     tuple[Action, ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=Action | list[Action]),
+    BeforeValidator(one_or_many, json_schema_input_type=Action | Entries[Action]),
     AfterValidator(each_once("action")),
 ]
 
@@ -179,7 +180,7 @@ class Policy(Document):
         Annotated[
             tuple[TimeWindow, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=TimeWindow | list[TimeWindow]),
+            BeforeValidator(one_or_many, json_schema_input_type=TimeWindow | Entries[TimeWindow]),
         ]
         | None
     ) = None

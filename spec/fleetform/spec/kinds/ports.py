@@ -55,16 +55,20 @@ def _is_huge(value: str | int) -> bool:
     return isinstance(value, int) and abs(value) > 10**9
 
 
+_NUMBER = Annotated[int, Field(ge=1, le=PORT_MAX)]
+_TEXT = Annotated[str, Field(pattern=r"^\s*([0-9]{1,9}:|\*:)?[0-9]{1,9}\s*$|\$\{\{")]
+
 Ports = Annotated[
     tuple[
         Annotated[
-            PortMapping, BeforeValidator(_port, json_schema_input_type=int | str | PortMapping)
+            PortMapping,
+            BeforeValidator(_port, json_schema_input_type=_NUMBER | _TEXT | PortMapping),
         ],
         ...,
     ],
     BeforeValidator(
         lambda value: [value] if isinstance(value, int) else one_or_many(value),
-        json_schema_input_type=int | str | PortMapping | list[int | str | PortMapping],
+        json_schema_input_type=_NUMBER | _TEXT | PortMapping | list[_NUMBER | _TEXT | PortMapping],
     ),
 ]
 
@@ -82,4 +86,8 @@ def _service_port(value: Any) -> Any:
     return port
 
 
-ServicePort = Annotated[Port, BeforeValidator(_service_port, json_schema_input_type=int | str)]
+_SERVICE_TEXT = Annotated[str, Field(pattern=r"^\s*([0-9]+:)?[0-9]{1,9}\s*$|\$\{\{")]
+ServicePort = Annotated[
+    Port,
+    BeforeValidator(_service_port, json_schema_input_type=_NUMBER | _SERVICE_TEXT | PortMapping),
+]

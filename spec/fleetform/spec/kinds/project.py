@@ -24,6 +24,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.backend import Backend
 from fleetform.spec.kinds.base import (
     Document,
+    Entries,
     Flag,
     Model,
     Name,
@@ -83,7 +84,7 @@ class Grants(Model):
         Annotated[
             tuple[Directory, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
         ]
         | None
     ) = None
@@ -154,7 +155,7 @@ class Project(Document):
         Annotated[
             tuple[Member, ...],
             Field(min_length=1),
-            BeforeValidator(_members, json_schema_input_type=str | Member | list[str | Member]),
+            BeforeValidator(_members, json_schema_input_type=str | Member | Entries[str | Member]),
             AfterValidator(_check_members),
         ]
         | None

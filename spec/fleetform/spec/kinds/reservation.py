@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Duration
-from fleetform.spec.kinds.base import Document, Flag, Name, Whole, each_once, one_or_many
+from fleetform.spec.kinds.base import Document, Entries, Flag, Name, Whole, each_once, one_or_many
 from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Names
 from fleetform.spec.kinds.windows import Moment, window
@@ -56,7 +56,7 @@ class Reservation(Document):
         Annotated[
             tuple[Hostname, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
             AfterValidator(each_once("host")),
         ]
         | None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from fleetform.spec.kinds.amounts import Duration
-from fleetform.spec.kinds.base import Model, Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Model, Whole, each_once, one_or_many, refuse
 from fleetform.spec.quantities.ranges import unfit
 
 _EVENTS = ("error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit")
@@ -34,7 +34,7 @@ class Retry(Model):
         Annotated[
             tuple[Event, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=Event | list[Event]),
+            BeforeValidator(one_or_many, json_schema_input_type=Event | Entries[Event]),
             AfterValidator(each_once("event")),
         ]
         | None

@@ -24,6 +24,7 @@ from pydantic import (
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import (
+    Entries,
     Flag,
     Name,
     Whole,
@@ -200,7 +201,7 @@ class Run(OfferChoice):
             tuple[Literal["slurm"], ...],
             Field(min_length=1),
             BeforeValidator(
-                one_or_many, json_schema_input_type=Literal["slurm"] | list[Literal["slurm"]]
+                one_or_many, json_schema_input_type=Literal["slurm"] | Entries[Literal["slurm"]]
             ),
             AfterValidator(each_once("entry")),
         ]

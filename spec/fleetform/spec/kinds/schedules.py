@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Flag, Model, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
 from fleetform.spec.plurals import counted
 from fleetform.spec.quantities.ranges import shown
 
@@ -93,7 +93,7 @@ class Schedule(Model):
     cron: Annotated[
         tuple[Annotated[str, AfterValidator(cron_expression)], ...],
         Field(min_length=1),
-        BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+        BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
     ]
     """
     Minute, hour, day of the month, month and weekday, in UTC; several are all meant. Weekdays are

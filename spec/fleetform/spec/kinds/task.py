@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ArraySpec
-from fleetform.spec.kinds.base import Whole, each_once, one_or_many, refuse, storable
+from fleetform.spec.kinds.base import Entries, Whole, each_once, one_or_many, refuse, storable
 from fleetform.spec.kinds.commands import Commands, without_nul
 from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Text
@@ -124,7 +124,7 @@ class Task(Run):
         Annotated[
             tuple[str, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | list[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
             AfterValidator(each_once("parameter")),
         ]
         | None

@@ -17,6 +17,7 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.amounts import Size
 from fleetform.spec.kinds.base import (
     Document,
+    Entries,
     Flag,
     Name,
     each_once,
@@ -129,7 +130,7 @@ class Volume(Document):
         Annotated[
             tuple[AccessMode, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=AccessMode | list[AccessMode]),
+            BeforeValidator(one_or_many, json_schema_input_type=AccessMode | Entries[AccessMode]),
             AfterValidator(each_once("access mode")),
         ]
         | None
