@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,32 @@ class EditOptions:
                 advice="edit with --format json, then `fleetform apply`",
             )
         return found
+
+
+def in_default(options: EditOptions) -> EditOptions:
+    """
+    Edit the default environment where this folder has none, and apply the edit at once.
+
+    Nobody reviews that environment, and `apply` is never about it. One that FLEETFORM_ENVIRONMENT names
+    may be reviewed: there it is an edit like any other.
+
+    Raises:
+        Refused: JSON was asked for, which prints an edit and does not apply it.
+    """
+    from fleetform.cli.tree import or_default
+    from fleetform.wiring.default_environment import is_created_here
+
+    path = or_default(options.path)
+    if path == options.path or path is None:
+        return options
+    if not is_created_here(Path(path)):
+        return replace(options, path=path)
+    if options.as_json:
+        raise Refused(
+            "JSON prints an edit, and an edit of the default environment is applied at once",
+            advice="leave the format out",
+        )
+    return replace(options, path=path, apply=True, yes=True)
 
 
 edit_options = several_options(

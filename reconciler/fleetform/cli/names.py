@@ -16,6 +16,9 @@ from fleetform.spec.names import natural_order
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
 
+DEFAULTS = frozenset({"ps", "logs", "why", "events", "stop", "rerun"})
+"""Commands about runs that, outside an environment, are about those of the default one."""
+
 # A refusal that lists a thousand elements helps nobody.
 _NAMES_SHOWN_MAX = 5
 # As many lines as one still looks through.
@@ -77,11 +80,15 @@ def say_of_each(out: Screen, names: Sequence[str], what: str) -> None:
 def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the names of runs from the ledger."""
     from fleetform.cli.tree import open_workspace
+    from fleetform.wiring.default_environment import default_root
+    from fleetform.wiring.workspace import root_around
 
     # The shell is waiting with the person's line half typed: whatever is wrong with the tree,
     # the answer is no completion, and never a message.
     try:
-        reader = open_workspace(ctx.params.get("path")).reader()
+        path = ctx.params.get("path")
+        root = (path or root_around() or default_root()) if ctx.command.name in DEFAULTS else path
+        reader = open_workspace(None if root is None else str(root)).reader()
         if reader is None:
             return []
         with contextlib.closing(reader):

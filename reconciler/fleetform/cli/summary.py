@@ -14,7 +14,7 @@ from fleetform.cli.failure import explain
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tail import last_lines
-from fleetform.cli.words import NOT_DRIVEN
+from fleetform.cli.words import not_driven
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
@@ -73,7 +73,7 @@ def show_summary(
     _show_next(out, result, bad, finished)
     # A detached apply leaves, and runs neither start nor end by themselves.
     if any(each.run.state not in FINAL for each in runs) and find_controller(workspace) is None:
-        error_screen().labelled("help", NOT_DRIVEN)
+        error_screen().labelled("help", not_driven(workspace))
 
 
 def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:

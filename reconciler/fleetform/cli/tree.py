@@ -44,6 +44,34 @@ def open_workspace(path: str | None) -> Workspace:
     return Workspace.open(path)
 
 
+def or_default(path: str | None, *, create: bool = False) -> str | None:
+    """
+    Return `path`; outside an environment without one, the default environment's folder, and say so.
+
+    Args:
+        path: As typed after -C.
+        create: Create a default environment where there is none.
+
+    Raises:
+        Problem: There is no default environment, or it is damaged.
+    """
+    from fleetform.wiring.default_environment import create_default, default_root
+    from fleetform.wiring.problems import WorkspaceProblem
+    from fleetform.wiring.workspace import root_around
+
+    if path is not None or root_around() is not None:
+        return path
+    root = default_root()
+    if root is None and not create:
+        raise WorkspaceProblem(
+            "there is no environment here and no default environment",
+            "`fleetform submit FILE` creates a default one; `-C PATH` names another",
+        )
+    root = root or create_default()
+    error_screen().line(f"Using the default environment in {root}", "dim")
+    return str(root)
+
+
 def open_to_write(path: str | None) -> Workspace:
     """The same for a command that writes the ledger."""
     workspace = open_workspace(path)
@@ -94,6 +122,7 @@ def open_reader(workspace: Workspace) -> Reader:
     """The same; refuse where nothing has been applied."""
     reader = maybe_reader(workspace)
     if reader is None:
+        from fleetform.wiring.default_environment import is_created_here
         from fleetform.wiring.generations import lost
 
         if proof := lost(workspace.environment.uid):
@@ -102,7 +131,9 @@ def open_reader(workspace: Workspace) -> Reader:
             raise recovering(proof)
         raise Refused(
             f"nothing has been applied in the environment `{workspace.environment.name}` yet",
-            advice="see what would be made with `fleetform plan`, make it with `fleetform apply`",
+            advice="`fleetform submit FILE` runs a file in it"
+            if is_created_here(workspace.root)
+            else "see what would be made with `fleetform plan`, make it with `fleetform apply`",
         )
     return reader
 

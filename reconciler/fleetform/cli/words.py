@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Step
+    from fleetform.wiring.workspace import Workspace
 
-NOT_DRIVEN = "no controller is running; `fleetform apply` or `fleetform serve` drives the runs"
-"""Said where a run is not over and no process would bring it to its end."""
+
+def not_driven(workspace: Workspace) -> str:
+    """Say that a run is not over and no process brings it to its end, and which command does."""
+    here = Path.cwd()
+    where = "" if workspace.root in (here, *here.parents) else f" -C {quote(str(workspace.root))}"
+    return f"no controller is running; `fleetform apply{where}` or `fleetform serve{where}` drives the runs"
+
 
 _DONE = {
     "fleet.make": "created",

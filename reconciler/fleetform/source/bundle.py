@@ -2,9 +2,9 @@
 A working copy as one content: the same files give the same bytes, wherever and whenever.
 
 What belongs to it, git says: what it tracks and what is new and not ignored, less what
-`.fleetformignore` names in the same words. A folder outside of git is looked at in the same way,
-with an index that is thrown away. So an untracked data set is left out once it is ignored, and a
-file that nobody has added yet is taken along.
+`.fleetformignore` names in the same words. So an untracked data set is left out once it is ignored,
+and a file that is not added yet is sent. Outside of git only what a person names is sent: the folder
+may be a home with everything in it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Bundle:
         files: How many it has.
         size_bytes: Of all contents.
         left_out: Links that lead out of the folder, and repositories inside of it.
+        only: The paths that were named, where nothing else was sent; empty in a repository.
     """
 
     path: Path
@@ -64,24 +65,32 @@ class Bundle:
     files: int
     size_bytes: int
     left_out: tuple[str, ...]
+    only: tuple[str, ...] = ()
 
 
-def make_bundle(folder: Path, into: Path, *, files_max: int, bytes_max: int) -> Bundle:
+def make_bundle(
+    folder: Path, into: Path, *, files_max: int, bytes_max: int, wanted: Sequence[Path] = ()
+) -> Bundle:
     """
     Put the working copy around `folder` together, as a tar archive in the folder `into`.
 
     Args:
-        folder: Anywhere in a repository, which is taken as a whole; or a folder outside of git.
+        folder: Anywhere in a repository, which is taken as a whole; or a folder outside of git, of
+            which only `wanted` is taken.
         into: Where the archive is made.
         files_max: More files than that are refused.
         bytes_max: So are contents larger than that together.
+        wanted: Files and folders below it that are taken whatever git ignores.
 
     Raises:
-        BundleRefused: It is too large, or a file cannot be read.
+        BundleRefused: It is too large, a file cannot be read, or one of `wanted` is not there.
     """
-    root = (working_tree(folder) or folder).resolve()
+    repository = working_tree(folder)
+    root = (repository or folder).resolve()
+    only = [_name_in(root, path) for path in wanted]
     try:
-        names = sorted(set(_names(root)))
+        around = () if repository is None else _names(root)
+        names = sorted({*around, *(name for path in only for name in _below(root, path))})
         commit = _commit(root)
     except GitRefused as refusal:
         raise BundleRefused(refusal.message, refusal.advice) from refusal
@@ -105,28 +114,52 @@ def make_bundle(folder: Path, into: Path, *, files_max: int, bytes_max: int) -> 
     except BaseException:
         path.unlink()
         raise
-    return Bundle(path, sha256, root, commit, len(taken), size, left_out)
+    return Bundle(
+        path, sha256, root, commit, len(taken), size, left_out, () if repository else tuple(only)
+    )
 
 
 # -- what belongs to it -----------------------------------------------------------------------
 
 
+def _name_in(root: Path, path: Path) -> str:
+    """Return where a path lies below `root`; a link is itself, and not what it leads to."""
+    place = path.parent.resolve() / path.name
+    if not place.is_relative_to(root):
+        raise BundleRefused(
+            f"{path} lies outside of {root}, and a job's files lie below each other as they do here",
+            "copy it there, or put data into a volume",
+        )
+    if not os.path.lexists(place):
+        raise BundleRefused(f"{path} does not exist", "correct its name, or leave it out")
+    return str(place.relative_to(root))
+
+
+def _below(root: Path, name: str) -> Iterator[str]:
+    path = root / name
+    if path.is_symlink() or not path.is_dir():
+        yield name
+        return
+    for below in _walked(path):
+        yield os.path.normpath(f"{name}/{below}")
+
+
 def _names(root: Path) -> Iterator[str]:
     if not has_git():
-        yield from _walked(root)
-    elif (root / ".git").exists():
-        yield from _listed(root)
-    else:
-        with tempfile.TemporaryDirectory(prefix="fleetform-bundle-") as folder:
-            run_git(root, "init", "--quiet", "--bare", "--template=", folder)
-            yield from _listed(root, f"--git-dir={folder}", f"--work-tree={root}")
+        if (root / IGNORE_FILE).exists():
+            raise BundleRefused(
+                f"{IGNORE_FILE} is read by git, which is not installed",
+                "install git, or remove the file",
+            )
+        return _walked(root)
+    return _listed(root)
 
 
-def _listed(root: Path, *where: str) -> Iterator[str]:
+def _listed(root: Path) -> Iterator[str]:
     ignored = [f"--exclude-from={root / IGNORE_FILE}"] if (root / IGNORE_FILE).is_file() else []
 
     def ask(*options: str) -> list[str]:
-        return run_git(root, *where, "ls-files", "-z", *options).split("\0")
+        return run_git(root, "ls-files", "-z", *options).split("\0")
 
     # To git a pattern means nothing for what it tracks, and whoever wrote it means that too.
     kept_out = set(ask("--cached", "--ignored", *ignored)) if ignored else set()
@@ -135,11 +168,6 @@ def _listed(root: Path, *where: str) -> Iterator[str]:
 
 
 def _walked(root: Path) -> Iterator[str]:
-    if (root / IGNORE_FILE).exists():
-        raise BundleRefused(
-            f"{IGNORE_FILE} is read by git, which is not installed",
-            "install git, or remove the file",
-        )
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         links = [name for name in folders if Path(folder, name).is_symlink()]

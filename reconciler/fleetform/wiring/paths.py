@@ -26,7 +26,7 @@ def state_home() -> Path:
 
 def _state_home() -> Path:
     if home := os.environ.get("FLEETFORM_STATE_HOME"):
-        return _folder("FLEETFORM_STATE_HOME", _absolute("FLEETFORM_STATE_HOME", home))
+        return _folder("FLEETFORM_STATE_HOME", absolute_folder("FLEETFORM_STATE_HOME", home))
     if xdg := _xdg("XDG_STATE_HOME"):
         return xdg / "fleetform"
     return Path.home() / ".local" / "state" / "fleetform"
@@ -68,7 +68,7 @@ def _private(variable: str, home: Path | None) -> Path | None:
 def _kept(variable: str, xdg_variable: str, folder: str) -> Path | None:
     home = os.environ.get(variable)
     if home is not None:
-        return _absolute(variable, home) if home else None
+        return absolute_folder(variable, home) if home else None
     if xdg := _xdg(xdg_variable):
         return xdg / "fleetform"
     try:
@@ -77,7 +77,13 @@ def _kept(variable: str, xdg_variable: str, folder: str) -> Path | None:
         return None
 
 
-def _absolute(variable: str, value: str) -> Path:
+def absolute_folder(variable: str, value: str) -> Path:
+    """
+    Return the path that an environment variable names.
+
+    Raises:
+        Problem: It is relative, or not UTF-8.
+    """
     _require_text(variable, value)
     path = Path(value)
     if path.is_absolute():

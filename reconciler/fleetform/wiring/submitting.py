@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,6 +95,7 @@ def prepare_submission(
     arguments: Sequence[str],
     live: Live | None,
     shell: Mapping[str, str],
+    files: Sequence[Path] = (),
 ) -> Submission:
     """
     Make a document of `file`, and a bundle of the working copy around it.
@@ -108,6 +109,7 @@ def prepare_submission(
         live: What is there; None: nothing was ever applied.
         shell: Variables of the shell, as values of a document. Those of FROM_SHELL that neither the
             file nor `settings` set go into the document.
+        files: What is sent besides FILE, what its `files:` name and what git has around it.
 
     Raises:
         EditProblem: Something about the file, its code or the name cannot be; nothing is left.
@@ -121,7 +123,7 @@ def prepare_submission(
     )
     taken = _taken(editor, live)
     chosen = _chosen(name, made.name, file, taken)
-    bundle = _bundle(workspace, file)
+    bundle = _bundle(workspace, file, (file, *_named_files(made.text, file), *files))
     try:
         path = f"{SCRATCH}/{chosen}.yaml"
         taken_over = _taken_over(made.text, settings, shell)
@@ -285,16 +287,10 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
     """
     if said.get("repos") in (".", ["."]):
         text = remove(text, 0, ("repos",))
-    files = said.get("files")
-    if files is None:
+    if said.get("files") is None:
         return text
-    for entry in files if isinstance(files, list) else [files]:
-        local, there = (
-            (entry.get("local_path"), entry.get("path"))
-            if isinstance(entry, dict)
-            else (str(entry).partition(":")[0], str(entry).partition(":")[2])
-        )
-        if there and os.path.normpath(str(there)) != os.path.normpath(str(local)):
+    for local, there in _mappings(said):
+        if there and os.path.normpath(there) != os.path.normpath(local):
             raise EditProblem(
                 f"{file}: `{local}` is to lie at `{there}`, and submitted code lies as it does here",
                 "copy it there in the commands, or declare the run in the tree",
@@ -302,12 +298,35 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
     return remove(text, 0, ("files",))
 
 
-def _bundle(workspace: Workspace, file: Path) -> Bundle:
+def _named_files(text: str, file: Path) -> list[Path]:
+    """Return what `files:` names, relative to the document."""
+    (said,) = documents_of(text)
+    return [file.parent / Path(local).expanduser() for local, _ in _mappings(said)]
+
+
+def _mappings(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each file that `files:` names, and where it is to lie; empty: where it lies."""
+    files = said.get("files")
+    if files is None:
+        return
+    for entry in files if isinstance(files, list) else [files]:
+        if isinstance(entry, dict):
+            yield str(entry.get("local_path") or ""), str(entry.get("path") or "")
+        else:
+            local, _, there = str(entry).partition(":")
+            yield local, there
+
+
+def _bundle(workspace: Workspace, file: Path, wanted: Sequence[Path]) -> Bundle:
     into = workspace.paths.blobs
     try:
         make_private_folder(into)
         return make_bundle(
-            file.parent, into, files_max=BUNDLE_FILES_MAX, bytes_max=BUNDLE_BYTES_MAX
+            file.parent,
+            into,
+            files_max=BUNDLE_FILES_MAX,
+            bytes_max=BUNDLE_BYTES_MAX,
+            wanted=wanted,
         )
     except BundleRefused as refusal:
         raise EditProblem(refusal.message, refusal.advice) from refusal

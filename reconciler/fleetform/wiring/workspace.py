@@ -26,7 +26,7 @@ ENVIRONMENT_FILE = "environment.yaml"
 
 def find_root(path: str | None) -> Path:
     """
-    Find the tree: `path`, or the nearest folder upward from here that is an environment.
+    Find the environment: `path`, or the nearest folder upward from here that is one.
 
     Raises:
         WorkspaceProblem: There is none.
@@ -39,14 +39,19 @@ def find_root(path: str | None) -> Path:
             f"{path} is not an environment: it has no {ENVIRONMENT_FILE}",
             "name the folder that has one, or make one with `fleetform init`",
         )
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / ENVIRONMENT_FILE).is_file():
-            return folder
+    if (around := root_around()) is not None:
+        return around
     raise WorkspaceProblem(
         f"no {ENVIRONMENT_FILE} here or in any folder above",
         "go to an environment's folder, name it with `-C PATH`, or make one with `fleetform init`",
     )
+
+
+def root_around() -> Path | None:
+    """Return the nearest folder upward from here that is an environment; None where there is none."""
+    here = Path.cwd()
+    folders = (here, *here.parents)
+    return next((one for one in folders if (one / ENVIRONMENT_FILE).is_file()), None)
 
 
 class Workspace:

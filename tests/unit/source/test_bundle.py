@@ -83,20 +83,38 @@ def test_a_clean_working_copy_names_its_commit(project: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("has_git", [True, False])
-def test_a_folder_outside_of_git_is_taken_too(
+def test_outside_of_git_only_what_is_named_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_git: bool
 ) -> None:
-    """With git it heeds ignore files, without it what programs leave behind stays behind."""
+    """The folder may be a home: its other files are neither sent nor looked at."""
     folder = tmp_path / "plain"
-    (folder / "__pycache__").mkdir(parents=True)
-    (folder / "__pycache__/a.pyc").write_text("")
-    (folder / "a.py").write_text("")
-    if has_git:
-        (folder / ".gitignore").write_text("__pycache__\n.gitignore\n")
-    else:
+    (folder / "lib/__pycache__").mkdir(parents=True)
+    for name in ("a.py", "lib/b.py", "lib/__pycache__/b.pyc", "secret"):
+        (folder / name).write_text("")
+    (folder / "closed").mkdir(mode=0o000)
+    if not has_git:
         monkeypatch.setattr(shutil, "which", lambda _name: None)
-    bundle = make_bundle(folder, tmp_path, **MAX)
-    assert (names(bundle.path), bundle.commit) == (["a.py"], "")
+    bundle = make_bundle(folder, tmp_path, wanted=[folder / "a.py", folder / "lib"], **MAX)
+    assert (names(bundle.path), bundle.commit) == (["a.py", "lib/b.py"], "")
+    assert bundle.only == ("a.py", "lib")
+
+
+def test_what_is_named_is_taken_although_git_ignores_it(project: Path, tmp_path: Path) -> None:
+    """A person who names a file means it."""
+    (project / "best.ckpt").write_text("")
+    bundle = make_bundle(project, tmp_path, wanted=[project / "best.ckpt"], **MAX)
+    assert "best.ckpt" in names(bundle.path)
+    assert bundle.only == ()
+
+
+def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
+    """A name that leads nowhere, and a file that lies outside of the folder."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (tmp_path / "other.py").write_text("")
+    for wrong, why in (("absent.py", "does not exist"), ("../other.py", "lies outside of")):
+        with pytest.raises(BundleRefused, match=why):
+            make_bundle(folder, tmp_path, wanted=[folder / wrong], **MAX)
 
 
 def test_what_is_too_large_is_refused_with_the_largest(project: Path, tmp_path: Path) -> None:
@@ -143,7 +161,7 @@ def test_the_same_files_are_the_same_bundle(tmp_path_factory, tree, order) -> No
             path.chmod(0o755 if is_program else 0o600)
             os.utime(path, (seconds, seconds))
             written[name] = content
-        bundle = make_bundle(source, into, **MAX)
+        bundle = make_bundle(source, into, wanted=[source], **MAX)
         digests.add(bundle.sha256)
         unpack(str(bundle.path), str(out))
         found = {

@@ -15,7 +15,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import explain
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform controller show", "Print the process that drives the runs, and its log"),
@@ -42,7 +42,7 @@ def show(path: str | None, as_json: bool) -> None:
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import read_controller
 
-    row = read_controller(open_workspace(path))
+    row = read_controller(open_workspace(or_default(path)))
     out = screen()
     if as_json:
         out.json(row)
@@ -65,7 +65,7 @@ def stop(path: str | None) -> None:
     """
     from fleetform.cli.background import stop_background
 
-    stop_background(open_workspace(path))
+    stop_background(open_workspace(or_default(path)))
 
 
 @command.command("run", hidden=True, examples=(("fleetform controller run FOLDER", "Be one"),))

@@ -15,7 +15,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.names import complete_runs, require_run
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 if TYPE_CHECKING:
     from fleetform.model.event import LoggedEvent
@@ -42,7 +42,7 @@ def command(run: str | None, path: str | None, follow: bool, limit: int, as_json
     """Print what happened, of one RUN or sweep or of everything, the latest last."""
     from fleetform.views.events import event_rows, events_table
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     if run is not None:
         require_run(reader, run)
     shown, after = _latest(reader, run, limit)

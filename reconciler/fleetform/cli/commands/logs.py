@@ -14,8 +14,8 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run, some
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.selection import select_runs
-from fleetform.cli.tree import open_reader, open_workspace
-from fleetform.cli.words import NOT_DRIVEN
+from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.cli.words import not_driven
 from fleetform.model.run import FINAL
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
 
     if follow and attempt is not None:
         raise Refused("--follow and --attempt exclude each other: only the latest attempt goes on")
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     store = workspace.logs()
     histories = select_runs(reader, [run])
@@ -106,7 +106,7 @@ def command(
             out.flush()
     is_over = all(one.run.state in FINAL for one in histories)
     if not follow and not is_over and find_controller(workspace) is None:
-        error_screen().labelled("help", NOT_DRIVEN)
+        error_screen().labelled("help", not_driven(workspace))
 
 
 class _Pause:
@@ -126,7 +126,7 @@ class _Pause:
             was_driven = self._is_driven
             self._is_driven = find_controller(self._workspace) is not None
             if was_driven and not self._is_driven:
-                self._told.labelled("help", NOT_DRIVEN)
+                self._told.labelled("help", not_driven(self._workspace))
                 self._told.flush()
         time.sleep(seconds)
 

@@ -12,8 +12,8 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import open_reader, open_workspace
-from fleetform.cli.words import NOT_DRIVEN
+from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import nearest
 
@@ -82,7 +82,7 @@ def command(
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import find_controller
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     now_ms = SystemClock().now_ms()
     found = select_runs(reader, runs) if runs else in_order(reader.read_runs())
@@ -119,7 +119,7 @@ def command(
         out.line(f"{len(rows)} runs: {counts_text(rows)}", "dim")
     _say_unlisted(listed.unlisted)
     if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
-        error_screen().labelled("help", NOT_DRIVEN)
+        error_screen().labelled("help", not_driven(workspace))
 
 
 def _is_named(parent: str, typed: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
+from fleetform.cli.editing import EditOptions, edit_options, finish, in_default, open_editor
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen
@@ -38,7 +38,7 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     It runs once more as its document says now. What was stopped is no longer: `state: stopped`
     goes with it. Reverting the edit afterwards runs nothing.
     """
-    options = EditOptions.of(typed)
+    options = in_default(EditOptions.of(typed))
     workspace, editor = open_editor(options)
     live = read_live(workspace)
     again = []

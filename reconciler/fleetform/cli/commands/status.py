@@ -9,7 +9,7 @@ from fleetform.cli.directory import directory_argument
 from fleetform.cli.exit import STATUS_CODES, Exit
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform status", "Show commit, ledger, controller, hosts, runs and what is blocked"),
@@ -41,7 +41,7 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.status import read_status
 
-    found = read_status(open_workspace(path), now_ms=SystemClock().now_ms())
+    found = read_status(open_workspace(or_default(path)), now_ms=SystemClock().now_ms())
     out = screen()
     if as_json:
         out.json(found)

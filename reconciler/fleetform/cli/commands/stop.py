@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
+from fleetform.cli.editing import EditOptions, edit_options, finish, in_default, open_editor
 from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen
 from fleetform.cli.wanted_runs import ask_for_stop, find_runs, read_live
@@ -35,7 +35,7 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     """
     from fleetform.wiring.submitting import is_scratch
 
-    options = EditOptions.of(typed)
+    options = in_default(EditOptions.of(typed))
     workspace, editor = open_editor(options)
     live = read_live(workspace)
     stopped: list[str] = []

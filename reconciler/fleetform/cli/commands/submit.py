@@ -22,7 +22,7 @@ from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.settings import parse_setting
-from fleetform.cli.tree import open_to_write, print_findings
+from fleetform.cli.tree import open_to_write, or_default, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
@@ -30,6 +30,7 @@ from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import EXPRESSION_MARK
 
 if TYPE_CHECKING:
+    from fleetform.model.live import Live
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
     from fleetform.model.run import Run
@@ -83,6 +84,14 @@ _EXAMPLES = (
     metavar="FIELD=VALUE",
     help="Set a field, as `set` does.",
 )
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Send this file or folder too, also one that git ignores.",
+)
 @click.option("--detach", is_flag=True, help="Do not follow the run.")
 @json_option
 def command(
@@ -92,13 +101,16 @@ def command(
     name: str,
     variables: tuple[str, ...],
     fields: tuple[str, ...],
+    files: tuple[Path, ...],
     detach: bool,
     as_json: bool,
 ) -> int:
     """
     Run FILE, a document or a script, with the working copy that it lies in.
 
-    What git tracks or does not ignore there is frozen and lies where the job starts. PATH, VIRTUAL_ENV
+    What git tracks or does not ignore there is frozen and lies where the job starts; outside of git,
+    only FILE and its `files:`. Outside an environment the run belongs to the default one, which is
+    created where there is none. PATH, VIRTUAL_ENV
     and CONDA_PREFIX of this shell go into the document's `env:`, unless it sets them. The document
     goes into the tree's scratch folder, which git ignores, and is applied without a review: one
     run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
@@ -113,8 +125,8 @@ def command(
     )
 
     settings = [*map(_variable, variables), *map(parse_setting, fields)]
-    workspace = open_to_write(path)
-    live = read_live(workspace)
+    workspace = open_to_write(or_default(path, create=True))
+    live = _live(workspace)
     if live is None or not live.instances:
         raise Refused(
             f"the environment `{workspace.environment.name}` has no host to run on yet",
@@ -128,6 +140,7 @@ def command(
         arguments=arguments,
         live=live,
         shell={one: _value_here(one) for one in FROM_SHELL if os.environ.get(one)},
+        files=files,
     )
     write_submission(workspace, submission)
     _say_submitted(submission)
@@ -137,6 +150,19 @@ def command(
         withdraw(workspace, submission)
         raise
     return _carry_out(workspace, plan, submission, detach=detach, as_json=as_json)
+
+
+def _live(workspace: Workspace) -> Live | None:
+    """Read the ledger; in the default environment, create its fleet first where there is none."""
+    from fleetform.wiring.default_environment import is_created_here
+
+    live = read_live(workspace)
+    if (live is None or not live.instances) and is_created_here(workspace.root):
+        from fleetform.cli.default_fleet import apply_default_fleet
+
+        apply_default_fleet(workspace)
+        live = read_live(workspace)
+    return live
 
 
 def _variable(text: str) -> tuple[tuple[str | int, ...], Any]:
@@ -184,9 +210,13 @@ def _say_submitted(submission: Submission) -> None:
     if bundle.commit:
         dirty = "+dirty" if bundle.commit.endswith("+dirty") else ""
         commit = f", {bundle.commit[:12]}{dirty}"
-    say.line(
-        f"{submission.key.name}: {counted(bundle.files, 'file')} of {bundle.root}{commit}", "dim"
-    )
+    sent = f"{counted(bundle.files, 'file')} of {bundle.root}{commit}"
+    if bundle.only:
+        sent = (
+            f"only {', '.join(bundle.only)} {'is' if len(bundle.only) == 1 else 'are'} sent (not in"
+            " a git repository; add `--file` or `files:` for more)"
+        )
+    say.line(f"{submission.key.name}: {sent}", "dim")
     if submission.from_shell:
         names = ", ".join(submission.from_shell)
         say.line(f"from this shell, in `env:` of {submission.file}: {names}", "dim")
@@ -269,7 +299,7 @@ def _carry_out(
     follower.finish()
     if end_last is not None:
         end_last.say_end()
-    _say_next(name, result.exit_code, detach=detach)
+    _say_next(workspace, name, result.exit_code, detach=detach)
     say_left(left)
     if as_json:
         ended = "done" if result.exit_code == Exit.OK else "failed"
@@ -304,13 +334,17 @@ def _print_json(
     )
 
 
-def _say_next(name: str, code: int, *, detach: bool) -> None:
+def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> None:
+    from fleetform.wiring.default_environment import is_created_here
+
     say = error_screen()
     if detach:
         say.line(f"{name} is submitted", "good")
         say.labelled("help", f"`fleetform logs {name} -f` follows it")
     elif code == Exit.OK:
-        say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
+        # Nothing is reviewed in the default environment, so there is nowhere to keep it.
+        if not is_created_here(workspace.root):
+            say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
     else:
         say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
 

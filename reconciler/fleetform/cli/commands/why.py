@@ -13,8 +13,8 @@ from fleetform.cli.names import complete_runs, unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.selection import select_runs
-from fleetform.cli.tree import open_reader, open_workspace
-from fleetform.cli.words import NOT_DRIVEN
+from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     from fleetform.views.why_elements import why_elements_lines
     from fleetform.wiring.controllers import find_controller
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     found = _why(open_reader(workspace), resource)
     out = screen()
     answers = [found] if isinstance(found, Why) else [one.why for one in found]
@@ -61,7 +61,7 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
         else:
             out.labelled("help", rest)
     if waits:
-        out.labelled("help", NOT_DRIVEN)
+        out.labelled("help", not_driven(workspace))
 
 
 _OPEN = frozenset(RunState) - FINAL

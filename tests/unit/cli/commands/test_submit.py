@@ -50,7 +50,7 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     assert "max_duration: 8h\n" in text
     assert "code:\n  sha256: " in text
     assert (lab / "scratch/.gitignore").read_text().endswith("*\n")
-    assert "2 files of" in err
+    assert "try: only train.py is sent (not in a git repository" in err
     assert [str(change.key) for change in plans[0].changes] == ["run/try"]
     digest = plans[0].changes[0].steps[0].arguments["document"]["code"]["sha256"]
     state = lab.parent / "state/environments"
@@ -296,11 +296,11 @@ def test_scripts_read_one_value(
         "outcome": outcome,
         "exit_code": exit_code,
         "document": "scratch/try.yaml",
-        "code_files": 2,
+        "code_files": 1,
         "commit": "",
         "runs": [],
     }
-    assert "2 files of" in err
+    assert "try: only train.py is sent (not in a git repository" in err
 
 
 def test_a_sweep_is_told_with_its_elements(typed, lab, script, carried_out, monkeypatch):
