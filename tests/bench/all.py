@@ -11,6 +11,7 @@ import bench_array
 import bench_commands
 import bench_impossible
 import bench_latency
+import bench_newcomer
 import bench_resources
 from measuring import parser_of
 
@@ -18,6 +19,7 @@ from measuring import parser_of
 def main(arguments: Sequence[str] | None = None) -> None:
     parser_of(__doc__).parse_args(arguments)
     print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} CPUs")
+    bench_newcomer.main([])
     bench_commands.main([])
     bench_array.main([])
     bench_latency.main([])
