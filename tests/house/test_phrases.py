@@ -76,7 +76,7 @@ PHRASES = (
 """The phrase, and what to write instead."""
 
 
-PAGES = ("README.md", "docs/glossary.md", "docs/tutorial.md")
+PAGES = ("README.md", "docs/glossary.md", "docs/tutorial.md", "docs/how-to/*.md")
 """Globs of the pages that are held to it."""
 
 
