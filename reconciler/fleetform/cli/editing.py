@@ -18,6 +18,7 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import print_warnings
 from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ def finish(
             the edits are about.
     """
     edits = editor.finish()
+    if not options.apply:
+        # With --apply the plan of the edit says it.
+        print_warnings(edits.loaded, edits.touched, by="edit")
     if options.commit and not edits.files:
         from fleetform.wiring import committing
 

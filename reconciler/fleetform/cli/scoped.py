@@ -14,7 +14,7 @@ from fleetform.cli.carry_out import (
 )
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load
+from fleetform.cli.tree import load, print_plan_warnings
 from fleetform.plan.approval import following
 
 if TYPE_CHECKING:
@@ -76,4 +76,6 @@ def plan_scoped(
 
     loaded = load(workspace, keep_going=keep_going)
     permissions = Permissions(allow_destroy=ends_work)
-    return make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
+    plan = make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
+    print_plan_warnings(loaded, plan)
+    return plan

@@ -21,8 +21,9 @@ from fleetform.model.figures import counted
 from fleetform.model.tenure import BACKGROUND
 
 if TYPE_CHECKING:
+    from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
-    from fleetform.spec.desired import Loaded
+    from fleetform.spec.desired import Loaded, ResourceKey
     from fleetform.spec.findings import Finding
     from fleetform.wiring.workspace import Workspace
 
@@ -140,15 +141,19 @@ def open_reader(workspace: Workspace) -> Reader:
 
 def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     """
-    Read the tree and show its findings.
+    Read the configuration and print its errors.
+
+    Warnings wait for `print_warnings`: only a plan says which documents it changes.
 
     Raises:
         Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
     """
     loaded = workspace.load_once(_get_ready)
-    if loaded.findings:
-        _print_what_matters_now(loaded)
     errors = len(loaded.errors)
+    if errors:
+        print_findings(loaded.errors)
+    if loaded.desired is None or (errors and not keep_going):
+        print_warnings(loaded)
     if loaded.desired is None:
         its_own = sum(one.place.file == _FILE for one in loaded.errors)
         raise Refused(
@@ -179,21 +184,28 @@ def _get_ready() -> None:
         importlib.import_module(name)
 
 
-def _print_what_matters_now(loaded: Loaded) -> None:
-    """
-    Print errors and warnings, and how many notes there are besides.
+def print_plan_warnings(loaded: Loaded, plan: Plan) -> None:
+    """Print the warnings about documents that the plan changes or blocks, and count the others."""
+    if loaded.findings:
+        changes = (*plan.changes, *(one.change for one in plan.held))
+        print_warnings(loaded, [one.key for one in changes], by="plan")
 
-    What a note is about, nothing carries out yet. The plan lists it as held, and whoever plans
-    again and again knows it.
-    """
-    from fleetform.spec.findings import Level
 
-    pressing = [one for one in loaded.findings if one.level is not Level.NOTE]
-    print_findings(pressing)
-    notes = len(loaded.findings) - len(pressing)
-    if notes:
-        them = "it" if notes == 1 else "them"
-        error_screen().line(f"{counted(notes, 'note')}: `fleetform validate` shows {them}\n", "dim")
+def print_warnings(loaded: Loaded, changed: Iterable[ResourceKey] = (), *, by: str = "") -> None:
+    """
+    Print the warnings about changed documents; count the others and the notes in one line.
+
+    Everyone who plans every few minutes knows the others. A plan never hides a warning about a document
+    that is under review.
+    """
+    if not loaded.findings:
+        return
+    from fleetform.views.warnings import split_warnings
+
+    found = split_warnings(loaded, changed, by)
+    print_findings(found.whole)
+    if found.rest:
+        error_screen().line(f"{found.rest}: `fleetform validate`\n", "dim")
 
 
 def print_findings(findings: Iterable[Finding]) -> None:

@@ -4,6 +4,7 @@ Overrides as people read them: a sentence each, and a row each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from fleetform.model.override import Override, PastOverride, holding
@@ -12,7 +13,8 @@ from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = ["OverrideRow", "in_force", "in_force_lines", "override_rows", "overrides_table"]
+__all__ = ["OverrideRow", "in_force", "in_force_lines", "in_force_notice", "override_rows",
+           "overrides_table"]  # fmt: skip
 
 
 def in_force(override: Override) -> str:
@@ -26,6 +28,29 @@ def in_force(override: Override) -> str:
 def in_force_lines(overrides: Iterable[Override], now_ms: int) -> tuple[str, ...]:
     """One sentence for each that is in force, by number."""
     return tuple(in_force(one) for one in holding(overrides, now_ms))
+
+
+def in_force_notice(overrides: Iterable[Override]) -> str:
+    """
+    Say in one line how many overrides are in force and which command lists them; empty without any.
+
+    Every plan shows it, so it has no reasons: a changed plan must not begin below a page of them.
+    """
+    match tuple(overrides):
+        case ():
+            return ""
+        case (one,):
+            until = "" if one.until_ms is None else f" until {moment(one.until_ms)}"
+            return (
+                f"1 override in force: {printable(one.title)}{until}; `fleetform status` lists it"
+            )
+        case several:
+            kinds = Counter(one.kind.value for one in several)
+            counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+            return (
+                f"{len(several)} overrides in force: {counts};"
+                " `fleetform emergency list` lists them"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence, Sized
 from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
-from fleetform.views.overrides import in_force
+from fleetform.views.overrides import in_force_notice
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
 from fleetform.views.plan_drift import SEEN_EARLIER, drift_text, earlier_drift
@@ -68,7 +68,8 @@ def render(plan: Plan) -> str:
 
 def _head(plan: Plan) -> str:
     commit = f" at {_code(short_commit(plan.commit))}" if plan.commit else ""
-    sentences = (*map(in_force, plan.overrides), *plan.warnings)
+    overrides = in_force_notice(plan.overrides)
+    sentences = (*([overrides] if overrides else []), *plan.warnings)
     warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in sentences)
     again = f"{text}\n\n" if (text := executions(plan)) else ""
     title = f"### Plan of {_code(plan.environment_name)}{commit}"

@@ -18,7 +18,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
-from fleetform.views.overrides import in_force
+from fleetform.views.overrides import in_force_notice
 from fleetform.views.plan_commands import command_lines
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
@@ -87,9 +87,9 @@ def short_commit(commit: str) -> str:
 
 
 def _overrides(plan: Plan) -> Iterator[Line]:
-    """What outranks the tree comes before all that follows from the tree."""
-    for one in plan.overrides:
-        yield line(("! ", "bad"), printable(in_force(one)))
+    """Overrides outrank the configuration, so they come before the changes."""
+    if notice := in_force_notice(plan.overrides):
+        yield line(("! ", "bad"), notice)
         yield BLANK
 
 

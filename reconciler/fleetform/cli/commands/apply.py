@@ -23,7 +23,7 @@ from fleetform.cli.refresh import (
 from fleetform.cli.scope import flag_given, scope_of, scope_options
 from fleetform.cli.screen import screen
 from fleetform.cli.takeover import take_over_first, takeover_options
-from fleetform.cli.tree import load, open_to_write
+from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
     found = look_first(workspace) if options["refresh"] else None
     if found is not None:
         show_drift(screen(), found, quiet=True)
-    return make_plan(
+    plan = make_plan(
         workspace,
         loaded,
         permissions_of(options),
@@ -217,6 +217,8 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
         now_ms=SystemClock().now_ms(),
         live=None if found is None else found.live,
     )
+    print_plan_warnings(loaded, plan)
+    return plan
 
 
 def _take_note(workspace: Workspace, *, yes: bool) -> int:

@@ -11,7 +11,7 @@ from fleetform.cli.directory import directory_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load, open_to_write
+from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -64,6 +64,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms())
 
     plan = make()
+    print_plan_warnings(loaded, plan)
     out = screen()
     show_plan(out, plan)
     # What is still ending keeps what it uses: who waits for that has the rest removed as well.

@@ -22,7 +22,7 @@ from fleetform.cli.refresh import (
 )
 from fleetform.cli.scope import scope_of, scope_options
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load, open_workspace
+from fleetform.cli.tree import load, open_workspace, print_plan_warnings
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def command(
         now_ms=now_ms,
         live=None if found is None else found.live,
     )
+    print_plan_warnings(loaded, plan)
     if out is not None:
         from fleetform.wiring.saved import write_plan_file
 

@@ -76,7 +76,8 @@ def command(
     """
     from fleetform.api.waiting import waiting_reasons
     from fleetform.cli.selection import select_runs
-    from fleetform.views.overrides import in_force_lines
+    from fleetform.model.override import holding
+    from fleetform.views.overrides import in_force_notice
     from fleetform.views.run_list import counts_text, list_runs
     from fleetform.views.runs import in_order, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
@@ -102,8 +103,8 @@ def command(
     if as_json:
         out.json(rows)
         return
-    for sentence in in_force_lines(book.overrides, now_ms):
-        error_screen().labelled("note", sentence)
+    if notice := in_force_notice(holding(book.overrides, now_ms)):
+        error_screen().labelled("note", notice)
     if not rows:
         out.line("no runs in these states" if states else "no runs", "dim")
         if runs and not states:

@@ -12,7 +12,7 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import print_findings
+from fleetform.cli.tree import print_findings, print_warnings
 
 if TYPE_CHECKING:
     from fleetform.spec.render import Rendered
@@ -50,7 +50,8 @@ def command(names: tuple[str, ...], path: str | None, form: str, origins: str) -
 
     rendered = render_tree(find_root(path), names, origins=Origins(origins))
     if rendered.loaded.errors:
-        print_findings(rendered.loaded.findings)
+        print_findings(rendered.loaded.errors)
+        print_warnings(rendered.loaded)
         return Exit.ERROR
     if names and not rendered.documents:
         raise _no_such(names, rendered)

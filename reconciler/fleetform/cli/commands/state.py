@@ -13,7 +13,7 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace
+from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace, print_warnings
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.views.moments import moment
@@ -191,7 +191,9 @@ def rebuild(
     if from_nothing and not trial:
         raise Refused("--from-nothing is a proof and changes nothing", advice="pass --dry-run too")
     workspace = open_workspace(path) if trial else open_to_write(path)
-    desired = load(workspace, keep_going=True).desired
+    loaded = load(workspace, keep_going=True)
+    print_warnings(loaded)
+    desired = loaded.desired
     assert desired is not None, "a tree that cannot be read is refused before"
     with given_back(workspace) as notice:
         result = asyncio.run(

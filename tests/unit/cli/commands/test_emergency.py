@@ -41,8 +41,7 @@ def test_a_reason_of_several_lines_is_one(typed, asked, lab):
     "arguments",
     [
         ("emergency", "list"),
-        ("plan",),
-        ("ps",),
+        ("status",),
         ("events",),
         ("emergency", "lift", "all"),
     ],
@@ -57,13 +56,33 @@ def test_no_terminal_obeys_a_reason(typed, lab, monkeypatch, arguments):
         assert "a\\u001b[1A" in text
 
 
-def test_it_is_shown_before_all_else(typed, lab):
-    """In a plan for people and for pull requests, and in `ps`."""
+def test_it_is_shown_before_all_else_in_one_line(typed, lab):
+    """In a plan for people and for pull requests, and in `ps`; several take no more lines than one."""
     typed("emergency", "pause", *FOR)
-    sentence = "in force: emergency pause by "
-    assert typed("plan")[1].splitlines()[2].startswith(f"! {sentence}")
-    assert sentence in typed("plan", "--markdown")[1].splitlines()[4]
-    assert sentence in typed("ps")[2]
+    _shown_everywhere(
+        typed, "1 override in force: emergency pause by ", "`fleetform status` lists it"
+    )
+    typed("emergency", "stop", "next", *FOR)
+    typed("emergency", "stop", "bad", *FOR)
+    _shown_everywhere(
+        typed,
+        "3 overrides in force: 1 pause, 2 stop;",
+        "`fleetform emergency list` lists them",
+    )
+
+
+def _shown_everywhere(typed, begins, ends):
+    plan = typed("plan")[1].splitlines()
+    (shown,) = [line for line in plan if "in force" in line]
+    assert plan[2] == shown
+    (markdown,) = [
+        line for line in typed("plan", "--markdown")[1].splitlines() if "in force" in line
+    ]
+    (listed,) = [line for line in typed("ps")[2].splitlines() if "in force" in line]
+    assert shown.startswith(f"! {begins}")
+    assert shown.endswith(ends)
+    assert begins in markdown
+    assert listed.startswith(f"note: {begins}")
 
 
 def test_a_stop_offers_the_edit_and_changes_no_file(typed, lab):

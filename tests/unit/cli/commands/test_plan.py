@@ -49,6 +49,37 @@ def test_errors_are_shown_first_and_refused(typed, root):
     assert "train" in out
 
 
+def test_warnings_of_documents_that_do_not_change_are_one_line(typed, lab):
+    """
+    A plan prints a warning whole where it changes the document, and counts the others.
+
+    `next` and `late` cannot be placed on any fleet; the sweep's document is changed and fits.
+    """
+    late = "---\ntype: task\nname: late\ncommands: [a]\nresources: {cpu: 300}\n"
+    tree = lab / "tree.yaml"
+    code, _out, err = typed("plan")
+    assert code == 0
+    assert err == "1 warning in documents that this plan does not change: `fleetform validate`\n\n"
+    tree.write_text(tree.read_text() + late)
+    _code, _out, err = typed("plan")
+    assert err.count("warning[never-placed]") == 1
+    assert "of the 300 asked for" in err
+    assert "1 warning in documents that this plan does not change: `fleetform validate`\n" in err
+    _code, _out, err = typed("set", "next", "resources.cpu=500")
+    assert "of the 500 asked for" in err
+    assert "of the 300 asked for" not in err
+    assert "1 warning in documents that this edit does not change: `fleetform validate`\n" in err
+
+
+def test_a_warning_about_a_sweep_is_whole_where_the_sweep_is_planned(typed, root):
+    """Elements are what a plan changes; the warning is about the document that declares them."""
+    sweep = "type: task\nname: wide\ncommands: [a]\nmatrix: {n: [1, 2]}\nresources: {cpu: 300}\n"
+    (root / "wide.yaml").write_text(sweep)
+    _code, _out, err = typed("plan", str(root), "--target", "wide[*]")
+    assert err.count("of the 300 asked for") == 1
+    assert err.count("of the 400 asked for") == 0
+
+
 @pytest.mark.parametrize("colour", ["NO_COLOR", "FORCE_COLOR"])
 def test_colours_follow_the_conventions(typed, root, monkeypatch, colour):
     """A pipe has none unless it was forced."""
