@@ -251,7 +251,7 @@ def _exit_codes_page() -> Iterator[str]:
     texts = _docstrings_of_members(Exit)
     for one in Exit:
         yield f"| {int(one)} | `{one.name.lower()}` | {texts[one.name]} |\n"
-    yield "\nOf several codes that fit, the first one in these tables holds.\n"
+    yield "\nOf several codes that fit, the first one in these tables applies.\n"
     for command, codes in CODES.items():
         yield f"\n## fleetform {command}\n\n| code | when |\n|---|---|\n"
         for code, meaning in codes:
@@ -260,15 +260,15 @@ def _exit_codes_page() -> Iterator[str]:
 
 def _progress_page() -> Iterator[str]:
     yield (
-        "# Progress as JSON lines\n\n`fleetform apply --json-into FILE` appends to FILE, beside what the"
-        " screen shows, one JSON object a line. Each line is whole and flushed when it is written,"
-        " so that a program may tail the file, and has `type` and `at_ms` (Unix milliseconds). The"
-        " first line is of type `plan`, the last of type `result`, whatever came of it. An apply has one"
-        " `result`; it has another `plan` where it planned again, because somebody else was faster or"
-        " a run had to end first, and what follows is of that one.\n"
+        "# Progress as JSON lines\n\n`fleetform apply --json-into FILE` appends one JSON object a line to FILE;"
+        " the screen shows the same as without it. Each line is complete and flushed when it is written,"
+        " so a program may tail the file. Each object has `type` and `at_ms` (Unix milliseconds). The"
+        " first line is of type `plan`, the last of type `result`, whatever the outcome. An apply has one"
+        " `result`. It has another `plan` if it planned again, because another apply was faster or a run"
+        " had to end first; the lines after it belong to that plan.\n"
     )
     for kind, texts in EVENTS.items():
-        yield f"\n## {kind}\n\n| field | what it is |\n|---|---|\n"
+        yield f"\n## {kind}\n\n| field | meaning |\n|---|---|\n"
         yield from (f"| `{name}` | {text} |\n" for name, text in texts.items())
 
 

@@ -76,7 +76,15 @@ PHRASES = (
 """The phrase, and what to write instead."""
 
 
-PAGES = ("README.md", "docs/glossary.md", "docs/tutorial.md", "docs/how-to/*.md")
+PAGES = (
+    "README.md",
+    "docs/glossary.md",
+    "docs/tutorial.md",
+    "docs/how-to/*.md",
+    "docs/reference/commands.md",
+    "docs/reference/exit-codes.md",
+    "docs/reference/progress.md",
+)
 """Globs of the pages that are held to it."""
 
 

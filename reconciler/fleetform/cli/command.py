@@ -122,5 +122,5 @@ def limit_option(default: int) -> Callable[[Function], Function]:
         callback=lambda _context, _option, typed: min(typed, sys.maxsize),
         default=default,
         show_default=True,
-        help="At most so many.",
+        help="Print at most N.",
     )

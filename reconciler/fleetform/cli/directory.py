@@ -60,7 +60,7 @@ def directory_option(function: Function) -> Function:
         hidden=True,
         expose_value=False,
         callback=note_folder,
-        help="The same, as earlier releases spell it.",
+        help="The same as -C PATH; for scripts of earlier releases.",
     )
     shown = click.option(
         "-C",
@@ -70,7 +70,7 @@ def directory_option(function: Function) -> Function:
         type=_FOLDER,
         metavar="PATH",
         callback=note_folder,
-        help="Folder of the environment.  [default: the nearest one upward with environment.yaml]",
+        help="Folder of the environment.  [default: the current folder or the nearest one above it with environment.yaml]",
     )
     return shown(older(function))
 

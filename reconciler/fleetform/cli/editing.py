@@ -104,17 +104,19 @@ def in_default(options: EditOptions) -> EditOptions:
 edit_options = several_options(
     json_option,
     directory_option,
-    click.option("--apply", is_flag=True, help="Plan and apply just that at once."),
-    click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask."),
-    click.option("--commit", is_flag=True, help="Commit the change, and nothing else."),
-    click.option("-m", "--message", metavar="TEXT", help="What the commit says."),
+    click.option("--apply", is_flag=True, help="Plan and apply only this change, at once."),
+    click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask for confirmation."),
+    click.option("--commit", is_flag=True, help="Commit only this change."),
+    click.option("-m", "--message", metavar="TEXT", help="Message of the commit."),
     click.option(
         "--branch",
         metavar="NAME",
-        help="Commit it on a new branch, and leave the files here as they are.",
+        help="Commit on the new branch NAME, and leave the files here unchanged.",
     ),
     click.option("--push", is_flag=True, help="Push the branch of the commit."),
-    click.option("--remote", metavar="NAME", help="Where to push.  [default: as git has it]"),
+    click.option(
+        "--remote", metavar="NAME", help="Git remote to push to.  [default: as configured in git]"
+    ),
 )
 """Take the options of all commands that edit the tree; `EditOptions.of` collects them."""
 

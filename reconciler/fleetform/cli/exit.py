@@ -19,7 +19,7 @@ class Exit(enum.IntEnum):
     """What a finished command says to the script that called it."""
 
     OK = 0
-    """No error; of `apply` also: everything is as declared, and no run that it cared for failed."""
+    """No error; of `apply` also: everything is as declared, and no run that it followed failed."""
     ERROR = 1
     """An error: of the command line, the configuration, the ledger, or the machine."""
     CHANGES = 2
@@ -31,13 +31,13 @@ class Exit(enum.IntEnum):
     STALE = 5
     """The plan is stale: what it touches has changed since it was made. Nothing was changed."""
     LOCKED = 6
-    """Another process holds the environment."""
+    """Another process manages the environment."""
     POLICY = 7
-    """A policy, a freeze window or an override forbids it."""
+    """A policy, a freeze window or an override forbids the change."""
     INTERRUPTED = 130
-    """Ctrl-C: 128 + SIGINT, as shells count it; of `apply` also SIGTERM and SIGHUP."""
+    """Ctrl-C: 128 + SIGINT, as in shells; of `apply` also SIGTERM and SIGHUP."""
     BROKEN_PIPE = 141
-    """The reader of the output went away: 128 + SIGPIPE."""
+    """The reader of the output closed it: 128 + SIGPIPE."""
 
 
 PLAN_CODES: Sequence[tuple[Exit, str]] = (
@@ -56,15 +56,15 @@ PLAN_CODES: Sequence[tuple[Exit, str]] = (
 APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, a step failed, or the ledger is recovering or damaged."),
     (Exit.STALE, "The plan is stale: nothing was changed."),
-    (Exit.LOCKED, "Another process holds the environment."),
-    (Exit.POLICY, "A policy, a freeze window or an override forbids it."),
-    (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs go on."),
+    (Exit.LOCKED, "Another process manages the environment."),
+    (Exit.POLICY, "A policy, a freeze window or an override forbids the change."),
+    (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs continue."),
     (Exit.HELD, "Something stays blocked, or a run waits for a host that does not answer."),
     (
         Exit.RUN_FAILED,
         (
-            "A run that it started or followed, or that --target or --replace names, did not end as"
-            " `done`: it failed, was aborted, is unschedulable or unknown, or was stopped. Runs with"
+            "A run that it started or followed, or that --target or --replace names, did not end in"
+            " state `done`: it failed, was aborted, is unschedulable or unknown, or was stopped. Runs with"
             " `state: stopped` in the configuration do not count, nor do other runs that failed"
             " earlier."
         ),
@@ -72,7 +72,7 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.OK, "Everything is as declared."),
 )
 STATUS_CODES: Sequence[tuple[Exit, str]] = (
-    (Exit.ERROR, "The ledger cannot be read; with --exit-code also: it is recovering."),
+    (Exit.ERROR, "The ledger cannot be read; with --exit-code, also if it is recovering."),
     (
         Exit.RUN_FAILED,
         "With --exit-code: a run failed, was aborted, is unschedulable, or its outcome is unknown.",

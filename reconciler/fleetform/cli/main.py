@@ -34,54 +34,72 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("init", "init", "Make a new environment, with an example.", "Start"),
-    Row("validate", "validate", "Check the documents of a tree.", "Start"),
-    Row("fmt", "fmt", "Format the documents of a tree.", "Start"),
-    Row("render", "render", "Print what documents come to with all that they inherit.", "Start"),
+    Row("init", "init", "Create an environment with an example.", "Start"),
+    Row("validate", "validate", "Check the documents of the configuration.", "Start"),
+    Row("fmt", "fmt", "Format documents.", "Start"),
+    Row("render", "render", "Print the resolved configuration.", "Start"),
     Row("plan", "plan", "Show what apply would change, value by value.", "Change"),
-    Row("apply", "apply", "Make it so: carry out the plan and follow the runs.", "Change"),
-    Row("destroy", "destroy", "Remove everything that the environment made.", "Change"),
-    Row("serve", "serve", "Keep it so: follow the tree and drive the runs.", "Change"),
-    Row("drain", "drain", "Have hosts get no more work.", "Change"),
-    Row("undrain", "undrain", "Have hosts get work again.", "Change"),
-    Row("scale", "scale", "Have a fleet or a service be larger or smaller.", "Change"),
-    Row("submit", "submit", "Run a file with the code around it, and follow it.", "Change"),
-    Row("keep", "keep", "Have an experiment in the reviewed tree.", "Change"),
-    Row("stop", "stop", "Have runs end.", "Change"),
-    Row("rerun", "rerun", "Have finished runs run again.", "Change"),
-    Row("emergency", "emergency", "Stop, drain, pause or freeze at once, for a while.", "Change"),
-    Row("set", "set", "Change fields of a document.", "Change"),
-    Row("import", "import_", "Take in volumes and hosts as they are found.", "Change"),
-    Row("status", "status", "Show the state of the environment on one screen.", "See"),
-    Row("ps", "ps", "List the runs and where they stand.", "See"),
-    Row("logs", "logs", "Show what a run printed.", "See"),
-    Row("why", "why", "Say why a run waits, or how it ended.", "See"),
-    Row("events", "events", "Show what happened.", "See"),
-    Row("drift", "drift", "Say what the world has become beside what was made.", "See"),
-    Row("history", "history", "List what was planned and applied.", "See"),
-    Row("show", "show", "Show a plan of the history, or of a file.", "See"),
-    Row("diff", "diff", "Compare two commits, environments or runs.", "See"),
-    Row("blame", "blame", "Say who made a resource what it is.", "See"),
-    Row("fleet", "fleet", "List fleets, show one with its instances.", "See"),
-    Row("volume", "volume", "List volumes, show one.", "See"),
-    Row("convert", "convert", "Take over files of dstack and scripts of Slurm.", "Tools"),
-    Row("explain", "explain", "Say what a kind or a field is, and how it is written.", "Tools"),
-    Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
-    Row("lsp", "lsp", "Serve an editor: findings, names, renaming.", "Tools"),
-    Row("agent", "agent", "Look at the agents on this machine.", "Tools"),
+    Row("apply", "apply", "Apply the plan and follow the runs.", "Change"),
+    Row("destroy", "destroy", "Remove every resource of the environment.", "Change"),
     Row(
-        "controller", "controller", "Show the controller, stop the background controller.", "Tools"
+        "serve",
+        "serve",
+        "Apply continuously: watch the configuration and drive the runs.",
+        "Change",
     ),
-    Row("lock", "lock", "See who manages an environment, and take it from them.", "Tools"),
-    Row("state", "state", "Back up, restore and verify the ledger; rebuild a lost one.", "Tools"),
+    Row("drain", "drain", "Drain hosts: running jobs finish, no new ones start.", "Change"),
+    Row("undrain", "undrain", "Undrain hosts: new jobs start on them again.", "Change"),
+    Row(
+        "scale",
+        "scale",
+        "Set the number of hosts of a fleet, or of replicas of a service.",
+        "Change",
+    ),
+    Row("submit", "submit", "Run a file with its working copy, and follow the run.", "Change"),
+    Row("keep", "keep", "Move an experiment into the configuration.", "Change"),
+    Row("stop", "stop", "Stop runs.", "Change"),
+    Row("rerun", "rerun", "Run finished runs again.", "Change"),
+    Row(
+        "emergency",
+        "emergency",
+        "Override the configuration for a limited time.",
+        "Change",
+    ),
+    Row("set", "set", "Change fields of a document.", "Change"),
+    Row("import", "import_", "Adopt existing volumes and hosts.", "Change"),
+    Row("status", "status", "Show the state of the environment on one screen.", "See"),
+    Row("ps", "ps", "List the runs and their states.", "See"),
+    Row("logs", "logs", "Print the output of runs.", "See"),
+    Row("why", "why", "Show why a run waits, or how it ended.", "See"),
+    Row("events", "events", "List events of runs and of the environment.", "See"),
+    Row("drift", "drift", "Show drift: what changed outside fleetform.", "See"),
+    Row("history", "history", "List plans and applies.", "See"),
+    Row("show", "show", "Show a plan from the history or from a file.", "See"),
+    Row("diff", "diff", "Compare two commits, environments or runs.", "See"),
+    Row("blame", "blame", "Show who last changed each field of a resource.", "See"),
+    Row("fleet", "fleet", "List fleets, or show one with its instances.", "See"),
+    Row("volume", "volume", "List volumes, or show one.", "See"),
+    Row("convert", "convert", "Convert files of dstack and batch scripts of Slurm.", "Tools"),
+    Row("explain", "explain", "Explain a type of document or a field.", "Tools"),
+    Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),
+    Row("lsp", "lsp", "Run the language server for editors.", "Tools"),
+    Row("agent", "agent", "List the agents, or show the hardware of this machine.", "Tools"),
+    Row(
+        "controller",
+        "controller",
+        "Show the controller, or stop the background controller.",
+        "Tools",
+    ),
+    Row("lock", "lock", "Show which controller manages an environment, or take over.", "Tools"),
+    Row("state", "state", "Back up, restore, verify, upgrade or rebuild the ledger.", "Tools"),
     Row("completion", "completion", "Print the completion script of a shell.", "Tools"),
     Row("version", "version", "Print the version.", "Tools"),
 )
 
 EXAMPLES = (
-    ("fleetform init my-lab", "Make a folder with an environment that runs as it is"),
-    ("fleetform plan -C my-lab", "See what would be made"),
-    ("fleetform apply -C my-lab", "Make it, and follow the runs to their end"),
+    ("fleetform init my-lab", "Create a folder with an environment that is ready to apply"),
+    ("fleetform plan -C my-lab", "Show what would be created"),
+    ("fleetform apply -C my-lab", "Create it, and follow the runs to their end"),
 )
 
 
@@ -141,14 +159,14 @@ class Commands(click.Group):
     metavar="PATH",
     expose_value=False,
     callback=note_folder,
-    help="Folder of the environment, as after the command's name.",
+    help="Folder of the environment, as after the command.",
 )
 @click.option("--version", is_flag=True, is_eager=True, hidden=True, expose_value=False,
               callback=lambda ctx, _option, wanted: _print_version(ctx) if wanted else None)  # fmt: skip
 def fleetform() -> None:
     """
-    GitOps for GPU fleets: a repository of YAML says which fleets, volumes and runs should
-    exist; `plan` shows what differs from what is there, `apply` makes it so.
+    GitOps for GPU fleets: a git repository of YAML declares which fleets, volumes and runs should
+    exist. `plan` shows how the configuration differs from what exists, `apply` makes the changes.
     """
 
 

@@ -24,12 +24,12 @@ _FLAGS = ("json", "markdown")
 
 _HELP = {
     "text": "for people",
-    "yaml": "as documents",
+    "yaml": "for documents",
     "json": "for scripts",
     "markdown": "for a pull request",
-    "github": "as annotations of a workflow",
+    "github": "for annotations of a workflow",
     "sarif": "for code scanning",
-    "junit": "as a test report",
+    "junit": "for a test report",
 }
 """Every format that a command may have, in the order in which help lists them."""
 
@@ -81,7 +81,7 @@ def _option(parameter: str, formats: tuple[str, ...]) -> Options:
             multiple=True,
             expose_value=False,
             callback=take,
-            help=f"How to print: {meanings}.  [default: {formats[0]}]",
+            help=f"Output format: {meanings}.  [default: {formats[0]}]",
         )(function)
 
     return give

@@ -14,22 +14,24 @@ if TYPE_CHECKING:
 
 
 permission_options = several_options(
-    click.option("--allow-destroy", is_flag=True, help="Allow deletions and ending running work."),
+    click.option(
+        "--allow-destroy", is_flag=True, help="Allow deletions, and changes that end running work."
+    ),
     click.option(
         "--allow-restart",
         is_flag=True,
-        help="Allow running runs whose execution changed to be stopped and run anew.",
+        help="Allow stopping and re-running active runs whose execution changed.",
     ),
     click.option(
         "--allow-deletes",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Allow up to N deletions, whatever the environment's budget.",
+        help="Allow up to N deletions, in place of the environment's budget.",
     ),
     click.option(
         "--keep-going",
         is_flag=True,
-        help="Go on with what is right when some documents have errors.",
+        help="Skip invalid documents and what depends on them.",
     ),
 )
 """Take the permissions, for `plan` and `apply` alike: a plan shows what they would allow."""

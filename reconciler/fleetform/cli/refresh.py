@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 
 refresh_options = several_options(
-    click.option(
-        "--refresh", is_flag=True, help="Ask the world first, and set right what has drifted."
-    ),
+    click.option("--refresh", is_flag=True, help="Read the actual state first, and correct drift."),
     click.option(
         "--refresh-only",
         is_flag=True,
-        help="Ask the world, and take note of what it has become; change nothing in it.",
+        help="Read the actual state and record it in the ledger; change no resource.",
     ),
 )
 """Take --refresh and --refresh-only, for `plan` and `apply` alike."""

@@ -20,22 +20,22 @@ scope_options = several_options(
         "targets",
         multiple=True,
         metavar="ADDR",
-        help="Plan only this, and what it needs: `train`, `fleet/local`, `run/sweep[*]`.",
+        help="Plan only this resource and what it needs: `train`, `fleet/local`, `run/sweep[*]`; can be repeated.",
     ),
     click.option(
         "--exclude",
         "excludes",
         multiple=True,
         metavar="ADDR",
-        help="Leave this out, also where a target needs it.",
+        help="Leave this resource out, even if a target needs it; can be repeated.",
     ),
     click.option(
         "--replace",
         "replaces",
         multiple=True,
         metavar="ADDR",
-        help="Make this anew although nothing differs: run it again, make a fleet, a volume or a"
-        " single host anew: `host/local-0`.",
+        help="Replace this resource although nothing changed: re-run a run; create a fleet, a volume or a"
+        " single host (`host/local-0`) again; can be repeated.",
     ),
 )
 """Take --target, --exclude and --replace."""

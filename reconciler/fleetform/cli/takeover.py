@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 takeover_options = several_options(
+    click.option("--takeover", is_flag=True, help="Pause `serve` first; needs --for and --reason."),
     click.option(
-        "--takeover", is_flag=True, help="Have `serve` rest first; needs --for and --reason."
+        "--for", "for_ms", type=DURATION, metavar="1h", help="How long the takeover lasts at most."
     ),
     click.option(
-        "--for", "for_ms", type=DURATION, metavar="1h", help="How long a takeover holds at most."
-    ),
-    click.option(
-        "--reason", type=REASON, metavar="TEXT", help="Why; shown to everybody while it holds."
+        "--reason",
+        type=REASON,
+        metavar="TEXT",
+        help="Reason; commands show it while the takeover is in force.",
     ),
 )
 """Take --takeover, and how long and why."""

@@ -9,18 +9,18 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace
 
 _EXAMPLES = (
-    ("fleetform agent list", "List this environment's agents and whether they answer"),
-    ("fleetform agent probe", "Show the hardware that a detected fleet would have"),
+    ("fleetform agent list", "List the agents of this environment, and whether they answer"),
+    ("fleetform agent probe", "Show the hardware of this machine"),
 )
 
 
 @group("agent", examples=_EXAMPLES)
 def command() -> None:
     """
-    Look at agents.
+    List the agents of this environment, or show the hardware of this machine.
 
-    An agent is the program that starts, watches and ends jobs on a host. It is started when
-    there is work and ends itself when there is none for a while.
+    An agent is the program that starts, watches and stops jobs on a host. fleetform starts it when
+    there is work; it ends by itself when there has been none for some time.
     """
 
 
@@ -29,10 +29,10 @@ def command() -> None:
 @json_option
 def list_agents(path: str | None, as_json: bool) -> None:
     """
-    List the agents that bear the environment's uid.
+    List the agents that have this environment's uid.
 
-    They are found on the machine and not in the ledger, so that an agent whose ledger was lost
-    is listed as well.
+    The command searches this machine and not the ledger, so it also lists an agent whose ledger was
+    lost.
     """
     import asyncio
 
@@ -47,7 +47,7 @@ def list_agents(path: str | None, as_json: bool) -> None:
         out.json(rows)
         return
     if not rows:
-        out.line("no agent bears this environment's uid on this machine", "dim")
+        out.line("no agent on this machine has this environment's uid", "dim")
         return
     out.table(agents_table(rows))
 
@@ -58,7 +58,8 @@ def probe(as_json: bool) -> None:
     """
     Show the hardware of this machine as an agent reports it.
 
-    This is what a fleet with `local: true` has; a fleet with several nodes divides it equally.
+    A fleet with `local: true` has this hardware; if it has several nodes, it divides the hardware
+    equally.
     """
     from fleetform.agents.host.probes import gpu, host
     from fleetform.model.figures import cpus, size

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
-    ("fleetform apply", "Show the plan, ask, carry it out, and follow the runs to their end"),
-    ("fleetform apply -y --detach", "Submit without asking and do not wait for the runs"),
-    ("fleetform apply -y --show-output", "Print what the jobs print, as they print it"),
-    ("fleetform apply --replace train", "Run it again, although nothing differs"),
+    ("fleetform apply", "Show the plan, ask, apply it, and follow the runs to their end"),
+    ("fleetform apply -y --detach", "Apply without asking, and do not wait for the runs"),
+    ("fleetform apply -y --show-output", "Print the output of the jobs while they run"),
+    ("fleetform apply --replace train", "Re-run a run although nothing changed"),
     (
         "fleetform apply --takeover --for 1h --reason 'GPU swap'",
-        "Have `serve` rest for an hour, and apply by hand meanwhile",
+        "Pause `serve` for an hour at most, and apply by hand",
     ),
-    ("fleetform apply --allow-restart", "Let changed runs that are running be run anew"),
+    ("fleetform apply --allow-restart", "Stop and re-run active runs whose execution changed"),
     (
         "fleetform apply today.plan",
-        "Carry out just what `plan --out` kept, or say what is otherwise",
+        "Apply the plan that `plan --out` saved, if it is not stale",
     ),
 )
 
@@ -53,15 +53,15 @@ _EXAMPLES = (
     "file", required=False, type=click.Path(exists=True), metavar="[FILE]", callback=take_folder
 )
 @directory_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @permission_options
 @scope_options
 @refresh_options
 @click.option(
-    "--detach", is_flag=True, help="Do not wait for the runs, only for the plan's own steps."
+    "--detach", is_flag=True, help="Wait for the plan's own steps only, not for the runs."
 )
 @takeover_options
-@click.option("--show-output", is_flag=True, help="Print what the jobs print.")
+@click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
 @click.option(
     "--json-into",
     type=click.Path(dir_okay=False),
@@ -83,24 +83,26 @@ def command(
     **permissions: Any,
 ) -> int:
     """
-    Make the actual state match the configuration, or carry out the plan in FILE.
+    Apply the plan and follow the runs.
 
-    Shows the plan and asks. Changes that delete, or that end running work, are held back
-    unless --allow-destroy or the environment's rules allow them. Ctrl-C leaves the runs
-    to a background controller; a second apply follows them again.
+    Shows the plan and asks for confirmation; with FILE, applies that saved plan. Changes that
+    delete, or that end running work, are blocked unless --allow-destroy or the environment's rules
+    allow them. Ctrl-C leaves the runs to a background controller; a second apply follows them
+    again.
 
-    Follows the runs that it starts or changes, and those that --target or --replace names. Follows
-    every run at work where nothing differs and nothing is blocked. Leaves other runs to the
-    controller. What is held until a run that was asked to end has ended
-    follows by itself.
+    Follows the runs that it starts or changes, and the runs that --target or --replace names. If
+    nothing differs and nothing is blocked, it follows every active run. Leaves other runs to the
+    controller. A change that is blocked only until a stopping run has ended is applied after that,
+    without another command.
 
-    With --detach this ends once the plan's own steps are done, and hosts know what they are to
-    end; a background controller drives the runs (`fleetform controller`). Where another process manages the environment and takes longer than a minute, it ends with
-    what is known by then, and says so.
+    With --detach, apply ends when the plan's own steps are done and the hosts know which jobs to
+    end. A background controller then drives the runs (`fleetform controller`). If another process
+    manages the environment and takes longer than a minute, apply ends with what is known by then,
+    and says so.
 
-    A plan of a FILE was looked at when it was made, and nobody is asked again. It is carried out
-    once, and only while what it touches is as it was: else this exits with 5 and says what is
-    otherwise.
+    A saved plan was reviewed when it was made, so apply does not ask again. It is applied once, and
+    only if the resources that it touches have not changed since. Otherwise apply exits with 5 and
+    lists the differences.
     """
     from fleetform.cli.carry_out import Watching, settle_earlier
 

@@ -21,23 +21,23 @@ from fleetform.spec.names import natural_order
 _EXAMPLES = (
     (
         "fleetform blame train",
-        "Say for each field of the run who set it, when, and by which commit",
+        "Show for each field of the run who set it, when, and in which commit",
     ),
-    ("fleetform blame fleet/local --events", "And everything that happened to it"),
+    ("fleetform blame fleet/local --events", "List the events of a fleet as well"),
 )
 
 
 @make_command("blame", examples=_EXAMPLES)
 @click.argument("name", metavar="NAME")
 @directory_option
-@click.option("--events", is_flag=True, help="List what happened to it as well.")
+@click.option("--events", is_flag=True, help="List the events of the resource as well.")
 @json_option
 def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     """
-    Say for each field of NAME which apply set it last, from which commit, and by whom.
+    Show who last changed each field of NAME: the apply, the commit and the user.
 
-    NAME is a kind and a name, `fleet/local`, or a name alone where one resource bears it. Below
-    are all applies that changed it, also under the names that it had before.
+    NAME is a kind and a name, `fleet/local`, or a name alone if only one resource has it. Below the
+    fields are all applies that changed the resource, also under its earlier names.
     """
     from fleetform.model.sealing import Seal
     from fleetform.views.blame import field_origins, fields_table, touch_rows, touches_table

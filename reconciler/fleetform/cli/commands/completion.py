@@ -12,8 +12,14 @@ from fleetform.cli.failure import Refused
 
 _SHELLS = ("bash", "zsh", "fish")
 _EXAMPLES = (
-    ('eval "$(fleetform completion bash)"', "Complete in this shell; put it into ~/.bashrc"),
-    ("fleetform completion fish > ~/.config/fish/completions/fleetform.fish", "Complete in fish"),
+    (
+        'eval "$(fleetform completion bash)"',
+        "Enable completion in this shell; put it into ~/.bashrc to keep it",
+    ),
+    (
+        "fleetform completion fish > ~/.config/fish/completions/fleetform.fish",
+        "Enable completion in fish",
+    ),
 )
 
 
@@ -21,9 +27,9 @@ _EXAMPLES = (
 @click.argument("shell", required=False, type=click.Choice(_SHELLS))
 def command(shell: str | None) -> None:
     """
-    Print the completion script of SHELL, by default of the one in $SHELL.
+    Print the completion script of a shell, by default the one in $SHELL.
 
-    Commands, options and the names of runs are completed.
+    It completes commands, options and the names of runs.
     """
     from click.shell_completion import get_completion_class
 
@@ -33,7 +39,9 @@ def command(shell: str | None) -> None:
     completion = get_completion_class(name) if name in _SHELLS else None
     if completion is None:
         raise Refused(
-            f"there is no completion for the shell `{name}`" if name else "which shell?",
+            f"there is no completion for the shell `{name}`"
+            if name
+            else "cannot tell which shell you use",
             advice=f"name one of {', '.join(_SHELLS)}: `fleetform completion bash`",
         )
     script = completion(fleetform, {}, "fleetform", "_FLEETFORM_COMPLETE").source()

@@ -18,8 +18,11 @@ from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import open_workspace, or_default
 
 _EXAMPLES = (
-    ("fleetform controller show", "Print the process that drives the runs, and its log"),
-    ("fleetform controller stop", "End the background controller: its runs are not driven then"),
+    ("fleetform controller show", "Show the process that drives the runs, and its log"),
+    (
+        "fleetform controller stop",
+        "Stop the background controller; nothing drives its runs after that",
+    ),
 )
 
 
@@ -28,8 +31,8 @@ def command() -> None:
     """
     Show the controller of this environment, or stop the background controller.
 
-    An apply that is detached or interrupted leaves a background controller behind, which drives the
-    runs to their ends and then ends by itself. `apply` and `serve` take its place.
+    A detached or interrupted apply leaves a background controller, which drives the runs to their
+    end and then ends by itself. `apply` and `serve` take its place.
     """
 
 
@@ -37,7 +40,7 @@ def command() -> None:
 @directory_option
 @json_option
 def show(path: str | None, as_json: bool) -> None:
-    """Print which process drives the runs: its id, since when, and its log."""
+    """Show the process that drives the runs: its id, its start time and its log."""
     from fleetform.views.controllers import controller_lines
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import read_controller
@@ -60,22 +63,24 @@ def stop(path: str | None) -> None:
     """
     Stop the background controller.
 
-    Jobs that are running go on on their hosts. Nothing new starts, nothing is retried, and what is
-    asked to end is not told so, until `fleetform apply` or `fleetform serve` drives the runs.
+    Running jobs continue on their hosts. Until `fleetform apply` or `fleetform serve` drives the
+    runs, nothing new starts, nothing is retried, and no stop is sent to hosts.
     """
     from fleetform.cli.background import stop_background
 
     stop_background(open_workspace(or_default(path)))
 
 
-@command.command("run", hidden=True, examples=(("fleetform controller run FOLDER", "Be one"),))
+@command.command("run", hidden=True, examples=(("fleetform controller run FOLDER", "Run one"),))
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--who", default="", help="Account on whose behalf it runs.")
+@click.option("--who", default="", help="User for whom it runs.")
 @click.option("--name", default="", help="Name of the environment.")
-@click.option("--variable", "variables", multiple=True, help="Name of a variable that it has.")
-@click.option("--warning", default="", help="Why the machine may end it early.")
+@click.option(
+    "--variable", "variables", multiple=True, help="Name of an environment variable that it has."
+)
+@click.option("--warning", default="", help="Reason why the machine may end it early.")
 def run(folder: Path, who: str, name: str, variables: tuple[str, ...], warning: str) -> int:
-    """Be the background controller of the environment whose state is in FOLDER."""
+    """Run as the background controller of the environment whose state is in FOLDER."""
     if os.fork():
         # The command that started this one waits for it, and never for the other.
         os._exit(0)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from fleetform.spec.findings import Finding
 
 _EXAMPLES = (
-    ("fleetform convert train.dstack.yml --to my-lab", "Take over a configuration of dstack"),
-    ("fleetform convert train.sh --to my-lab", "Make a task of a batch script of Slurm"),
-    ("fleetform convert train.sh --to my-lab -- --lr 0.1", "Give the script arguments"),
+    ("fleetform convert train.dstack.yml --to my-lab", "Convert a configuration of dstack"),
+    ("fleetform convert train.sh --to my-lab", "Convert a batch script of Slurm into a task"),
+    ("fleetform convert train.sh --to my-lab -- --lr 0.1", "Pass arguments to the script"),
     (
         "fleetform convert train.sh --to my-lab --partition gpu=a100s",
-        "Use the fleet a100s for a partition",
+        "Use the fleet a100s for the partition gpu",
     ),
-    ("fleetform convert old-project --to my-lab", "Take over all that is in a folder"),
+    ("fleetform convert old-project --to my-lab", "Convert every file of a folder"),
     ("fleetform convert old-project --to my-lab --dry-run", "Show what would be written"),
 )
 
@@ -35,23 +35,24 @@ _EXAMPLES = (
 @click.argument("source", type=click.Path(exists=True), metavar="FILE|FOLDER")
 @click.option(
     "--to", "target", required=True, type=click.Path(file_okay=False), metavar="FOLDER",
-    help="The folder of the new tree; made if need be.",
+    help="Folder of the new configuration; created if it does not exist.",
 )  # fmt: skip
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
 @click.option(
     "--partition", "partitions", multiple=True, metavar="NAME=QUEUE|FLEET",
-    help="What a cluster's partition is called in the environment.",
+    help="Queue or fleet to use for a partition of Slurm.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
 def command(
     source: str, target: str, arguments: tuple[str, ...], partitions: tuple[str, ...], dry_run: bool
 ) -> Exit:
     """
-    Make documents of files of dstack's, and tasks of Slurm's batch scripts.
+    Convert files of dstack and batch scripts of Slurm into documents.
 
-    Comments stay. Files that a script names go along when they lie beside it, or in the folder above that
-    most of its names lead to. What is said in another way is a note; what is lost, or what you have to
-    decide, is a warning with its line. An existing file is never overwritten.
+    Comments are kept. Files that a script names are copied if they are in the script's folder, or
+    in the parent folder that most of these names refer to. A note reports each setting that is
+    written in another way. A warning, with its line, reports each setting that is lost or that you
+    have to decide. An existing file is never overwritten.
     """
     from fleetform.spec.convert import convert
 

@@ -19,15 +19,21 @@ if TYPE_CHECKING:
 _FINISHED = "Everything is removed; a later apply creates it again, and runs what had not finished."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
-    ("fleetform destroy", "Show it, ask for the environment's name, and remove it"),
-    ("fleetform destroy -y --allow-destroy", "Remove it without asking, for scripts"),
+    ("fleetform destroy", "Show the plan, ask for the environment's name, and remove everything"),
+    ("fleetform destroy -y --allow-destroy", "Remove everything without asking, for scripts"),
 )
 
 
 @make_command("destroy", examples=_EXAMPLES)
 @directory_argument
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needs --allow-destroy as well.")
-@click.option("--allow-destroy", is_flag=True, help="Allow it; with -y no name is typed.")
+@click.option(
+    "-y", "--yes", is_flag=True, help="Do not ask for confirmation; needs --allow-destroy as well."
+)
+@click.option(
+    "--allow-destroy",
+    is_flag=True,
+    help="Allow the removal; with -y, the environment's name is not asked for.",
+)
 @click.option(
     "--json-into",
     type=click.Path(dir_okay=False),
@@ -36,11 +42,11 @@ _EXAMPLES = (
 )
 def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | None) -> int:
     """
-    Remove everything that the environment has made.
+    Remove every resource that the environment created.
 
-    Running runs are ended, then hosts released, then volumes forgotten. The data of a volume is
-    removed only where its `deletion_policy` says so. The tree stays as it is: a later apply makes
-    hosts and volumes anew, runs again what had not finished, and finds the results of what had.
+    Ends running runs, then releases hosts, then releases volumes. Deletes the data of a volume only
+    if its `deletion_policy` says so. The configuration does not change: a later apply creates hosts
+    and volumes again, runs what had not finished, and finds the results of what had.
     """
     if yes and not allow_destroy:
         raise Refused(

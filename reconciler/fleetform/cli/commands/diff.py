@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
-    ("fleetform diff HEAD~1", "What the tree declares otherwise than one commit ago"),
-    ("fleetform diff main my-branch", "What a branch declares otherwise"),
+    ("fleetform diff HEAD~1", "Show what changed in the configuration since the previous commit"),
+    ("fleetform diff main my-branch", "Show what a branch changes"),
     ("fleetform diff environments/staging environments/production", "Compare two environments"),
-    ("fleetform diff 'sweep[lr=0.1]' 'sweep[lr=0.2]'", "Compare two runs and how they went"),
+    ("fleetform diff 'sweep[lr=0.1]' 'sweep[lr=0.2]'", "Compare two runs and their results"),
 )
 
 
@@ -35,16 +35,16 @@ _EXAMPLES = (
 @click.argument("right", metavar="[B]", required=False)
 @directory_option
 @click.option(
-    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are differences."
+    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are differences."
 )
 @json_option
 def command(left: str, right: str | None, path: str | None, detailed: bool, as_json: bool) -> int:
     """
-    Show what A and B do not have in common, field by field.
+    Compare two commits, environments or runs, field by field.
 
-    Each is a commit, a folder with an environment, or a run; both are of one sort. Without B, A is
-    compared with the tree as it is on disk. Declarations are compared with each other and not with
-    what is there: that is what `fleetform plan` does.
+    A and B are two commits, two folders with an environment, or two runs. Without B, A is compared
+    with the configuration on disk. diff compares declarations with each other; `fleetform plan`
+    compares them with what exists.
     """
     # Two environments need no third one around them.
     both = right is not None and is_environment(left) and is_environment(right)

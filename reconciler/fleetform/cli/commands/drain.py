@@ -12,24 +12,28 @@ from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 from fleetform.cli.reason import REASON
 
 _EXAMPLES = (
-    ("fleetform drain local --reason 'New disks'", "Nothing more is placed on the fleet's hosts"),
-    ("fleetform drain local/local-1 --reason 'Fan 3 is loud'", "On one of its hosts"),
-    ("fleetform drain gpus --reason 'New driver' --apply -y", "At once"),
+    ("fleetform drain local --reason 'New disks'", "Drain all hosts of a fleet"),
+    ("fleetform drain local/local-1 --reason 'Fan 3 is loud'", "Drain one host"),
+    ("fleetform drain gpus --reason 'New driver' --apply -y", "Drain all hosts of a fleet at once"),
 )
 
 
 @make_command("drain", examples=_EXAMPLES)
 @click.argument("addresses", nargs=-1, required=True, metavar="FLEET[/HOST]...")
 @click.option(
-    "--reason", required=True, type=REASON, metavar="TEXT", help="Shown to all who wait for it."
+    "--reason",
+    required=True,
+    type=REASON,
+    metavar="TEXT",
+    help="Reason; runs that wait for these hosts show it.",
 )
 @edit_options
 def command(addresses: tuple[str, ...], reason: str, **typed: Any) -> int:
     """
-    Write `drain` into the document of each FLEET, for all its hosts or for one.
+    Drain hosts: running jobs finish, no new ones start.
 
-    What runs there goes on to its end, and nothing more is placed there until `fleetform
-    undrain`. `fleetform fleet show FLEET` says what is still to go.
+    Writes `drain` into the document of each FLEET, for all its hosts or for one HOST. `fleetform
+    fleet show FLEET` shows what still runs there. `fleetform undrain` removes the drain.
     """
     options = EditOptions.of(typed)
     workspace, editor = open_editor(options)

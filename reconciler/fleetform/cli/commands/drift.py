@@ -13,9 +13,9 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
-    ("fleetform drift", "Ask the world, and say what is not as it was made, since when"),
-    ("fleetform drift --detailed-exitcode", "Exit with 2 where something has drifted"),
-    ("fleetform drift --format json", "Print it as JSON"),
+    ("fleetform drift", "Show what differs from what was applied, and since when"),
+    ("fleetform drift --detailed-exitcode", "Exit with 2 if there is drift"),
+    ("fleetform drift --format json", "Print the drift as JSON"),
 )
 
 
@@ -26,15 +26,16 @@ _EXAMPLES = (
     "--detailed-exitcode",
     "detailed",
     is_flag=True,
-    help="Exit with 2 where something has drifted.",
+    help="Exit with 2 if there is drift.",
 )
 def command(path: str | None, as_json: bool, detailed: bool) -> int:
     """
-    Ask the world what has become of what was made in the environment.
+    Show drift: what changed outside fleetform.
 
-    No resource is changed, and a controller goes on undisturbed. What was seen is recorded: plans,
-    `why` and `status` show it until a look or a correction shows that it is healed. `docs/drift.md`
-    has the table of what is compared. `plan --refresh` shows what would be done about it.
+    Compares the actual state with what was applied. Changes no resource and does not disturb a
+    controller. The drift that it finds is recorded: `plan`, `why` and `status` show it until a
+    later check or a correction finds it gone. `docs/drift.md` has the table of what is compared.
+    `plan --refresh` shows the corrections.
     """
     from fleetform.views.drift import drift_rows, render
     from fleetform.wiring.observing import refreshed

@@ -26,26 +26,39 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _STOP = (
-    ("fleetform emergency stop train --reason 'loss is nan'", "End it now, whatever the tree says"),
+    (
+        "fleetform emergency stop train --reason 'loss is nan'",
+        "End a run now, whatever its document says",
+    ),
     ("fleetform emergency stop 'sweep[lr=0.1]' --reason hangs", "End one element of a sweep"),
     ("fleetform emergency stop 'run/*' --reason 'cooling failed' --for 12h", "End all runs"),
 )
 _DRAIN = (
-    ("fleetform emergency drain gpu --reason 'fan noise'", "Place nothing more on a fleet"),
-    ("fleetform emergency drain gpu/gpu-3 --reason 'ecc errors'", "Or on one of its hosts"),
+    ("fleetform emergency drain gpu --reason 'fan noise'", "Start no new jobs on a fleet"),
+    ("fleetform emergency drain gpu/gpu-3 --reason 'ecc errors'", "Start no new jobs on one host"),
 )
-_PAUSE = (("fleetform emergency pause --reason 'disk nearly full' --for 30m", "Start nothing"),)
-_FREEZE = (("fleetform emergency freeze --reason audit --for 2d", "Apply no plan, of nobody"),)
+_PAUSE = (
+    (
+        "fleetform emergency pause --reason 'disk nearly full' --for 30m",
+        "Start no job for 30 minutes",
+    ),
+)
+_FREEZE = (
+    ("fleetform emergency freeze --reason audit --for 2d", "Block every apply for two days"),
+)
 _THAW = (
-    ("fleetform emergency thaw --reason 'bad quota, see #412' --for 20m", "Open freeze windows"),
+    (
+        "fleetform emergency thaw --reason 'bad quota, see #412' --for 20m",
+        "Open the freeze windows for 20 minutes",
+    ),
 )
 _LIFT = (
-    ("fleetform emergency lift 3", "End the override of that number"),
-    ("fleetform emergency lift all", "End all that are in force"),
+    ("fleetform emergency lift 3", "End override 3"),
+    ("fleetform emergency lift all", "End all overrides in force"),
 )
 _LIST = (
-    ("fleetform emergency list", "List what is in force"),
-    ("fleetform emergency list --all", "And what was"),
+    ("fleetform emergency list", "List the overrides in force"),
+    ("fleetform emergency list --all", "List ended overrides too"),
 )
 
 DEFAULT_MS = 4 * 3_600_000
@@ -58,20 +71,29 @@ LONGEST_MS = 30 * 86_400_000
 @group("emergency", examples=(_STOP[0], _DRAIN[0], _PAUSE[0], _FREEZE[0], _LIFT[0], _LIST[0]))
 def command() -> None:
     """
-    Put something above the tree for a while, at once, with a reason.
+    Override the configuration for a limited time, at once and with a reason.
 
-    Every plan, `ps`, `apply` and `serve` shows what is in force. When its time is up, all goes on
-    by itself.
+    `plan`, `ps`, `apply` and `serve` show the overrides in force. When an override expires,
+    everything continues without another command.
     """
 
 
 _put_options = several_options(
     directory_option,
     click.option(
-        "--reason", required=True, type=REASON, metavar="TEXT", help="Why; everybody is told."
+        "--reason",
+        required=True,
+        type=REASON,
+        metavar="TEXT",
+        help="Reason; commands show it while the override is in force.",
     ),
-    click.option("--for", "duration_ms", type=DURATION, help="For how long.  [default: 4h]"),
-    click.option("--until", metavar="MOMENT", help="Until when: `2026-12-24T18:00Z`."),
+    click.option(
+        "--for",
+        "duration_ms",
+        type=DURATION,
+        help="How long the override is in force.  [default: 4h]",
+    ),
+    click.option("--until", metavar="MOMENT", help="When the override ends: `2026-12-24T18:00Z`."),
 )
 
 
@@ -80,10 +102,10 @@ _put_options = several_options(
 @_put_options
 def stop(targets: tuple[str, ...], **typed: Any) -> None:
     """
-    End each RUN that is at work, and keep it from starting again.
+    End each RUN that is active, and keep it from starting again.
 
-    A run that waits keeps waiting, and starts when this is over. One that was ended stays ended:
-    `fleetform rerun` runs it again. Works without `serve` too.
+    A run that waits keeps waiting, and starts when the override ends. A run that was ended stays
+    ended: `fleetform rerun` runs it again. Works without `serve` too.
     """
     from fleetform.cli.emergency import run_targets, say_permanent_stop
 
@@ -104,7 +126,7 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
 @_put_options
 def drain(targets: tuple[str, ...], **typed: Any) -> None:
     """
-    Place nothing more on each FLEET, or HOST of one. What runs there goes on.
+    Start no new jobs on each FLEET, or on one HOST of it; running jobs finish.
 
     Write `FLEET` or `FLEET/HOST`, as for `fleetform drain`, or `fleet/NAME` and `host/NAME`.
     """
@@ -120,7 +142,7 @@ def drain(targets: tuple[str, ...], **typed: Any) -> None:
 @command.command("pause", examples=_PAUSE)
 @_put_options
 def pause(**typed: Any) -> None:
-    """Start nothing at all. What runs goes on, and plans are applied."""
+    """Start no job at all; running jobs continue, and plans are applied."""
     workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.PAUSE, (), typed)
     _say_if_nobody_drives(workspace)
@@ -130,9 +152,10 @@ def pause(**typed: Any) -> None:
 @_put_options
 def freeze(**typed: Any) -> None:
     """
-    Apply no plan, of nobody. What was accepted before goes on, and its runs start.
+    Block every apply.
 
-    Plans show what they would do as held; an apply of one that was made before is refused.
+    Applies that were accepted before continue, and their runs start. Plans show all their changes
+    as blocked; applying a plan that was made before is refused.
     """
     from fleetform.cli.emergency import say_permanent_freeze
 
@@ -148,8 +171,8 @@ def thaw(**typed: Any) -> None:
     """
     Open the freeze windows of the environment: plans are applied in spite of them.
 
-    All other guards hold as before. This is the way to correct a window that is wrong, for a
-    commit that removes one is held by it.
+    All other rules stay in force. Use it to correct a wrong window: the commit that removes a
+    window is blocked by it.
     """
     workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.THAW, (), typed)
@@ -159,7 +182,7 @@ def thaw(**typed: Any) -> None:
 @click.argument("numbers", nargs=-1, required=True, metavar="NUMBER...|all")
 @directory_option
 def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
-    """End what is in force, by its NUMBER; what it kept goes on by itself."""
+    """End overrides by NUMBER; the work that they blocked continues."""
     from fleetform.views.lines import printable
     from fleetform.wiring.emergency import lift
 
@@ -183,11 +206,11 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
 
 
 @command.command("list", examples=_LIST)
-@click.option("--all", "every", is_flag=True, help="Also what was lifted or ran out.")
+@click.option("--all", "every", is_flag=True, help="List lifted and expired overrides too.")
 @directory_option
 @json_option
 def list_them(every: bool, path: str | None, as_json: bool) -> None:
-    """List what is in force, newest first: what, until when, who, and why."""
+    """List the overrides in force, newest first: what, until when, who, and why."""
     from fleetform.views.overrides import override_rows, overrides_table
     from fleetform.wiring.clock import SystemClock
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform events", "Print the latest events of the environment"),
-    ("fleetform events train -f", "Follow those of one run"),
-    ("fleetform events --format json --limit 1000", "Print them as JSON, one array"),
+    ("fleetform events train -f", "Follow the events of one run"),
+    ("fleetform events --format json --limit 1000", "Print events as one JSON array"),
 )
 
 _POLL_SECONDS = 0.25
@@ -35,11 +35,16 @@ _PIECE = 10_000
 @make_command("events", examples=_EXAMPLES)
 @click.argument("run", required=False, shell_complete=complete_runs)
 @directory_option
-@click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C; JSON is then one a line.")
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Follow new events until Ctrl-C; with JSON, print one event a line.",
+)
 @limit_option(100)
 @json_option
 def command(run: str | None, path: str | None, follow: bool, limit: int, as_json: bool) -> None:
-    """Print what happened, of one RUN or sweep or of everything, the latest last."""
+    """Print the events of one RUN or sweep, or of the environment, newest last."""
     from fleetform.views.events import event_rows, events_table
 
     reader = open_reader(open_workspace(or_default(path)))

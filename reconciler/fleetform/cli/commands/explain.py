@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform explain", "List the types of documents"),
     ("fleetform explain task", "List the fields of a task"),
-    ("fleetform explain task.resources.gpu", "Say what one field is and how it is written"),
-    ("fleetform explain task.retry --recursive", "Show everything below a field"),
+    ("fleetform explain task.resources.gpu", "Explain one field"),
+    ("fleetform explain task.retry --recursive", "Show all fields below a field"),
 )
 
 # A refusal that lists a hundred fields helps nobody.
@@ -34,13 +34,14 @@ def complete_path(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
 @make_command("explain", examples=_EXAMPLES)
 @click.argument("field", required=False, shell_complete=complete_path)
-@click.option("--recursive", is_flag=True, help="Show everything below it, as a tree.")
+@click.option("--recursive", is_flag=True, help="Show all fields below it, indented.")
 @json_option
 def command(field: str | None, recursive: bool, as_json: bool) -> None:
     """
-    Say what FIELD is: how it is written, what a change of it does, what is below it.
+    Explain FIELD: how it is written, what a change of it does, and which fields it has.
 
-    FIELD is a type of document and names behind dots. Without it the types are listed.
+    FIELD is a type of document, followed by field names with dots. Without FIELD, the types are
+    listed.
     """
     from fleetform.spec.explain import below, kinds
     from fleetform.views.explain import explanation_lines, kind_lines, part_lines

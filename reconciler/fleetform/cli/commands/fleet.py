@@ -12,21 +12,21 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
-    ("fleetform fleet list", "List the fleets with what is used of each"),
-    ("fleetform fleet show local", "Show one with its instances"),
+    ("fleetform fleet list", "List the fleets and their use"),
+    ("fleetform fleet show local", "Show one fleet with its instances"),
 )
 
 
 @group("fleet", examples=_EXAMPLES)
 def command() -> None:
-    """See the fleets that were applied."""
+    """List the applied fleets, or show one with its instances."""
 
 
 @command.command("list", examples=_EXAMPLES[:1])
 @directory_option
 @json_option
 def list_fleets(path: str | None, as_json: bool) -> None:
-    """List the fleets: hosts that are ready, jobs, and use of CPUs, memory and GPUs."""
+    """List the fleets: ready hosts, jobs, and use of CPUs, memory and GPUs."""
     from fleetform.views.fleets import fleet_rows, fleets_table
 
     reader = open_reader(open_workspace(path))

@@ -20,25 +20,29 @@ if TYPE_CHECKING:
     from fleetform.spec.format import FormattedFile
 
 _EXAMPLES = (
-    ("fleetform fmt", "Format the tree around the current folder"),
+    ("fleetform fmt", "Format every document of the configuration"),
     ("fleetform fmt runs fleets/gpu.yaml", "Format a folder and a file"),
-    ("fleetform fmt --check", "Name the files that are not formatted, and fail if there are any"),
-    ("fleetform fmt --diff --check", "Show what would be changed, and change nothing"),
-    ("fleetform fmt - < train.yaml", "Format what is read, for an editor"),
+    (
+        "fleetform fmt --check",
+        "List the files that are not formatted, and exit with 1 if there are any",
+    ),
+    ("fleetform fmt --diff --check", "Show what would change, and write nothing"),
+    ("fleetform fmt - < train.yaml", "Format standard input, for an editor"),
 )
 
 
 @make_command("fmt", examples=_EXAMPLES)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @directory_option
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a file would change.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(paths: tuple[str, ...], path: str | None, check: bool, diff: bool) -> Exit:
     """
-    Write documents in the one order, indentation and quoting, and keep their comments.
+    Format documents: one order, indentation and quoting for all; comments are kept.
 
-    PATH is a file, a folder, or - for standard input; without it, the whole configuration. What a document says never changes. A file that cannot be read is left as it is, and so
-    are YAML that declares nothing and files that runs carry along.
+    PATH is a file, a folder, or - for standard input; without it, the whole configuration. The
+    meaning of a document never changes. Three sorts of files are left as they are: files that
+    cannot be read, YAML that declares nothing, and files that runs use (`files:`).
     """
     if paths and path is not None:
         raise Refused(

@@ -13,22 +13,24 @@ from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
     ("fleetform history", "List the latest plans and applies, newest first"),
-    ("fleetform history --applies --format json", "Only what was applied, as JSON"),
-    ("fleetform show last", "Look at the newest of them"),
+    ("fleetform history --applies --format json", "List the applies only, as JSON"),
+    ("fleetform show last", "Show the newest plan"),
 )
 
 
 @make_command("history", examples=_EXAMPLES)
 @directory_option
-@click.option("--applies", is_flag=True, help="Only what was applied, not what was only planned.")
+@click.option(
+    "--applies", is_flag=True, help="List applies only, without plans that were not applied."
+)
 @limit_option(30)
 @json_option
 def command(path: str | None, applies: bool, limit: int, as_json: bool) -> None:
     """
-    List plans and applies: when, by whom, from which commit, with which outcome.
+    List plans and applies: when, by whom, from which commit, and with which outcome.
 
-    Applies are kept for ever, plans that nobody applied for ninety days. The same plan made
-    again is the same line.
+    Applies are kept for ever. Plans that were never applied are kept for ninety days. The same plan
+    made again is the same line.
     """
     from fleetform.views.history import history_rows, history_table
 

@@ -17,29 +17,41 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
-    ("fleetform import volume/data", "Take in the directory that `data` is declared to be"),
+    ("fleetform import volume/data", "Adopt the directory that the document of `data` names"),
     (
         "fleetform import volume/data --fleet local --at /srv/data",
-        "Declare it too, and take it in with what is in it",
+        "Declare a volume, and adopt the directory with its data",
     ),
-    ("fleetform import fleet/local --apply", "Take in hosts that were let go, at once"),
+    ("fleetform import fleet/local --apply", "Adopt released hosts of a fleet at once"),
 )
 _FILE = "volumes.yaml"
 
 
 @make_command("import", examples=_EXAMPLES)
 @click.argument("address", metavar="ADDRESS")
-@click.option("--fleet", metavar="NAME", help="Of a volume that is not declared: on which fleet.")
-@click.option("--at", "place", metavar="DIR", help="Of a volume that is not declared: where.")
-@click.option("--file", default=_FILE, show_default=True, help="Where it is declared then.")
+@click.option(
+    "--fleet", metavar="NAME", help="With --at: fleet of a volume that is not declared yet."
+)
+@click.option(
+    "--at",
+    "place",
+    metavar="DIR",
+    help="With --fleet: directory of a volume that is not declared yet.",
+)
+@click.option(
+    "--file",
+    default=_FILE,
+    show_default=True,
+    help="File for the new document, with --fleet and --at.",
+)
 @edit_options
 def command(address: str, fleet: str | None, place: str | None, file: str, **typed: Any) -> int:
     """
-    Write ADDRESS into `import:` of environment.yaml.
+    Adopt existing volumes and hosts: write ADDRESS into `import:` of environment.yaml.
 
-    A volume is then the directory that is there, with all that is in it; a fleet gets the hosts of
-    this environment that were let go. Nothing happens before it is applied, and the entry may
-    stay.
+    A volume then uses the existing directory with all its data; a fleet gets back the released
+    hosts of this environment. Nothing happens before the change is applied. The entry may stay
+    after that.
     """
     options = EditOptions.of(typed)
     workspace, editor = open_editor(options)

@@ -20,9 +20,12 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
 
 _EXAMPLES = (
-    ("fleetform init my-lab", "Make the folder my-lab with an environment of that name"),
-    ("fleetform init --name vision .", "Make one here, under a name of its own"),
-    ("fleetform init --editor jetbrains", "Tell PyCharm and its like where the schema is"),
+    ("fleetform init my-lab", "Create the folder my-lab with an environment of that name"),
+    ("fleetform init --name vision .", "Create the environment vision in the current folder"),
+    (
+        "fleetform init --editor jetbrains",
+        "Write the settings for PyCharm and other JetBrains editors",
+    ),
 )
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
@@ -32,14 +35,14 @@ _ENVIRONMENT = """\
 {modeline}
 type: environment
 name: {name}
-# Stamped on everything that is made from this tree. Commit it and never change it: with
-# another uid, fleetform no longer knows what it made.
+# Every host and volume of this environment is marked with this uid. Commit it and never
+# change it: with another uid, fleetform does not recognise its resources.
 uid: {uid}
 """
 
 _FLEET = """\
 {modeline}
-# This machine, with what it has. `fleetform fleet list` shows it once it is applied.
+# This machine with all of its hardware. After `fleetform apply`, `fleetform fleet list` shows it.
 type: fleet
 name: local
 nodes: 1
@@ -48,7 +51,7 @@ local: true
 
 _TASK = """\
 {modeline}
-# Runs once. Change the commands and it is planned to run again; change nothing and it is done.
+# Runs once. If you change the commands, the next plan runs it again.
 type: task
 name: hello
 commands:
@@ -60,20 +63,20 @@ resources:
 
 @make_command("init", examples=_EXAMPLES)
 @click.argument("path", required=False, default=".", type=click.Path(file_okay=False))
-@click.option("--name", help="Name of the environment.  [default: the folder's]")
+@click.option("--name", help="Name of the environment.  [default: the name of the folder]")
 @click.option(
     "--editor",
     "editors",
     type=click.Choice(_EDITORS),
     multiple=True,
-    help="Whose settings to write; may be given twice.  [default: those whose folder is there, else vscode]",
+    help="Editor to write settings for; can be repeated.  [default: editors with a settings folder, else vscode]",
 )
 def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
     """
-    Make a new environment in PATH, with a fleet and a task as examples.
+    Create an environment in PATH, with a fleet and a task as examples.
 
-    Files that are there already are left as they are. Editors with the YAML language server need
-    no settings: the first line of each document names the schema.
+    Existing files are not changed. Editors with the YAML language server need no settings: the
+    first line of each document names its schema.
     """
     root = Path(path).resolve()
     chosen = name or _name_of(root)
@@ -91,13 +94,13 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
             written += 1
             out.line(f"wrote {Path(path) / relative}", "good")
         else:
-            out.line(f"kept  {Path(path) / relative}, which was there", "dim")
+            out.line(f"kept  {Path(path) / relative}, which exists already", "dim")
             if relative in settings and not _is_told(root / relative, relative):
                 out.labelled("help", f"for completion {missing_setting(relative)}")
     if written:
         where = "" if path == "." else f" -C {path}"
         out.line()
-        out.line(f"Next: `fleetform plan{where}` shows what would be made.")
+        out.line(f"Next: `fleetform plan{where}` shows what would be created.")
 
 
 def _name_of(root: Path) -> str:

@@ -19,22 +19,26 @@ if TYPE_CHECKING:
     from fleetform.wiring.locating import Source
 
 _EXAMPLES = (
-    ("fleetform keep train-x7qa", "Move the document out of the scratch folder"),
-    ("fleetform keep train-x7qa --as baseline --commit", "Under a better name, and commit that"),
-    ("fleetform keep train-x7qa --branch keep-train --push", "Propose it"),
+    ("fleetform keep train-x7qa", "Move the document of an experiment out of the scratch folder"),
+    (
+        "fleetform keep train-x7qa --as baseline --commit",
+        "Rename the run as well, and commit the change",
+    ),
+    ("fleetform keep train-x7qa --branch keep-train --push", "Commit on a new branch, and push it"),
 )
 
 
 @make_command("keep", examples=_EXAMPLES)
 @click.argument("run", shell_complete=complete_runs)
-@click.option("--as", "name", default="", metavar="NAME", help="Another name for it.")
+@click.option("--as", "name", default="", metavar="NAME", help="New name of the run.")
 @edit_options
 def command(run: str, name: str, **typed: Any) -> int:
     """
-    Move the document of RUN from the scratch folder to where the tree has its runs.
+    Move an experiment into the configuration.
 
-    Nothing runs again: it is the same execution, and its result is kept. Under another name it is
-    the same run still, and `moved` in environment.yaml says so.
+    Moves the document of RUN from the scratch folder to the folder of the other runs. Nothing runs
+    again: it is the same execution, and its result is kept. With a new name it is still the same
+    run, and `moved` in environment.yaml says so.
     """
     options = EditOptions.of(typed)
     workspace, editor = open_editor(options)

@@ -14,26 +14,29 @@ from fleetform.cli.tree import open_to_write, open_workspace
 from fleetform.cli.who import who_asks
 
 _EXAMPLES = (
-    ("fleetform lock list", "List the environments of this machine and who holds each"),
-    ("fleetform lock show", "Show this one's holder, its open steps and what waits"),
-    ("fleetform lock break --force --reason 'serve hangs'", "End the process that holds it"),
+    ("fleetform lock list", "List the environments of this user, and which process manages each"),
+    ("fleetform lock show", "Show the process that manages this environment, and its open steps"),
+    (
+        "fleetform lock break --force --reason 'serve hangs'",
+        "End the process that manages this environment",
+    ),
 )
 
 
 @group("lock", examples=_EXAMPLES)
 def command() -> None:
     """
-    See who manages an environment, and take it from them.
+    Show which controller manages an environment, or take over.
 
-    One process manages an environment at a time. Its lock is freed when it ends, also by a crash;
-    with PostgreSQL it is a lease of ten seconds.
+    One process at a time manages an environment. It holds a file lock, which the system frees when
+    the process ends or crashes; with PostgreSQL, it holds a lease of ten seconds.
     """
 
 
 @command.command("list", examples=_EXAMPLES[:1])
 @json_option
 def list_locks(as_json: bool) -> None:
-    """List the environments of this user's state folder, and who manages each."""
+    """List the environments in your state folder, and the process that manages each."""
     from fleetform.views.locks import locks_table
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.locking import list_locks as every_lock
@@ -52,7 +55,7 @@ def list_locks(as_json: bool) -> None:
 @directory_option
 @json_option
 def show(path: str | None, as_json: bool) -> None:
-    """Show who manages this environment, which steps were begun and are open, and what waits."""
+    """Show the process that manages this environment, its open steps, and waiting applies."""
     from fleetform.views.history import operations_table
     from fleetform.views.lines import printable
     from fleetform.views.locks import locks_table, waiting_table
@@ -84,16 +87,18 @@ def show(path: str | None, as_json: bool) -> None:
 
 @command.command("break", examples=_EXAMPLES[2:])
 @directory_option
-@click.option("--force", is_flag=True, help="End a holder that is alive; needs --reason.")
-@click.option("--reason", default="", type=REASON, metavar="TEXT", help="Why; kept as an event.")
+@click.option("--force", is_flag=True, help="End the process even if it is alive; needs --reason.")
+@click.option(
+    "--reason", default="", type=REASON, metavar="TEXT", help="Reason; recorded as an event."
+)
 def break_lock(path: str | None, force: bool, reason: str) -> int:
     """
-    Take this environment from whoever holds it.
+    End the process that manages this environment, or its lease.
 
-    A holder that is alive is named, and left alone unless --force: then its process gets SIGTERM,
-    and SIGKILL after ten seconds. With PostgreSQL its lease is ended instead, and what it writes
-    from then on is refused; one that lives may take it up again, and `apply --takeover` is what has
-    it rest. What was begun stays open, and the next apply goes on with it.
+    Without --force, a process that is alive is named and left alone. With --force it gets SIGTERM,
+    and SIGKILL after ten seconds. With PostgreSQL, its lease is ended instead, and everything that
+    it writes after that is refused. A process that is still alive may take the lease again: `apply
+    --takeover` pauses it. Open steps stay open, and the next apply continues them.
     """
     from fleetform.views.locks import held_by
     from fleetform.wiring.locking import break_lock as break_it

@@ -27,21 +27,28 @@ _CONTROLLER_LOOK_SECONDS = 2.0
 """How late it is said that no controller is running."""
 
 _EXAMPLES = (
-    ("fleetform logs train", "Print what the latest attempt printed"),
-    ("fleetform logs train -f --tail 20", "Follow it, from its last 20 lines on"),
+    ("fleetform logs train", "Print the output of the latest attempt"),
+    ("fleetform logs train -f --tail 20", "Follow the output, from the last 20 lines"),
     ("fleetform logs 'sweep[lr=0.1]'", "Print the output of one element"),
     ("fleetform logs sweep -f", "Follow all elements of a sweep"),
-    ("fleetform logs train --attempt 1 --rank 0", "Print one rank of an earlier attempt"),
+    (
+        "fleetform logs train --attempt 1 --rank 0",
+        "Print the output of one rank of an earlier attempt",
+    ),
 )
 
 
 @make_command("logs", examples=_EXAMPLES)
 @click.argument("run", shell_complete=complete_runs)
 @directory_option
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
-@click.option("--attempt", type=click.IntRange(min=1), help="Attempt by number.  [default: latest]")
-@click.option("--rank", type=click.IntRange(min=0), help="One rank only.  [default: all]")
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="The last N lines only.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until the run is over.")
+@click.option(
+    "--attempt", type=click.IntRange(min=1), help="Number of the attempt.  [default: latest]"
+)
+@click.option("--rank", type=click.IntRange(min=0), help="Number of the rank.  [default: all]")
+@click.option(
+    "--tail", type=click.IntRange(min=0), metavar="N", help="Print only the last N lines."
+)
 def command(
     run: str,
     path: str | None,
@@ -51,10 +58,11 @@ def command(
     tail: int | None,
 ) -> None:
     """
-    Print what RUN printed: standard output and error, in the order they came.
+    Print the output of RUN: standard output and standard error, in order of arrival.
 
-    RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `train*`. Of several runs each line begins with the
-    element or the run that printed it, and --tail is for each. Where a run has several ranks, each line names its rank.
+    RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `train*`. With several runs, each
+    line begins with its element or run, and --tail counts for each. If a run has several ranks,
+    each line names its rank.
     """
     from fleetform.cli import merged_logs
     from fleetform.cli import tail as tailing

@@ -10,7 +10,10 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.failure import Refused
 
 _EXAMPLES = (
-    ("fleetform lsp", "Serve one editor over standard input and output; editors type this"),
+    (
+        "fleetform lsp",
+        "Serve one editor over standard input and output; editors start this command",
+    ),
 )
 
 
@@ -18,14 +21,14 @@ _EXAMPLES = (
 @click.option(
     "--stdio",
     is_flag=True,
-    help="What it does anyway: some editors add this to every server's command.",
+    help="No effect; accepted because some editors add it to every command.",
 )
 def command(stdio: bool) -> int:
     """
-    Tell an editor what takes the whole environment to know.
+    Run the language server for editors.
 
-    Findings while you type, where a name is declared and who refers to it, renaming across
-    files, names to complete. Needs the extra `lsp`: pip install 'fleetform[lsp]'.
+    It shows findings while you type, finds the declaration and the uses of a name, renames across
+    files, and completes names. It needs the extra `lsp`: pip install 'fleetform[lsp]'.
     """
     if importlib.util.find_spec("pygls") is None:
         raise Refused(

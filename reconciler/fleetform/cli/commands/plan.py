@@ -31,11 +31,14 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform plan", "Show what apply would change, value by value"),
-    ("fleetform plan --detailed-exitcode", "Exit with 2 when there are changes"),
-    ("fleetform plan --target 'sweep[*]' --exclude fleet/local", "Plan a part, and what it needs"),
-    ("fleetform plan --refresh", "Ask the world first, and show what sets right what has drifted"),
+    ("fleetform plan --detailed-exitcode", "Exit with 2 if there are changes"),
+    (
+        "fleetform plan --target 'sweep[*]' --exclude fleet/local",
+        "Plan some resources, and what they need",
+    ),
+    ("fleetform plan --refresh", "Read the actual state first, and plan corrections of drift"),
     ("fleetform plan --format markdown >> $GITHUB_STEP_SUMMARY", "Show the plan in a pull request"),
-    ("fleetform plan --out today.plan", "Keep the plan; `fleetform apply today.plan`"),
+    ("fleetform plan --out today.plan", "Save the plan for `fleetform apply today.plan`"),
 )
 
 
@@ -49,15 +52,17 @@ _EXAMPLES = (
     "--detailed-exitcode",
     "detailed",
     is_flag=True,
-    help="Exit with 3 when a change is blocked, 4 when a run has failed, 2 when there are changes.",
+    help="Exit with 3 if a change is blocked, 4 if a run has failed, 2 if there are changes.",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the plan into FILE, for `apply FILE`: only its owner reads it.",
+    help="Save the plan in FILE for `apply FILE`; only the owner of FILE can read it.",
 )
-@click.option("--destroy", is_flag=True, help="Plan the removal of everything, as `destroy` would.")
+@click.option(
+    "--destroy", is_flag=True, help="Plan the removal of every resource, as `destroy` does."
+)
 def command(
     path: str | None,
     form: Form,
@@ -69,10 +74,10 @@ def command(
     **permissions: object,
 ) -> int:
     """
-    Show what apply would change.
+    Show what apply would change, value by value.
 
-    Nothing is changed, and no host is contacted unless --refresh is given: the tree is compared
-    with the ledger. The exit code is 0 unless planning fails or the ledger is recovering;
+    Compares the configuration with the ledger. Changes nothing, and contacts no host unless
+    --refresh is given. The exit code is 0 unless planning fails or the ledger is recovering;
     --detailed-exitcode adds 2, 3 and 4.
     """
     if refresh_only:

@@ -48,16 +48,16 @@ def _read_states(
     "runs", nargs=-1, metavar="[RUN]...", shell_complete=complete_runs, callback=folder_first
 )
 @directory_option
-@click.option("-a", "--all", "archived", is_flag=True, help="Archived runs too.")
+@click.option("-a", "--all", "archived", is_flag=True, help="List archived runs too.")
 @click.option(
     "--state",
     "states",
     multiple=True,
     metavar="STATE[,STATE]...",
     callback=_read_states,
-    help="Only runs and elements in these states, one line each.",
+    help="List only runs and elements in these states, one line each.",
 )
-@click.option("--all-elements", is_flag=True, help="One line for each element.")
+@click.option("--all-elements", is_flag=True, help="Print one line for each element.")
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -68,11 +68,12 @@ def command(
     as_json: bool,
 ) -> None:
     """
-    List the runs of the environment, or each RUN: its state, since when, where, and why.
+    List the runs, or each RUN: its state, since when, where, and why.
 
-    An array or sweep is one line with counts, and one line for each kind of failure among its elements. RUN is
-    a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`. A name lists
-    its elements. A run that waits shows its first reason; `fleetform why RUN` shows all of them.
+    An array or sweep is one line with counts, and one line for each kind of failure among its
+    elements. RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`,
+    `train*`. A name lists its elements. A run that waits shows its first reason; `fleetform why
+    RUN` shows all of them.
     """
     from fleetform.api.waiting import waiting_reasons
     from fleetform.cli.selection import select_runs

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from fleetform.spec.render import Rendered
 
 _EXAMPLES = (
-    ("fleetform render", "Print every document of the tree around the current folder"),
-    ("fleetform render -C production run/train", "Print one run as it is in that environment"),
-    ("fleetform render 'fleet/gpu-*' --origins all", "Say of every value where it is written"),
-    ("fleetform render -C staging --origins none > staging.yaml", "Keep it, to compare with later"),
-    ("fleetform render --format json", "Print JSON for scripts, with the origin of each value"),
+    ("fleetform render", "Print every document of the configuration"),
+    ("fleetform render -C production run/train", "Print one run of another environment"),
+    ("fleetform render 'fleet/gpu-*' --origins all", "Show the origin of every value"),
+    (
+        "fleetform render -C staging --origins none > staging.yaml",
+        "Save the configuration, to compare it later",
+    ),
+    ("fleetform render --format json", "Print JSON, with the origin of each value"),
 )
 
 
@@ -35,15 +38,15 @@ _EXAMPLES = (
     type=click.Choice(["none", "inherited", "all"]),
     default="inherited",
     show_default=True,
-    help="Which values say where they are written: those from elsewhere than their document.",
+    help="Which values show their origin; inherited: those that are not from their own document.",
 )
 def command(names: tuple[str, ...], path: str | None, form: str, origins: str) -> Exit:
     """
-    Print the documents of the configuration with all that they inherit.
+    Print the resolved configuration: each document with all values that it inherits.
 
-    A base's documents and this tree's are patched, profiles merged, values filled in. What is
-    printed is read again as the same resources. Elements of a sweep are not written out, and
-    secrets stay names. NAME is a run, `run/train`, or a pattern, 'fleet/gpu-*'.
+    Includes the documents of bases, applies patches, merges profiles and fills in values. The
+    output can be read again and declares the same resources. Elements of a sweep are not listed,
+    and secrets are printed as names only. NAME is a run, `run/train`, or a pattern, 'fleet/gpu-*'.
     """
     from fleetform.spec.render import Origins, render_tree
     from fleetform.wiring.workspace import find_root

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from fleetform.wiring.editing import Editor
 
 _EXAMPLES = (
-    ("fleetform rerun train", "Raise `rerun` in its document; the next apply runs it once more"),
-    ("fleetform rerun train --apply", "Run it once more now, and follow it"),
-    ("fleetform rerun sweep --commit", "All elements of a sweep, and commit that"),
-    ("fleetform rerun 'sweep[lr=0.1]'", "One element of it"),
+    ("fleetform rerun train", "Raise `rerun` in the document; the next apply runs it again"),
+    ("fleetform rerun train --apply", "Run it again now, and follow it"),
+    ("fleetform rerun sweep --commit", "Run all elements of a sweep again, and commit the change"),
+    ("fleetform rerun 'sweep[lr=0.1]'", "Run one element again"),
 )
 
 
@@ -33,10 +33,10 @@ _EXAMPLES = (
 @edit_options
 def command(names: tuple[str, ...], **typed: Any) -> int:
     """
-    Raise `rerun` in the document of each RUN that is over, above the highest it ever was.
+    Run finished runs again: raise `rerun` in the document of each RUN that is over.
 
-    It runs once more as its document says now. What was stopped is no longer: `state: stopped`
-    goes with it. Reverting the edit afterwards runs nothing.
+    The new value is higher than any earlier one. The run executes again, as its document says now;
+    `state: stopped` is removed. Reverting the edit later runs nothing.
     """
     options = in_default(EditOptions.of(typed))
     workspace, editor = open_editor(options)

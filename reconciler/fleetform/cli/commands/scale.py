@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from fleetform.wiring.locating import Source
 
 _EXAMPLES = (
-    ("fleetform scale local 3", "Have the fleet `local` want three hosts"),
-    ("fleetform scale fleet/gpus 0 --apply", "Let all hosts go, once nothing runs there"),
-    ("fleetform scale run/chat 4 --commit", "Four replicas of a service, and commit that"),
+    ("fleetform scale local 3", "Set the fleet `local` to three hosts"),
+    ("fleetform scale fleet/gpus 0 --apply", "Remove all hosts, once nothing runs there"),
+    (
+        "fleetform scale run/chat 4 --commit",
+        "Set a service to four replicas, and commit the change",
+    ),
 )
 
 
@@ -27,10 +30,10 @@ _EXAMPLES = (
 @edit_options
 def command(address: str, count: int, **typed: Any) -> int:
     """
-    Have a fleet want N hosts, or a service N replicas.
+    Set the number of hosts of a fleet, or of replicas of a service, to N.
 
-    Where a range is declared, N is what is wanted within it, and a bound moves only where N
-    lies beyond. With `scaling`, N is the least that a service keeps.
+    If the document declares a range, N is the wanted number within it, and a bound changes only if
+    N is outside the range. With `scaling`, N is the minimum number of replicas.
     """
     options = EditOptions.of(typed)
     workspace, editor = open_editor(options)

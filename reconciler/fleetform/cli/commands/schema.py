@@ -14,9 +14,9 @@ from fleetform.cli.screen import error_screen, screen
 
 _EXAMPLES = (
     ("fleetform schema", "Print the schema of any document"),
-    ("fleetform schema --draft 07 > fleetform.json", "Print it in the draft that editors read"),
-    ("fleetform schema --write", "Renew the copies that `init` made"),
-    ("fleetform schema --check", "Say whether the copies are current"),
+    ("fleetform schema --draft 07 > fleetform.json", "Print it in the draft that editors support"),
+    ("fleetform schema --write", "Update the copies that `init` wrote"),
+    ("fleetform schema --check", "Check whether the copies are current"),
 )
 
 _API = "openapi.json"
@@ -29,22 +29,22 @@ _PLAN = "plan.json"
     type=click.Choice(["2020-12", "07"]),
     default="2020-12",
     show_default=True,
-    help="Of JSON Schema, for what is printed.",
+    help="Draft of JSON Schema to print.",
 )
 @click.option("--write", is_flag=True, help="Write the files.")
-@click.option("--check", is_flag=True, help="Exit with 1 when a file is not current.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a file is not current.")
 @click.option(
     "--into",
     type=click.Path(file_okay=False),
-    help="Folder of the files.  [default: .fleetform/schemas where there is one, else schemas]",
+    help="Folder of the files.  [default: .fleetform/schemas if it exists, else schemas]",
 )
 def command(draft: str, write: bool, check: bool, into: str | None) -> int:
     """
-    Print the JSON schema of any document, or write or check the files with the schema of each kind.
+    Print, write or check the JSON schemas.
 
-    Each type has a file in draft 2020-12; editors have one of any document, in draft 07.
-    Among the files is the schema of what `plan --format json` prints, and the description of the API
-    where the extra `server` is installed.
+    Without an option, prints the schema of any document. --write and --check work on files: one for
+    each type, in draft 2020-12; one of any document for editors, in draft 07; one of the output of
+    `plan --format json`; and the description of the API, if the extra `server` is installed.
     """
     if write and check:
         raise Refused("--write and --check exclude each other")

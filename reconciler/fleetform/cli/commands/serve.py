@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
-    ("fleetform serve", "Follow the tree; `fleetform apply` elsewhere hands its plans over"),
-    ("fleetform serve --listen 127.0.0.1:8433", "Answer the read-only API as well"),
-    ("fleetform serve --once", "Apply the tree, see its runs to their end, then leave"),
+    ("fleetform serve", "Watch the configuration; `fleetform apply` hands its plans over"),
+    ("fleetform serve --listen 127.0.0.1:8433", "Serve the read-only API as well"),
+    ("fleetform serve --once", "Apply the configuration, drive its runs to their end, then exit"),
 )
 
 
@@ -30,12 +30,12 @@ _EXAMPLES = (
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Answer the read-only API here, in a process of its own; HOST is one of this machine alone.",
+    help="Serve the read-only API at this address, in a separate process; HOST is an address that only this machine reaches.",
 )
 @click.option(
     "--insecure-listen",
     is_flag=True,
-    help="Let HOST be an address that other machines reach: the API has no log-in, so everyone who"
+    help="Allow a HOST that other machines reach. The API has no log-in: everyone who"
     " reaches it can read runs, their output and plans.",
 )
 @click.option(
@@ -45,10 +45,10 @@ _EXAMPLES = (
     default="5m",
     show_default=True,
     metavar="5m",
-    help="How often the world is asked what has become of what was made.",
+    help="Time between checks for drift.",
 )
-@click.option("--once", is_flag=True, help="Leave when every run is over.")
-@click.option("--show-output", is_flag=True, help="Print what the jobs print.")
+@click.option("--once", is_flag=True, help="Exit when every run is over.")
+@click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
 def command(
     path: str | None,
     listen: str | None,
@@ -58,15 +58,16 @@ def command(
     show_output: bool,
 ) -> int:
     """
-    Keep the actual state as the configuration says, until told to stop.
+    Apply continuously: watch the configuration and drive the runs.
 
-    Plans again when the tree changes, drives the runs, and carries out what `apply` hands over.
-    What needs a permission is held and said. What has drifted is said, and set right where nothing
-    is lost by it. While another process has taken over by `apply --takeover`, it rests.
+    Plans again when the configuration changes, drives the runs, and applies the plans that `apply`
+    hands over. Changes that need a permission are blocked and reported. Drift is reported, and
+    corrected where the correction loses nothing. While `apply --takeover` is in force, serve
+    pauses.
 
-    Ctrl-C and a closed terminal end it, and leave the runs to a background controller where work is
-    left. SIGTERM, by which a service manager stops it, leaves none: running jobs go on, and nothing
-    new starts until `serve` or `apply` runs again.
+    Ctrl-C or a closed terminal ends it; if work is left, a background controller drives the runs.
+    SIGTERM, which a service manager sends, ends it without a background controller: running jobs
+    continue, and nothing new starts until `serve` or `apply` runs again.
     """
     import asyncio
 

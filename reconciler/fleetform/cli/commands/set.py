@@ -12,10 +12,10 @@ from fleetform.cli.settings import parse_setting
 
 _EXAMPLES = (
     ("fleetform set run/train priority=10", "Change a field; comments stay where they are"),
-    ("fleetform set train resources.gpu=H100:2 env.LR=0.1", "Several at once, all or none"),
-    ("fleetform set train max_duration-", "Take a field out"),
-    ("fleetform set fleet/gpus tags.team=vision --commit", "Change it and commit that"),
-    ("fleetform set environment rules.delete_count=3", "Change the environment's own document"),
+    ("fleetform set train resources.gpu=H100:2 env.LR=0.1", "Change several fields, all or none"),
+    ("fleetform set train max_duration-", "Remove a field"),
+    ("fleetform set fleet/gpus tags.team=vision --commit", "Change a field and commit the change"),
+    ("fleetform set environment rules.delete_count=3", "Change the document of the environment"),
 )
 
 
@@ -25,11 +25,11 @@ _EXAMPLES = (
 @edit_options
 def command(address: str, changes: tuple[str, ...], **typed: Any) -> int:
     """
-    Have the document at ADDRESS say VALUE in FIELD; FIELD- takes a field out.
+    Change fields of a document: write VALUE into FIELD of ADDRESS; FIELD- removes a field.
 
-    Values are written as in YAML; fields below others, with a point: `resources.gpu`. What a base
-    or a patch says is changed by a patch in environment.yaml. The tree is read again first: a
-    wrong value is refused, and nothing is written.
+    Values are written as in YAML, and nested fields with dots: `resources.gpu`. A field of a base
+    or a patch is changed by a patch in environment.yaml. The edited configuration is checked first:
+    a wrong value is refused, and nothing is written.
     """
     options = EditOptions.of(typed)
     wanted = [parse_setting(change) for change in changes]

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader
 
 _EXAMPLES = (
-    ("fleetform show last", "Show the plan that was made last, and what came of it"),
-    ("fleetform show 3f2a91", "Show the plan whose digest begins so"),
-    ("fleetform show today.plan --format json", "Show a plan that `plan --out` wrote, as JSON"),
+    ("fleetform show last", "Show the newest plan, and its result"),
+    ("fleetform show 3f2a91", "Show the plan whose digest begins with 3f2a91"),
+    ("fleetform show today.plan --format json", "Show a plan that `plan --out` saved, as JSON"),
 )
 
 
@@ -32,13 +32,14 @@ _EXAMPLES = (
 @click.argument("plan", metavar="PLAN")
 @directory_option
 @format_option("text", "json", "markdown")
-@click.option("--steps", is_flag=True, help="List what came of each step.")
+@click.option("--steps", is_flag=True, help="List the result of each step.")
 def command(plan: str, path: str | None, form: Form, steps: bool) -> None:
     """
-    Show PLAN: the digits of one in `fleetform history`, `last`, or a file.
+    Show a plan from the history or from a file.
 
-    It is shown as it was made; nothing is compared again. Of one that was applied, the end says
-    when, by whom, and what came of it.
+    PLAN is the beginning of a digest in `fleetform history`, `last`, or a file. The plan is shown
+    as it was made; nothing is compared again. For an applied plan, the end shows when it was
+    applied, by whom, and with which result.
     """
     out = screen()
     if Path(plan).is_file():

@@ -23,23 +23,30 @@ if TYPE_CHECKING:
     from fleetform.wiring.rebuilding import Rebuilt
 
 _EXAMPLES = (
-    ("fleetform state backup lab.jsonl", "Write the whole ledger into a file, while others go on"),
-    ("fleetform state restore lab.jsonl", "Put that in the place of the ledger"),
-    ("fleetform state verify --hosts", "Look for what no sound ledger has, and ask the hosts"),
-    ("fleetform state rebuild --dry-run", "Show what the hosts know, and change nothing"),
-    ("fleetform state rebuild", "Put a lost or restored ledger together again"),
+    ("fleetform state backup lab.jsonl", "Back up the ledger into a file"),
+    ("fleetform state restore lab.jsonl", "Replace the ledger by a backup"),
+    (
+        "fleetform state verify --hosts",
+        "Check the ledger's integrity, and compare it with the hosts",
+    ),
+    ("fleetform state rebuild --dry-run", "Show what a rebuild would find, and change nothing"),
+    ("fleetform state rebuild", "Rebuild a lost or restored ledger from its hosts"),
     (
         "fleetform state rebuild --dry-run --from-nothing",
-        "Prove that a lost ledger would be found again, and say what would differ",
+        "Show how a rebuild from hosts alone would differ from the ledger",
     ),
-    ("fleetform state rebuild --lost gpu-3", "Go on without a host that is gone for good"),
+    ("fleetform state rebuild --lost gpu-3", "Rebuild without a host that is lost for good"),
     ("fleetform state upgrade", "Upgrade the ledger of an earlier release, after a backup"),
 )
 
 
 @group("state", examples=_EXAMPLES)
 def command() -> None:
-    """See to the ledger: the record of what was applied, kept outside the tree."""
+    """
+    Back up, restore, verify, upgrade or rebuild the ledger.
+
+    The ledger is the record of what was applied. It is kept outside the configuration.
+    """
 
 
 @command.command("backup", examples=_EXAMPLES[:1])
@@ -48,11 +55,11 @@ def command() -> None:
 @json_option
 def backup(file: str, path: str | None, as_json: bool) -> None:
     """
-    Write the whole ledger into FILE, of one moment, while others go on writing it.
+    Back up the whole ledger into FILE, while other commands may write it.
 
-    FILE has mode 0600 and holds what documents hold, such as `env`. It is the same form for SQLite
-    and PostgreSQL, so that a ledger moves from one to the other by it. Logs and files of runs are
-    plain files beside the ledger, and are not in it.
+    The backup shows one moment. FILE has mode 0600, because it contains values of documents, such
+    as `env`. Its format is the same for SQLite and PostgreSQL, so it can move a ledger from one to
+    the other. Logs and files of runs are plain files beside the ledger and are not in the backup.
     """
     from fleetform.wiring.state import backup as write_backup
 
@@ -71,13 +78,14 @@ def backup(file: str, path: str | None, as_json: bool) -> None:
 @command.command("restore", examples=_EXAMPLES[1:2])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @directory_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def restore(file: str, path: str | None, yes: bool) -> int:
     """
-    Put the backup FILE in the place of the ledger.
+    Replace the ledger by the backup FILE.
 
-    What is there is kept in a backup first. The ledger gets a new epoch and is recovering: nothing
-    is started or removed until `fleetform state rebuild` has asked the hosts what happened since.
+    The current ledger is backed up first. The restored ledger gets a new epoch and is recovering:
+    nothing is started or removed until `fleetform state rebuild` has asked the hosts what happened
+    since.
     """
     from fleetform.cli.background import given_back
     from fleetform.cli.carry_out import ask
@@ -108,10 +116,11 @@ def restore(file: str, path: str | None, yes: bool) -> int:
 @directory_option
 def upgrade(path: str | None) -> None:
     """
-    Upgrade a ledger that an earlier release of fleetform wrote.
+    Upgrade the ledger of an earlier release of fleetform.
 
-    A backup of it is written first, into the state folder; `fleetform state restore` reads it. Each
-    command that writes the ledger does the same, so this is for those who want it done alone.
+    Writes a backup into the state folder first; `fleetform state restore` reads it. Every command
+    that writes the ledger upgrades it in the same way, so this command is needed only to upgrade at
+    a chosen time.
     """
     from fleetform.wiring.upgrading import upgrade_if_older
 
@@ -127,12 +136,14 @@ def upgrade(path: str | None) -> None:
 @command.command("verify", examples=_EXAMPLES[2:3])
 @directory_option
 @json_option
-@click.option("--hosts", is_flag=True, help="Ask the hosts too, which starts and changes nothing.")
+@click.option(
+    "--hosts", is_flag=True, help="Compare with the hosts too; starts and changes nothing."
+)
 def verify(path: str | None, as_json: bool, hosts: bool) -> int:
     """
-    Look for what no sound ledger has: in its file, between its rows, in documents and plans.
+    Check the ledger's integrity: its file, its rows, documents and plans.
 
-    Exits with 1 where something is found; each finding says what to do.
+    Exits with 1 if it finds a problem; each finding says what to do.
     """
     from fleetform.wiring.state import verify as look
 
@@ -160,28 +171,28 @@ def verify(path: str | None, as_json: bool, hosts: bool) -> int:
 @command.command("rebuild", examples=_EXAMPLES[3:7])
 @directory_option
 @json_option
-@click.option("--dry-run", "trial", is_flag=True, help="Say what would come of it.")
+@click.option("--dry-run", "trial", is_flag=True, help="Show the result, and change nothing.")
 @click.option(
     "--from-nothing",
     is_flag=True,
-    help="With --dry-run: as if the ledger were lost, and compare with the one that is there.",
+    help="With --dry-run: rebuild as if the ledger were lost, and compare the result with the ledger.",
 )
 @click.option(
     "--lost",
     multiple=True,
     metavar="HOST",
-    help="A host that is gone for good; what it alone knew becomes unknown.",
+    help="Host that is lost for good; runs that only it knew become unknown.",
 )
 def rebuild(
     path: str | None, as_json: bool, trial: bool, from_nothing: bool, lost: tuple[str, ...]
 ) -> int:
     """
-    Read what every host remembers into the ledger.
+    Rebuild the ledger from what its hosts remember.
 
-    For a ledger that was lost, or restored from an older copy: fleetform has then refused to
-    start or remove anything. Hosts prove which runs have run; the tree says what those were. A run
-    that nobody can vouch for becomes `unknown` and is not run again until you say so. The ledger
-    that is there is kept in a backup first, or put aside where it cannot be read.
+    For a ledger that was lost, or restored from an older copy: fleetform then refuses to start or
+    remove anything. The hosts prove which runs have run; the configuration says what these runs
+    are. A run without any proof becomes `unknown` and does not run again until you say so. The
+    current ledger is backed up first, or moved aside if it cannot be read.
     """
     import asyncio
 

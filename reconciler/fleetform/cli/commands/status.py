@@ -24,17 +24,17 @@ _EXAMPLES = (
     "--exit-code",
     "with_code",
     is_flag=True,
-    help="Exit with 1, 4 or 3 where something needs attention.",
+    help="Exit with 1, 4 or 3 if something needs attention.",
 )
 @json_option
 def command(path: str | None, with_code: bool, as_json: bool) -> int:
     """
     Show the state of the environment on one screen.
 
-    No plan is made and no host is contacted: hosts and runs are as the ledger knows them, and what
-    is blocked is what the last apply of the whole environment could not change.
+    Makes no plan and contacts no host. Hosts and runs are shown as the ledger knows them; blocked
+    changes are those that the last apply of the whole environment could not make.
 
-    The exit code is 0, and 1 where the ledger cannot be read; with --exit-code it says what needs
+    The exit code is 0, or 1 if the ledger cannot be read; --exit-code adds codes for what needs
     attention.
     """
     from fleetform.views.status import status_lines

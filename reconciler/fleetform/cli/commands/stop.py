@@ -15,10 +15,10 @@ from fleetform.cli.wanted_runs import ask_for_stop, find_runs, read_live
 
 _EXAMPLES = (
     ("fleetform stop train", "Write `state: stopped`; the next apply ends the run"),
-    ("fleetform stop train --apply", "End it now: its checkpoint signal, TERM, then KILL"),
+    ("fleetform stop train --apply", "End the run now: its checkpoint signal, TERM, then KILL"),
     ("fleetform stop 'arr[3-7]' 'sweep[lr=0.1]'", "End elements of an array and of a sweep"),
-    ("fleetform stop sweep --commit", "End all elements of a sweep, and commit that"),
-    ("fleetform stop train --branch stop-train --push", "Propose it"),
+    ("fleetform stop sweep --commit", "End all elements of a sweep, and commit the change"),
+    ("fleetform stop train --branch stop-train --push", "Commit on a new branch, and push it"),
 )
 
 
@@ -27,11 +27,12 @@ _EXAMPLES = (
 @edit_options
 def command(names: tuple[str, ...], **typed: Any) -> int:
     """
-    Write `state: stopped` into the document of each RUN that is not over.
+    Stop runs: write `state: stopped` into the document of each RUN that is not over.
 
-    RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`. The record and
-    the result are kept, and `fleetform rerun` takes it back. The document of a submitted run is in no
-    review, so its stop is applied at once. `fleetform emergency stop` ends a run that no document declares.
+    RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`. The
+    record and the result are kept; `fleetform rerun` undoes the stop. The document of a submitted
+    run is not reviewed, so its stop is applied at once. `fleetform emergency stop` ends a run that
+    no document declares.
     """
     from fleetform.wiring.submitting import is_scratch
 

@@ -48,12 +48,12 @@ _PATIENCE_SECONDS = 2.0
 """How long a run may wait before it is said for what: most start sooner."""
 
 _EXAMPLES = (
-    ("fleetform submit train.py -e LR=0.1", "Run a script with the working copy around it"),
+    ("fleetform submit train.py -e LR=0.1", "Run a script with its working copy"),
     ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
-    ("fleetform submit train.py -e HF_TOKEN", "Give it a variable of this shell"),
-    ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm's under a name"),
-    ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow it"),
-    ("fleetform submit train.py --format json", "Run it, and print how it ended for a script"),
+    ("fleetform submit train.py -e HF_TOKEN", "Pass a variable of this shell to the run"),
+    ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm as the run baseline"),
+    ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow the run"),
+    ("fleetform submit train.py --format json", "Run a script, and print as JSON how it ended"),
 )
 
 
@@ -66,7 +66,7 @@ _EXAMPLES = (
     "--name",
     default="",
     metavar="NAME",
-    help="Of the run.  [default: as its script or FILE is called]",
+    help="Name of the run.  [default: the name of the script or FILE]",
 )
 @click.option(
     "-e",
@@ -74,7 +74,7 @@ _EXAMPLES = (
     "variables",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Set a variable; without a value, to the one that it has here.",
+    help="Set an environment variable; NAME alone takes the value from this shell.",
 )
 @click.option(
     "-s",
@@ -82,7 +82,7 @@ _EXAMPLES = (
     "fields",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Set a field, as `set` does.",
+    help="Set a field, as `fleetform set` does.",
 )
 @click.option(
     "--file",
@@ -90,7 +90,7 @@ _EXAMPLES = (
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     metavar="PATH",
-    help="Send this file or folder too, also one that git ignores.",
+    help="Send this file or folder too, even if git ignores it.",
 )
 @click.option("--detach", is_flag=True, help="Do not follow the run.")
 @json_option
@@ -106,16 +106,20 @@ def command(
     as_json: bool,
 ) -> int:
     """
-    Run FILE, a document or a script, with the working copy that it lies in.
+    Run FILE, a document or a script, with its working copy, and follow the run.
 
-    What git tracks or does not ignore there is frozen and lies where the job starts; outside of git,
-    only FILE and its `files:`. Outside an environment the run belongs to the default one, which is
-    created where there is none. PATH, VIRTUAL_ENV
-    and CONDA_PREFIX of this shell go into the document's `env:`, unless it sets them. The document
-    goes into the tree's scratch folder, which git ignores, and is applied without a review: one
-    run, for 8 hours if it says nothing, and gone two weeks after. `fleetform keep` keeps it.
-    With Ctrl-C and --detach a background controller drives the run (`fleetform controller`). Exits with 4 when it fails. With --format json what the run prints is
-    left to `fleetform logs`, and how it ended is printed for scripts.
+    The job starts in a copy of the working copy: all files that git tracks or does not ignore, as
+    they are now. Outside of git, only FILE and its `files:` are sent. PATH, VIRTUAL_ENV and
+    CONDA_PREFIX of this shell are written into `env:` of the document, unless it sets them.
+
+    Outside an environment the run belongs to the default environment, which is created if it does
+    not exist. The document is written into the scratch folder, which git ignores, and is applied
+    without a review. It declares one run, which may take 8 hours unless it says otherwise, and it
+    is removed after two weeks. `fleetform keep` keeps it.
+
+    After Ctrl-C, and with --detach, a background controller drives the run (`fleetform
+    controller`). Exits with 4 if the run fails. With --format json, the output of the run is not
+    printed (`fleetform logs` prints it); at the end, JSON says how the run ended.
     """
     from fleetform.wiring.submitting import (
         FROM_SHELL,

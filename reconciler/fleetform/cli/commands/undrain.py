@@ -11,8 +11,8 @@ from fleetform.cli.drains import FleetHost, undrained
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 
 _EXAMPLES = (
-    ("fleetform undrain local", "All hosts of the fleet get work again"),
-    ("fleetform undrain local/local-1 --apply -y", "One of them, at once"),
+    ("fleetform undrain local", "Undrain all hosts of a fleet"),
+    ("fleetform undrain local/local-1 --apply -y", "Undrain one host at once"),
 )
 
 
@@ -20,7 +20,11 @@ _EXAMPLES = (
 @click.argument("addresses", nargs=-1, required=True, metavar="FLEET[/HOST]...")
 @edit_options
 def command(addresses: tuple[str, ...], **typed: Any) -> int:
-    """Take `drain` out of the document of each FLEET, for all its hosts or for one."""
+    """
+    Undrain hosts: new jobs start on them again.
+
+    Removes `drain` from the document of each FLEET, for all its hosts or for one HOST.
+    """
     from fleetform.wiring.editing import ABSENT
 
     options = EditOptions.of(typed)

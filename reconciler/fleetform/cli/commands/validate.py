@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fleetform.views.findings import Report
 
 _EXAMPLES = (
-    ("fleetform validate", "Check the tree around the current folder"),
-    ("fleetform validate -C my-lab --strict", "Fail for warnings too"),
-    ("fleetform validate runs/train.yaml", "Check one file, within its environment if it has one"),
+    ("fleetform validate", "Check every document of the configuration"),
+    ("fleetform validate -C my-lab --strict", "Exit with 1 for warnings too"),
+    ("fleetform validate runs/train.yaml", "Check one file, in its environment if it has one"),
     ("fleetform validate --format github", "Show findings in a pull request on GitHub"),
     ("fleetform validate --format junit --output report.xml", "Write test results for GitLab or Jenkins"),
-    ("fleetform validate --format json", "Print the findings as JSON: level, code, place, advice"),
+    ("fleetform validate --format json", "Print the findings as JSON: level, code, place and advice"),
 )  # fmt: skip
 
 
@@ -33,22 +33,22 @@ _EXAMPLES = (
     "file", required=False, type=click.Path(exists=True), metavar="[FILE]", callback=take_folder
 )
 @directory_option
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @format_option("text", "json", "github", "sarif", "junit")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the format into FILE and print text.",
+    help="Write that format into FILE, and print text.",
 )
 def command(
     file: str | None, path: str | None, strict: bool, form: str, output: str | None
 ) -> Exit:
     """
-    Check every document of the configuration, or those of FILE alone.
+    Check every document of the configuration, or of FILE only.
 
-    Nothing is contacted: the same tree gives the same findings anywhere. Errors fail the check,
-    with --strict warnings too, notes never.
+    Contacts no host: the same configuration always has the same findings. The check fails for
+    errors, with --strict for warnings too, and never for notes.
     """
     from fleetform.wiring.validating import check
 

@@ -9,7 +9,7 @@ import click
 from fleetform.agents.host import VERSION
 from fleetform.cli.command import command as make_command
 
-_EXAMPLES = (("fleetform version", "Print the version of fleetform and of Python"),)
+_EXAMPLES = (("fleetform version", "Print the versions of fleetform and Python"),)
 
 
 def version_line() -> str:

@@ -13,22 +13,22 @@ from fleetform.cli.tree import open_reader, open_workspace
 
 _EXAMPLES = (
     ("fleetform volume list", "List the volumes and the runs that mount them"),
-    ("fleetform volume show data", "Show one, with all of its users"),
-    ("fleetform volume list --snapshots", "List the data of volumes that were put aside"),
+    ("fleetform volume show data", "Show one volume with the runs that use it"),
+    ("fleetform volume list --snapshots", "List the snapshots of deleted volumes"),
 )
 
 
 @group("volume", examples=_EXAMPLES)
 def command() -> None:
-    """See the volumes that were applied."""
+    """List the applied volumes, or show one with the runs that use it."""
 
 
 @command.command("list", examples=(_EXAMPLES[0], _EXAMPLES[2]))
-@click.option("--snapshots", is_flag=True, help="What was put aside when its volume went.")
+@click.option("--snapshots", is_flag=True, help="List the snapshots of deleted volumes instead.")
 @directory_option
 @json_option
 def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
-    """List the volumes: where each lies, what becomes of its data, and who uses it."""
+    """List the volumes: their directory, their deletion policy, and the runs that mount them."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
     if snapshots:
@@ -49,7 +49,7 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
 @directory_option
 @json_option
 def show_volume(name: str, path: str | None, as_json: bool) -> None:
-    """Show the volume NAME, where it lies, and the runs that mount it and are not over."""
+    """Show the volume NAME: its directory, and the active runs that mount it."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
     workspace = open_workspace(path)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from fleetform.views.why_elements import WhyElement
 
 _EXAMPLES = (
-    ("fleetform why train", "Say what it waits for, or how it ended"),
-    ("fleetform why sweep", "Say it of all elements, those with the same reasons together"),
-    ("fleetform why 'sweep[lr=0.1]' --format json", "Say it as JSON"),
-    ("fleetform why volume/data", "Say what was seen of a volume, or of a fleet"),
+    ("fleetform why train", "Show what a run waits for, or how it ended"),
+    ("fleetform why sweep", "Show all elements; elements with the same reasons are grouped"),
+    ("fleetform why 'sweep[lr=0.1]' --format json", "Print the reasons as JSON"),
+    ("fleetform why volume/data", "Show the drift of a volume or a fleet"),
 )
 
 
@@ -36,11 +36,11 @@ _EXAMPLES = (
 @json_option
 def command(resource: str, path: str | None, as_json: bool) -> None:
     """
-    Say why RESOURCE is in the state it is in: a run, `fleet/NAME` or `volume/NAME`.
+    Show why RESOURCE is in its state: a run, `fleet/NAME` or `volume/NAME`.
 
-    A run that waits gives all of its reasons at once, with what is needed and what is free; one
-    that has ended says how, attempt by attempt. A fleet or volume says what looks at the actual state
-    have found that is not as it was applied.
+    A run that waits shows all of its reasons at once, with what it needs and what is free. A run
+    that has ended shows how, attempt by attempt. A fleet or volume shows its drift: what differs
+    from what was applied.
     """
     from fleetform.views.why import Why, why_lines
     from fleetform.views.why_elements import why_elements_lines
