@@ -1,7 +1,7 @@
 """
-What is compared with the world: the page that has the table of the code.
+The page on drift, with the table of the code.
 
-The table is `fleetform.model.drift_table`, by which findings are made; nothing is written down here.
+The table is `fleetform.model.drift_table`, which also produces the findings; this module adds only the introduction.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from fleetform.model.drift_table import NOT_DRIFT, TABLE
 _INTRODUCTION = """\
 # Drift
 
-A difference between the tree and what was applied is a change of the plan. A difference between what was applied and
-what is there is **drift**: a person removed a directory, killed an agent, rebooted a host. `fleetform drift` compares with the
-actual state and says what has drifted, from what to what, since when, and by whom where that is known. It starts nothing, and a
-controller goes on undisturbed. What it finds is recorded, and plans, `why` and `status` show it until it is seen healed. The steps are in
+A difference between the configuration and the applied state is a change of the plan. A difference between the applied and the
+actual state is **drift**: for example, a person removed a directory, killed an agent or rebooted a host. `fleetform drift` asks the
+hosts and shows each drifted field with its value before and now, since when, and by whom if that is known. It starts nothing and does not disturb a
+controller. It records the drift in the ledger, and plans, `why` and `status` show it until it is healed. The steps are in
 [how-to/drift.md](how-to/drift.md).
 
-How much a field binds:
+The class of a field:
 
-- **enforced**: it is as it was made, or it is made so;
-- **floor**: it may be more, and less is told;
-- **observed**: nobody declares it; that it has changed is told.
+- **enforced**: the field must be as applied, and is corrected or blocked otherwise;
+- **floor**: the actual value may be higher; a lower one is drift;
+- **observed**: no document declares the field; a change is reported.
 
-What is done about it:
+The remedy:
 
-- **apply**: `fleetform plan --refresh` shows the change that sets it right, `fleetform apply --refresh` makes it, and so
-  does `fleetform serve` by itself. Nothing is lost by it;
-- **greeting**: whoever drives the runs next takes it in when the host says hello;
-- **decide**: a person must say what is meant. A volume is held meanwhile;
-- **accept**: `fleetform apply --refresh-only` takes note of it.
+- **apply**: `fleetform plan --refresh` shows the correction, and `fleetform apply --refresh` makes it. `fleetform serve` makes it by
+  itself. Nothing is lost;
+- **greeting**: the next controller records it when it connects to the host;
+- **decide**: a person must decide. Until then a volume is blocked;
+- **accept**: `fleetform apply --refresh-only` records the current value as accepted.
 
 """
 
 
 def page() -> Iterator[str]:
     yield _INTRODUCTION
-    yield "| kind | field | class | declared by | holds when nothing has drifted | then | |\n"
+    yield "| kind | field | class | declared by | without drift | with drift | remedy |\n"
     yield "|---|---|---|---|---|---|---|\n"
     for (kind, field), row in sorted(TABLE.items()):
         declared = f"`{row.declared_by}`" if row.declared_by else ""

@@ -1,12 +1,12 @@
 """
-Writes docs/reference/ from the code: commands, fields, findings, exit codes; and the page on
-dstack from the table that the conformance tests hold us to.
+Write docs/reference/ from the code: commands, fields, findings, exit codes; and the page on
+dstack from the table that the conformance tests check.
 
-    python docs/generate.py            rewrite what is not current
-    python docs/generate.py --check    only say so, with exit code 1
+    python docs/generate.py            rewrite pages that are out of date
+    python docs/generate.py --check    name these pages, with exit code 1
 
-Help texts, docstrings under fields and tables of the code are the only source: a page never says
-what the program does not.
+Help texts, docstrings of fields and tables of the code are the only source, so pages and program
+always agree.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _index(kinds: list[str]) -> Iterator[str]:
     for kind in kinds:
         yield f"- [Fields of a document of type `{kind}`]({kind}.md)\n"
     yield "- [What is supported](../supported.md), and what is not yet\n"
-    yield "- [Drift](../drift.md): what is compared with the actual state, and what is corrected\n"
-    yield "- [Findings](findings.md): what `fleetform validate` may say\n"
+    yield "- [Drift](../drift.md): fields that are compared with the actual state, and corrections\n"
+    yield "- [Findings](findings.md): all codes of `fleetform validate`\n"
     yield "- [Exit codes](exit-codes.md)\n"
-    yield "- [Progress as JSON lines](progress.md): what `apply --json-into` writes\n"
+    yield "- [Progress as JSON lines](progress.md): the output of `apply --json-into`\n"
     yield "- The API of `fleetform serve --listen`: [openapi.json](../../schemas/openapi.json)\n"
 
 
@@ -77,7 +77,7 @@ def _index(kinds: list[str]) -> Iterator[str]:
 
 
 def _commands_page() -> Iterator[str]:
-    yield "# Commands\n\nWhat `fleetform COMMAND --help` prints.\n"
+    yield "# Commands\n\nThe output of `fleetform COMMAND --help`.\n"
     context = click.Context(fleetform, info_name="fleetform")
     for section in dict.fromkeys(row.section for row in ROWS):
         yield f"\n## {section}\n"
@@ -187,15 +187,15 @@ _COMPATIBILITY = """\
 # Compatibility with dstack
 
 A valid configuration of dstack 0.22 of the types `task`, `dev-environment`, `service`, `fleet`, `volume` and `gateway` is a
-document here with the same meaning, except for the deviations on this page. dstack's own models were asked about {count} values; for
-{agree} of them the answer here is the same. That is tested, and so is this list (`tests/conformance`). Some fifty
-thousand documents with one changed value were read by both, and each difference belongs to a reason below.
+document of fleetform with the same meaning, except for the deviations on this page. Tests compare {count} values with the models of
+dstack: for {agree} of them fleetform gives the same answer. The tests in `tests/conformance` also check this list. In addition, dstack and
+fleetform read some fifty thousand documents with one changed value each, and every difference has one of the reasons below.
 
 Fields that load and are [not supported yet](supported.md) get a note at their line.
 
 ## Whole documents
 
-What a document needs besides is left out in these tables; `…` stands for words around those of a finding.
+The tables omit the other fields that a document needs; `…` stands for the rest of a finding.
 """
 
 
@@ -207,7 +207,7 @@ def _compatibility_page() -> Iterator[str]:
     yield _COMPATIBILITY.format(count=len(rows), agree=len(rows) - len(listed))
     documents = table.documents()
     for why in dict.fromkeys(one.why for one in documents):
-        yield f"\n{why}\n\n| document | in dstack | here |\n|---|---|---|\n"
+        yield f"\n{why}\n\n| document | in dstack | in fleetform |\n|---|---|---|\n"
         for one in documents:
             if one.why == why:
                 here = one.here if one.here == table.LOADS else f"… {one.here} …"
@@ -215,7 +215,7 @@ def _compatibility_page() -> Iterator[str]:
                 yield f"| `` {document} `` | {one.dstack} | {here} |\n"
     yield "\n## Value by value\n"
     for why in dict.fromkeys(one.why for one in listed):
-        yield f"\n{why}\n\n| of | value | in dstack | here |\n|---|---|---|---|\n"
+        yield f"\n{why}\n\n| field | value | in dstack | in fleetform |\n|---|---|---|---|\n"
         for one in listed:
             if one.why == why:
                 both = (theirs[one.key], one.here)

@@ -23,11 +23,11 @@ from fleetform.spec.tree.unbuilt import notes
 _INTRODUCTION = """\
 # What is supported
 
-fleetform loads, validates and plans the whole language. This version runs what needs one machine. `fleetform validate`
-adds a note to each line that is not supported yet. There are two kinds of notes:
+fleetform loads, validates and plans every kind and field of the language. This version supports hosts of this machine only.
+`fleetform validate` adds a note to each line that is not supported yet. There are two kinds of notes:
 
 - **blocked** (`not-supported`): without the field, the resource would be a different one. `fleetform plan` shows the
-  change in a section of its own and blocks it, together with the resources that need it.
+  change in a separate section and blocks it, together with the resources that need it.
 - **no effect** (`no-effect`): the resource works without the field.
 
 """

@@ -1,8 +1,8 @@
 """
 The table of deviations from dstack, as values.
 
-It is data and stands in a file of its own, because the tests hold us to it and a page of the
-documentation is made from it.
+It is data in a separate file, because the tests check it and a page of the documentation is
+generated from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REFUSED = "refused"
 
 
 class Row(NamedTuple):
-    """What dstack makes of one value of one file; `theirs` may be `REFUSED`."""
+    """The result of dstack for one value of one file; `theirs` may be `REFUSED`."""
 
     file: str
     value: Any
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """One row that fleetform reads otherwise; `here` may be `REFUSED`."""
+    """One row that fleetform reads differently; `here` may be `REFUSED`."""
 
     file: str
     value: Any
@@ -48,9 +48,9 @@ class Deviation(NamedTuple):
 
 class Shown(NamedTuple):
     """
-    A document that the two read otherwise.
+    A document that dstack and fleetform read differently.
 
-    `dstack` is `accepted` or `refused`; `here` is what a finding says, or `LOADS`.
+    `dstack` is `accepted` or `refused`; `here` is part of a finding, or `LOADS`.
     """
 
     document: dict[str, Any]
@@ -71,7 +71,7 @@ class Shown(NamedTuple):
 
 
 LOADS = "loads"
-"""In place of what a finding says: there is no error."""
+"""Instead of a finding: there is no error."""
 
 BASES: Mapping[str, Mapping[str, Any]] = {
     "task": {"name": "train", "commands": ["true"]},

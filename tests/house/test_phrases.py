@@ -84,6 +84,10 @@ PAGES = (
     "docs/reference/commands.md",
     "docs/reference/exit-codes.md",
     "docs/reference/progress.md",
+    "docs/drift.md",
+    "docs/dstack-compatibility.md",
+    "docs/supported.md",
+    "docs/tour.md",
 )
 """Globs of the pages that are held to it."""
 

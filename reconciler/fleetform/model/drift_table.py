@@ -1,8 +1,8 @@
 """
-Which fields of the world are compared, a kind, and how much each of them binds.
+The fields of the actual state that are compared, by kind, with the class of each.
 
-The one place that says it: `drift` makes its values from here, and `docs/drift.md` is written
-from here. What is destroyed by being corrected is never corrected by itself.
+`drift` and `docs/drift.md` use this table. A correction that would destroy something never happens by
+itself.
 """
 
 from __future__ import annotations
@@ -36,99 +36,99 @@ _ENFORCED, _FLOOR, _OBSERVED = DriftClass.ENFORCED, DriftClass.FLOOR, DriftClass
 TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("fleet", "host"): DriftRow(
         _ENFORCED, Remedy.APPLY, "nodes",
-        "each host that was made is there",
-        "it is made again; what ran on the one that is gone is lost with it",
+        "each host that was created exists",
+        "it is created again; jobs of the missing host are lost",
     ),
     ("fleet", "agent"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",
-        "a host's agent answers, unless it has ended for want of work",
-        "it is started again, and finds the jobs that outlived it",
+        "the agent of a host answers, unless it has ended because it had no work",
+        "it is started again, and finds the jobs that still run",
     ),
     ("fleet", "ledger"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "",
-        "a host obeys this ledger, and knows nothing newer",
+        "a host obeys this ledger, and knows no newer state",
         "nothing is started or removed",
         "put the newest ledger back, or run `fleetform state rebuild`, which asks the hosts",
     ),
     ("fleet", "cpu"): DriftRow(
         _FLOOR, Remedy.GREETING, "local.cpu",
-        "a host has the CPUs that placements count on",
-        "the next manager's greeting takes it in; what runs goes on",
+        "a host has the CPUs that placements rely on",
+        "the next connection of a controller records it; running jobs continue",
     ),
     ("fleet", "memory"): DriftRow(
         _FLOOR, Remedy.GREETING, "local.memory",
-        "a host has the memory that placements count on",
-        "the next manager's greeting takes it in; what runs goes on",
+        "a host has the memory that placements rely on",
+        "the next connection of a controller records it; running jobs continue",
     ),
     ("fleet", "gpus"): DriftRow(
         _FLOOR, Remedy.GREETING, "local.gpu",
-        "a host has the GPUs that placements count on, by their UUIDs",
-        "the next manager's greeting takes it in; what runs goes on",
+        "a host has the GPUs that placements rely on, by their UUIDs",
+        "the next connection of a controller records it; running jobs continue",
     ),
     ("fleet", "boot"): DriftRow(
         _OBSERVED, Remedy.GREETING, "",
-        "a host is in the boot in which it was greeted",
-        "the next manager's greeting takes it in: jobs of the boot before have ended, and that is"
-        " the outcome of their attempts",
+        "a host has not rebooted since the last connection",
+        "the next connection of a controller records it: jobs of the earlier boot have ended, and"
+        " that is the outcome of their attempts",
     ),
     ("fleet", "install"): DriftRow(
         _OBSERVED, Remedy.GREETING, "",
-        "a host's agent remembers what it did",
-        "the next manager's greeting takes it in: jobs of the earlier install are lost",
+        "the agent of a host has its records",
+        "the next connection of a controller records it: jobs of the earlier install are lost",
     ),
     ("fleet", "unknown"): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",
-        "every host that bears the environment's uid is in the ledger",
-        "it is left alone",
-        "`fleetform state rebuild` takes it over with what runs on it",
+        "every host with the uid of the environment is in the ledger",
+        "it is not changed",
+        "`fleetform state rebuild` adopts it with its running jobs",
     ),
     ("volume", "directory"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",
-        "the directory that was made is there, and is the same",
-        "it is held, for an empty one in its place would hide that the data is gone",
-        "put the data back, or begin anew with `fleetform apply --refresh --replace volume/NAME`",
+        "the directory that was created exists, and is the same one",
+        "it is blocked, because an empty directory would hide the loss of the data",
+        "put the data back, or start empty with `fleetform apply --refresh --replace volume/NAME`",
     ),
     ("volume", "mark"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",
-        "the directory bears the mark that says whose it is",
-        "it is marked again; the data is untouched",
+        "the directory contains the marker of its owner",
+        "the marker is written again; the data is unchanged",
     ),
     ("volume", "claim"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "",
-        "nobody else has marked the directory",
-        "it is held: the mark names the other owner",
-        "give the volume another path, or have the other owner let it go",
+        "no other environment has marked the directory",
+        "it is blocked: the marker names the other owner",
+        "give the volume another path, or release it in the other environment",
     ),
     ("volume", "path"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",
-        "the volume lies where it was declared",
-        "it is held, for another one would be made beside it",
-        "move it back, or declare the path at which it lies now",
+        "the volume is at its declared path",
+        "it is blocked, because a second volume would be created",
+        "move it back, or declare its current path",
     ),
     ("volume", "owner"): DriftRow(
         _OBSERVED, Remedy.ACCEPT, "",
-        "the directory belongs to the account that it belonged to",
-        "it is told until somebody takes note of it",
-        "`fleetform apply --refresh-only` takes note of it",
+        "the owner of the directory has not changed",
+        "it is reported until it is accepted",
+        "`fleetform apply --refresh-only` accepts it",
     ),
     ("volume", "mode"): DriftRow(
         _OBSERVED, Remedy.ACCEPT, "",
-        "the directory has the permissions that it had",
-        "it is told until somebody takes note of it",
-        "`fleetform apply --refresh-only` takes note of it",
+        "the permissions of the directory have not changed",
+        "it is reported until it is accepted",
+        "`fleetform apply --refresh-only` accepts it",
     ),
     ("run", "record"): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",
-        "every job that a host of ours remembers is in the ledger",
+        "every job that a host knows is in the ledger",
         "it is shown and never ended",
-        "`fleetform state rebuild` takes it over",
+        "`fleetform state rebuild` adopts it",
     ),
 }  # fmt: skip
 
 NOT_DRIFT: Mapping[tuple[str, str], str] = {
-    ("run", "state"): "a job that was killed, lost or ended early is its attempt's outcome:"
-    " `retry` says what follows, and `fleetform why` how it ended",
-    ("run", "output"): "what a run printed is kept beside the ledger and compared with nothing",
-    ("volume", "content"): "what runs write into a volume is theirs",
+    ("run", "state"): "a job that was killed, lost or ended early is the outcome of its"
+    " attempt: `retry` decides what follows, and `fleetform why` shows how it ended",
+    ("run", "output"): "the output of a run is stored next to the ledger and not compared",
+    ("volume", "content"): "runs may write into their volumes",
 }
-"""What might be taken for drift and is not, with the reason."""
+"""Differences that are not drift, with the reason."""

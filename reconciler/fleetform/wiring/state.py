@@ -197,7 +197,7 @@ def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]
                 )
 
 
-_TAKES_OVER = "`fleetform state rebuild` takes it over with what runs on it"
+_TAKES_OVER = "`fleetform state rebuild` adopts it with its running jobs"
 _ASK_AGAIN = "bring it back and verify again: what it alone knows was not compared"
 
 

@@ -119,7 +119,7 @@ class Folder:
         if found and found.get("uid") != uid:
             raise PermanentError(
                 f"instance {name} exists on this machine as {found.get('uid')}, not as {uid}",
-                advice="`fleetform state rebuild` takes it over with what runs on it",
+                advice="`fleetform state rebuild` adopts it with its running jobs",
             )
         # Only this user may reach the socket, and with it start processes.
         make_private_folder(self.path)
