@@ -18,6 +18,7 @@ from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
+from fleetform.model.staleness import BEING_STARTED
 from fleetform.plan.proposal import NOTHING_MOVED, Moves, Proposal, Sheet
 from fleetform.plan.steps import make_step
 from fleetform.spec.desired import Desired, ResourceKey
@@ -337,7 +338,7 @@ def hold_while_starting(sheet: Sheet) -> None:
         sheet.hold(
             key,
             HeldBy.RUNNING_WORK,
-            f"{starting[0]} is being started under its current names",
+            f"{starting[0]} {BEING_STARTED}",
             "plan again once it is running",
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 
+from fleetform.model import staleness
 from fleetform.model.at_work import AtWork
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.mounts import mounted_volumes
@@ -84,39 +85,33 @@ def _failing(
 ) -> Failing | None:
     if predicate.claim == "rules":
         same = predicate.value == canonical_json((live.rules or Rules()).document())
-        return None if same else Failing(key, "has other rules now, and they judge the plan")
+        return None if same else Failing(key, staleness.OTHER_RULES)
     if predicate.claim == "at-work":
         # Fleets that would take with them what nobody was told of: it began there meanwhile.
         here = (one for one in live.work if one.fleet == key.name)
         begun = AtWork.of(predicate.value).begun(here)
-        more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-        return Failing(key, f"has run/{begun[0]}{more} running on it now") if begun else None
+        return Failing(key, staleness.running_there(begun)) if begun else None
     if predicate.claim == "unattached":
         begun = _attached(live, key.name, json.loads(predicate.value))
-        more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-        return (
-            Failing(key, f"is mounted by the running run/{begun[0]}{more} now") if begun else None
-        )
+        return Failing(key, staleness.mounted_by(begun)) if begun else None
     if predicate.claim == "left":
         is_left = any(one.uid == predicate.value for one in live.left)
-        return (
-            None if is_left else Failing(key, "cannot be restored: another volume has its data now")
-        )
+        return None if is_left else Failing(key, staleness.NOT_RESTORABLE)
     row = live.resources.get(key)
     if predicate.claim == "absent":
         if row is None or (row.archived and predicate.is_free_if_archived):
             return None
-        return Failing(key, "has a result now" if row.archived else "exists now")
+        return Failing(key, staleness.present(archived=row.archived))
     if row is None:
-        return Failing(key, "no longer exists")
+        return Failing(key, staleness.GONE)
     change = planned.get(key)
     if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
-        return Failing(key, "was replaced by another one of the same name")
+        return Failing(key, staleness.REPLACED)
     if predicate.claim == "generation" and str(row.generation) != predicate.value:
         seal = Seal(live.environment_uid)
-        return Failing(key, "was changed since the plan", _changed_since(change, row, seal))
+        return Failing(key, staleness.CHANGED, _changed_since(change, row, seal))
     if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
-        return Failing(key, "has started")
+        return Failing(key, staleness.HAS_STARTED)
     return None
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
+from fleetform.model.staleness import BEING_STARTED
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
@@ -43,8 +44,7 @@ def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     if starting:
         for step in steps:
             context.refused[step.key] = (
-                f"run {starting} is just being started under the names that hold now;"
-                " apply again once it runs"
+                f"run/{starting} {BEING_STARTED}; plan again once it is running"
             )
         return
     moves += _give_way(context.transaction, moves)
@@ -57,7 +57,7 @@ def move(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     for one in moves[: len(steps)]:
         for key in (one.before, one.after):
             context.transaction.log(
-                "resource.moved", context.now_ms, f"{one.before} is called {one.after} now", key
+                "resource.moved", context.now_ms, f"{one.before} was renamed to {one.after}", key
             )
 
 

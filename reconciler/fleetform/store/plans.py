@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fleetform.model import staleness
 from fleetform.model.at_work import AtWork
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus
@@ -86,7 +87,9 @@ def _enter(
         "UPDATE meta SET status = ? WHERE status = ?", (LedgerStatus.READY, LedgerStatus.EMPTY)
     )
     transaction.log(
-        "plan.accepted", now_ms, f"{who or 'somebody'} began to apply plan {plan.digest[:12]}"
+        "plan.accepted",
+        now_ms,
+        f"{who or 'an unnamed user'} began to apply plan {plan.digest[:12]}",
     )
     return Accepted(uid, "new")
 
@@ -111,7 +114,7 @@ def _reopen(
         (uid,),
     )
     _mark(transaction, (step for step in plan.steps if step.key not in done), uid)
-    transaction.log("plan.resumed", now_ms, f"plan {plan.digest[:12]} was taken up again")
+    transaction.log("plan.resumed", now_ms, f"plan {plan.digest[:12]} is being applied again")
     return Accepted(uid, "resumed", done)
 
 
@@ -144,7 +147,7 @@ def _changed_since(
         if verb == "resource.move" and any(one.kind == kind for one in relied_on):
             yield f"{key} was renamed since by apply {by[:12]}"
         elif key in relied_on:
-            yield f"{key} was changed since by apply {by[:12]}"
+            yield f"{key} was changed since the plan by apply {by[:12]}"
 
 
 def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
@@ -228,11 +231,11 @@ def _failures(
     assert meta is not None
     environment_uid, ledger_id, epoch, status, note = meta
     if plan.environment_fingerprint != fingerprint(environment_uid):
-        return [f"the plan is for another environment, which was called {plan.environment_name}"]
+        return [f"the plan is for another environment, whose name was {plan.environment_name}"]
     # A plan made before there was a ledger names none; that its resources are absent says all.
     if plan.ledger_id and (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
-        made = f"the plan was made with ledger {plan.ledger_id} of epoch {plan.epoch}"
-        return [f"{made}, this is {ledger_id} of epoch {epoch}"]
+        computed = f"the plan was computed from ledger {plan.ledger_id} of epoch {plan.epoch}"
+        return [f"{computed}, and this is {ledger_id} of epoch {epoch}"]
     if status == LedgerStatus.RECOVERING:
         return [f"the ledger is recovering{f': {note}' if note else ''}"]
     uids = {row_key_of(change): change.uid for change in plan.changes if change.uid}
@@ -261,21 +264,20 @@ def _failure(
     """
     if predicate.claim == "ledger":
         same = predicate.value == f"{ledger[0]}/{ledger[1]}"
-        return "" if same else "the ledger is another one"
+        return "" if same else "the plan was computed from another ledger"
     key = predicate.resource
     assert key is not None, predicate
     if predicate.claim == "rules":
         same = predicate.value == canonical_json(rules_applied(transaction).document())
-        return "" if same else "other rules were applied, and a plan is judged by the last ones"
+        return "" if same else f"{key} {staleness.OTHER_RULES}"
     if predicate.claim == "at-work":
         return _begun_since(transaction, key, AtWork.of(predicate.value))
     if predicate.claim == "unattached":
         begun = sorted({*attached.get(key.name, ())} - {*json.loads(predicate.value)})
-        more = f" and {len(begun) - 1} more have" if len(begun) > 1 else " has"
-        return f"run/{begun[0]}{more} {key} mounted by now" if begun else ""
+        return f"{key} {staleness.mounted_by(begun)}" if begun else ""
     if predicate.claim == "left":
         is_left = predicate.value in uids_left(transaction)
-        return "" if is_left else f"{key} cannot come back: others have its data by now"
+        return "" if is_left else f"{key} {staleness.NOT_RESTORABLE}"
     row = transaction.one(
         "SELECT s.generation, s.archived, a.state, s.uid FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
@@ -286,23 +288,25 @@ def _failure(
     if predicate.claim == "absent":
         if row is None or (row[1] and predicate.is_free_if_archived):
             return ""
-        return f"{key} has a result by now" if row[1] else f"{key} exists by now"
+        return f"{key} {staleness.present(archived=bool(row[1]))}"
     if row is None:
-        return f"{key} no longer exists"
+        return f"{key} {staleness.GONE}"
     generation, _, attempt_state, uid = row
     if predicate.claim == "generation":
         # Generations of a name begin anew with whatever has it.
         if uids.get(key, uid) != uid:
-            return f"{key} was replaced since by another of the same name"
+            return f"{key} {staleness.REPLACED}"
         if str(generation) == predicate.value:
             return ""
-        return f"{key} has generation {generation}, the plan was made for {predicate.value}"
+        return (
+            f"{key} {staleness.CHANGED}: its generation is {generation}, and was {predicate.value}"
+        )
     if predicate.claim == "run-not-started":
         # One that waits for its next attempt has nothing to lose: what it had is over.
         if attempt_state in {None, "waiting"}:
             return ""
-        return f"{key} has started"
-    return f"{key}: {predicate.claim!r} is no claim that this release knows"
+        return f"{key} {staleness.HAS_STARTED}"
+    return f"{key}: this release does not know the predicate {predicate.claim!r}"
 
 
 def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> str:
@@ -314,8 +318,7 @@ def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> 
         (fleet.name,),
     )
     begun = sorted({run for run, host in rows if told.concerns((host,))} - told.runs)
-    more = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-    return f"{fleet} has run/{begun[0]}{more} at work on it by now" if begun else ""
+    return f"{fleet} {staleness.running_there(begun)}" if begun else ""
 
 
 def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:

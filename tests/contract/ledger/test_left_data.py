@@ -95,7 +95,7 @@ def test_who_takes_the_data_in_has_it(ledger: Ledger) -> None:
     back = plan_of(ledger, [make(returns=left.uid)], Predicate("left", DATA, left.uid))
     carry_out(ledger, [make("texts", verb="volume.adopt")])
     assert ledger.read_live().left == ()
-    with pytest.raises(Exception, match="others have its data by now"):
+    with pytest.raises(Exception, match="another volume has its data now"):
         enter(ledger, back)
 
 

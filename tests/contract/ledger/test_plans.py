@@ -109,11 +109,14 @@ def test_outcome_given_twice_counts_once(ledger: Ledger) -> None:
     ("predicate", "sentence"),
     [
         (absent("run", "a"), "run/a exists now"),
-        (Predicate("generation", run_key("a"), "7"), "generation 1, the plan was made for 7"),
+        (
+            Predicate("generation", run_key("a"), "7"),
+            "run/a was changed since the plan: its generation is 1, and was 7",
+        ),
         (Predicate("generation", run_key("b"), "1"), "run/b no longer exists"),
         (Predicate("run-not-started", run_key("a")), "run/a has started"),
-        (Predicate("ledger", None, "other/1"), "the ledger is another one"),
-        (Predicate("sunshine", run_key("a")), "no claim that this release knows"),
+        (Predicate("ledger", None, "other/1"), "the plan was computed from another ledger"),
+        (Predicate("sunshine", run_key("a")), "does not know the predicate"),
     ],
 )
 def test_stale_plan_names_what_changed(desk: Desk, predicate: Predicate, sentence: str) -> None:
@@ -182,7 +185,7 @@ def test_plan_of_another_ledger(ledger: Ledger) -> None:
     """A plan made with another ledger, or before the epoch was raised, is refused."""
     plan = plan_of(ledger, [submit_step("a")])
     for other in (replace(plan, ledger_id="f" * 32), replace(plan, epoch=2)):
-        with pytest.raises(StalePlan, match="the plan was made with ledger"):
+        with pytest.raises(StalePlan, match="the plan was computed from ledger"):
             enter(ledger, other)
     with pytest.raises(StalePlan, match="for another environment"):
         enter(ledger, replace(plan, environment_fingerprint="f" * 32))
@@ -271,7 +274,7 @@ def test_rules_that_judged_a_plan_are_pinned(ledger: Ledger) -> None:
     )
     plan = plan_of(ledger, [fleet_step("f")], judged)
     carry_out(ledger, [step("rules.set", "test", rules={"delete_count": 0})])
-    with pytest.raises(StalePlan, match="other rules were applied"):
+    with pytest.raises(StalePlan, match="has other rules now"):
         enter(ledger, plan)
     carry_out(ledger, [step("rules.set", "test", rules={})])
     assert enter(ledger, plan).state == "new"
@@ -297,7 +300,7 @@ def test_new_work_on_a_fleet_that_goes(desk: Desk, verb: str) -> None:
     with pytest.raises(StalePlan, match="fleet/local has run/b running on it now"):
         enter(desk.ledger, plan)
     assert desk.place("c", desk.share())
-    with pytest.raises(StalePlan, match="run/b and 1 more at work"):
+    with pytest.raises(StalePlan, match="run/b and 1 more running on it now"):
         enter(desk.ledger, plan)
     all_told = Predicate("at-work", fleet, canonical_json(["a", "b", "c", "over"]))
     plan = plan_of(desk.ledger, [step(verb, "local")], all_told)
@@ -335,7 +338,7 @@ def test_new_work_with_a_volume_that_goes(desk: Desk, verb: str) -> None:
 
     assert desk.place("other")
     assert desk.place("a", desk.share())
-    with pytest.raises(StalePlan, match="run/a has volume/data mounted by now"):
+    with pytest.raises(StalePlan, match="volume/data is mounted by the running run/a now"):
         enter(desk.ledger, removal())
     assert desk.place("b", desk.share())
     with pytest.raises(StalePlan, match="run/a and 1 more have volume/data mounted"):

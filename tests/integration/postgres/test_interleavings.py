@@ -164,7 +164,7 @@ def test_a_return_waits_for_who_takes_what_was_left(connect: Connect) -> None:
         assert is_waiting(entering)
         pause.end()
         taking.result(20)
-        with pytest.raises(StalePlan, match="others have its data by now"):
+        with pytest.raises(StalePlan, match="another volume has its data now"):
             entering.result(20)
 
 

@@ -272,10 +272,10 @@ def test_a_run_that_is_just_starting_keeps_its_name():
     accepted = ledger.accept(made, dump(made), who="anna", now_ms=1)
     (step,) = made.steps
     refused = ledger.finish_steps(accepted.apply_uid, [step], [StepOutcome(step.key)], now_ms=1)
-    assert "just being started" in refused[step.key]
+    assert "is being started under its current names" in refused[step.key]
     ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
     assert ResourceKey("run", "old") in ledger.read_live().resources
     held = plan(wanted, ledger.read_live(), permissions=Permissions(), now_ms=1)
     assert held.changes == ()
-    assert "just being started" in held.held[0].detail
+    assert "is being started under its current names" in held.held[0].detail
     ledger.close()
