@@ -153,19 +153,22 @@ def _timezone(value: str) -> str:
 
 
 class PatchDocument(Model):
-    """A change of documents that a base or this tree declares: exactly one way to change them."""
+    """
+    A change to documents of the base or of this environment, by exactly one of `merge`, `patch`,
+    `file` and `delete`.
+    """
 
     target: Annotated[str, AfterValidator(_target)]
     """
-    Which documents: kind and name, `*` for any letters. Instead of the kind, a `type:` may stand.
-    Example: `run/train`, `fleet/gpu-*`.
+    The documents to change: kind and name, where `*` matches any characters. A `type:` such as
+    `task` may replace the kind. Example: `run/train`, `fleet/gpu-*`.
     """
 
     merge: dict[str, Any] | None = None
     """
-    Fields that replace the document's: mappings are merged, null removes a field, a list is
-    replaced as a whole (RFC 7386); variables of `env` are merged by name.
-    Example: `{nodes: 4, resources: {gpu: H100:8}}`.
+    Fields that replace those of the document (RFC 7386): mappings are merged, null removes a field,
+    and lists are replaced. Variables of `env` are merged by name. Example: `{nodes: 4, resources:
+    {gpu: H100:8}}`.
     """
 
     patch: (
@@ -177,18 +180,18 @@ class PatchDocument(Model):
         | None
     ) = None
     """
-    Steps that are carried out in order, all or none: `add`, `remove`, `replace`, `move`, `copy`
+    Operations that are applied in order, all or none: `add`, `remove`, `replace`, `move`, `copy`
     and `test` (RFC 6902). Example: `[{op: add, path: /commands/-, value: sync}]`.
     """
 
     file: Annotated[str, Field(min_length=1)] | None = None
     """
-    A file of this tree that holds the merge (a mapping) or the steps (a list). It is not read as
-    a document. Example: `patches/train.yaml`.
+    A file of the configuration that contains the fields of `merge` (a mapping) or the operations of
+    `patch` (a list). It is not read as a document. Example: `patches/train.yaml`.
     """
 
     delete: Literal[True] | None = None
-    """Leave the documents out. Example: `true`."""
+    """Whether to remove the documents from this environment. Example: `true`."""
 
     @model_validator(mode="after")
     def _check_one_way(self) -> Self:
@@ -271,15 +274,16 @@ _Resource = Annotated[
 
 
 class MovedDocument(Model):
-    """Another name of the same resource."""
+    """A rename of a resource."""
 
     from_: Annotated[_Resource, Field(alias="from")]
     """
-    The name it had; a sweep's means all its elements. Example: `run/train`, `run/sweep[lr=0.1]`.
+    The old kind and name. The name of a sweep or an array means all its elements. Example:
+    `run/train`, `run/sweep[lr=0.1]`.
     """
 
     to: _Resource
-    """The name it has now. Example: `run/pretrain`."""
+    """The new kind and name. Example: `run/pretrain`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -321,35 +325,44 @@ def _add_spellings(schema: dict[str, Any]) -> None:
 
 
 class FreezeDocument(Model):
-    """A time in which plans are held back."""
+    """
+    A period in which plans are blocked: once from `begin` to `end`, or repeatedly by `cron` and
+    `duration`.
+    """
 
     model_config = ConfigDict(json_schema_extra=_add_spellings)
 
     begin: Moment | None = None
-    """When it begins, once, with the time zone; also spelled `from`. Example: `2026-12-20T00:00Z`."""
+    """
+    The begin of a single period, with its time zone; `from` is the same field. Example:
+    `2026-12-20T00:00Z`.
+    """
 
     end: Moment | None = None
-    """When it ends, with the time zone; also spelled `to`. Example: `2027-01-02T00:00Z`."""
+    """
+    The end of a single period, with its time zone; `to` is the same field. Example:
+    `2027-01-02T00:00Z`.
+    """
 
     cron: Annotated[str, AfterValidator(cron_expression)] | None = None
     """
-    When it begins, again and again: minute, hour, day of the month, month and weekday. Example:
-    `0 18 * * fri`.
+    The begin of a repeated period: minute, hour, day of the month, month and weekday. Example: `0
+    18 * * fri`.
     """
 
     duration: Annotated[Duration, Field(ge=1, le=WINDOW_SECONDS_MAX)] | None = None
-    """How long it lasts each time; also spelled `for`. Example: `60h`."""
+    """The length of a repeated period; `for` is the same field. Example: `60h`."""
 
     timezone: Annotated[str, AfterValidator(_timezone)] | None = None
-    """The zone that `cron` is of; UTC if not said. Example: `Europe/Berlin`."""
+    """The time zone of `cron`. Default: UTC. Example: `Europe/Berlin`."""
 
     reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX), AfterValidator(storable)]
-    """Why; whoever is held back is told. Example: `nobody is in`."""
+    """The reason, shown with each blocked plan. Example: `no one is on call`."""
 
     only: Literal["all", "destructive"] | None = None
     """
-    What is held. `all`: every change, which holds if not said. `destructive`: what deletes, or
-    ends running work. Example: `destructive`.
+    Which changes are blocked. Default: `all`. `all`: every change. `destructive`: changes that
+    delete resources or end running work. Example: `destructive`.
     """
 
     @model_validator(mode="before")
@@ -393,28 +406,38 @@ def _few_windows(value: tuple[FreezeDocument, ...]) -> tuple[FreezeDocument, ...
 
 
 class RulesDocument(Model):
-    """What the environment allows without asking twice."""
+    """Rules for plans: what may be deleted, and when plans are blocked."""
 
     allow_destroy: Flag | None = None
-    """Whether deleting and ending running work need no flag. Example: `true`."""
+    """
+    Whether plans may delete resources and end running work without `--allow-destroy`. Example:
+    `true`.
+    """
 
     delete_percent: Annotated[Whole, Field(ge=0, le=100)] | None = None
-    """The largest part of a kind's resources that one plan may delete, in percent. Example: `10`."""
+    """
+    The largest share of the resources of one kind that one plan may delete, in percent. The larger
+    of `delete_percent` and `delete_count` applies. Example: `10`.
+    """
 
     delete_count: Annotated[Whole, Field(ge=0)] | None = None
-    """The same as a number; the larger of the two holds. Example: `5`."""
+    """
+    The largest number of resources of one kind that one plan may delete. The larger of
+    `delete_percent` and `delete_count` applies. Example: `5`.
+    """
 
     freeze: Annotated[tuple[FreezeDocument, ...], AfterValidator(_few_windows)] | None = None
     """
-    Times in which plans are held back; runs that were accepted go on. A plan is judged by the
-    windows last applied. Example:
-    `[{cron: "0 18 * * fri", for: 60h, timezone: Europe/Berlin, reason: nobody is in}]`.
+    Freeze windows: periods in which plans are blocked. Runs that were submitted before continue. A
+    plan is judged by the windows of the last applied configuration. Example: `[{cron: "0 18 * *
+    fri", for: 60h, timezone: Europe/Berlin, reason: no one is on call}]`.
     """
 
 
 class EnvironmentDocument(Model):
     """
-    Which environment this tree is.
+    The identity and the rules of an environment. One file, `environment.yaml`, at the top of the
+    configuration.
 
     Example:
         type: environment
@@ -426,27 +449,31 @@ class EnvironmentDocument(Model):
     """The kind of the document: `environment`."""
 
     name: Name
-    """What people call it. Example: `local`."""
+    """The name of the environment, for people. Example: `local`."""
 
     abstract: Flag | None = None
     """
-    Whether this is a base only: others extend it, it has no uid, and nothing can be planned for
-    it. Example: `false`.
+    Whether this is only a base that other environments extend: it has no `uid` and no plans.
+    Example: `false`.
     """
 
     uid: Annotated[str | None, Field(validate_default=True), AfterValidator(_check_uid)] = None
     """
-    What everything made for it is marked with. Written by `fleetform init`, committed, never
-    changed: another uid is another environment. Example: `0b2f6a0e-54c5-4a8e-8f0c-5d3f2f1c9a77`.
+    The unique id with which all resources of the environment are marked. `fleetform init` writes
+    it; commit it and never change it, because another uid is another environment. Example:
+    `0b2f6a0e-54c5-4a8e-8f0c-5d3f2f1c9a77`.
     """
 
     rules: RulesDocument | None = None
-    """What is allowed without asking twice. Example: `{allow_destroy: true}`."""
+    """
+    Rules for plans: what may be deleted, and when plans are blocked. Example: `{allow_destroy:
+    true}`.
+    """
 
     extends: Annotated[str, Field(min_length=1)] | None = None
     """
-    The folder of a base, relative to this one and in the same repository: its documents belong
-    to this environment too, as do its `rules`, `values` and patches. Example: `../base`.
+    The folder of the base, relative to this folder and in the same repository. Its documents,
+    `rules`, `values` and `patches` apply to this environment too. Example: `../base`.
     """
 
     values: (
@@ -457,35 +484,36 @@ class EnvironmentDocument(Model):
         | None
     ) = None
     """
-    What `${{ values.NAME }}` stands for in documents, the base's included. A value said here wins
-    over the base's. Example: `{bucket: s3://lab, epochs: 20}`.
+    Values that documents, also those of the base, read as `${{ values.NAME }}`. A value of this
+    environment outranks the value of the base. Example: `{bucket: s3://lab, epochs: 20}`.
     """
 
     moved: tuple[MovedDocument, ...] | None = None
     """
-    Resources that have another name now: they are neither made anew nor run again. An entry may
-    stay when it has been carried out. A base's are its own. Example:
-    `[{from: run/train, to: run/pretrain}]`.
+    Renames of resources: a renamed resource is neither created again nor re-run. Entries may stay
+    after they were applied. Those of a base apply to the base only. Example: `[{from: run/train,
+    to: run/pretrain}]`.
     """
 
     removed: tuple[_Resource, ...] | None = None
     """
-    Resources that are no longer declared and are to be forgotten, with all that is there left as
-    it is. A base's are its own. Example: `[fleet/old, volume/scratch]`.
+    Resources, no longer declared, that fleetform stops managing; their data and hosts are left as
+    they are. Those of a base apply to the base only. Example: `[fleet/old, volume/scratch]`.
     """
 
     imports: Annotated[
         tuple[Annotated[_Resource, AfterValidator(_imported)], ...] | None, Field(alias="import")
     ] = None
     """
-    Declared volumes and fleets that may be taken in as they are found, where else they would have
-    to be new. A base's are its own. Example: `[volume/data]`.
+    Declared volumes and fleets that may already exist and are adopted as they are. Without an
+    entry, an existing volume or host is not adopted. Those of a base apply to the base only.
+    Example: `[volume/data]`.
     """
 
     patches: Annotated[tuple[PatchDocument, ...], AfterValidator(_few)] | None = None
     """
-    Changes of the base's documents and of this tree's, in order; one that matches nothing is an
-    error. Example: `[{target: run/train, merge: {nodes: 4}}]`.
+    Changes to documents of the base and of this environment, in order. A patch that matches no
+    document is an error. Example: `[{target: run/train, merge: {nodes: 4}}]`.
     """
 
     @model_validator(mode="after")

@@ -26,14 +26,14 @@ def test_every_type_is_offered_with_what_it_is(editor: Editor):
     """Behind `type:` stand all types, each with the sentence of its model."""
     offered = editor.completions(f"type: {CURSOR}")
     assert set(offered) == set(MODELS)
-    assert documentation(offered["task"]).startswith("Commands that run to their end.")
+    assert documentation(offered["task"]).startswith("Commands that run to their end:")
 
 
 def test_fields_of_gpu_are_offered_with_what_they_are(editor: Editor):
     """Below `resources.gpu` stand its parts, and what a change of each does."""
     offered = editor.completions(f"{TASK}resources:\n  gpu:\n    {CURSOR}")
     assert {"vendor", "name", "memory", "count"} <= set(offered)
-    assert documentation(offered["memory"]).startswith("Memory of one GPU.")
+    assert documentation(offered["memory"]).startswith("Memory of one GPU, or a range.")
     assert "A change: must re-run" in documentation(offered["count"])
 
 
@@ -49,12 +49,13 @@ def test_values_of_gpu_are_offered(editor: Editor):
     ("text", "meanings"),
     [
         (f"{TASK}on_change: {CURSOR}", {
-            "hold": "Nothing before somebody allows it.",
-            "restart": "Ends it and runs it again.",
-            "after-finish": "Runs it again once it has ended.",
+            "hold": "Block the change until `fleetform apply --allow-restart` permits it.",
+            "restart": "End the run and re-run it; this applies once a plan has applied"
+            " `on_change: restart`.",
+            "after-finish": "Re-run it after it has ended.",
         }),
-        (f"{TASK}retry:\n  on: [{CURSOR}]", {"preemption": "It made room for another run."}),
-        (f"type: fleet\nname: local\nlocal: true\nsharing: {CURSOR}", {"whole": "One at a time."}),
+        (f"{TASK}retry:\n  on: [{CURSOR}]", {"preemption": "Another run took its place."}),
+        (f"type: fleet\nname: local\nlocal: true\nsharing: {CURSOR}", {"whole": "One run at a time."}),
     ],
 )  # fmt: skip
 def test_choices_are_offered_with_what_they_mean(editor: Editor, text, meanings):

@@ -1,7 +1,7 @@
 """
 One exchange with the real YAML language server, kept as a page that people can read.
 
-`FLEETFORM_RECORD=1` writes it anew, after words of the language have changed.
+`FLEETFORM_TEST_RECORD=1` rewrites it, after a description has changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_the_recorded_exchange_is_what_the_server_says(editor: Editor):
         spoken = "\n".join(_messages(editor, editor.session.transcript[before:]))
         sections.append(f"## {title}\n\n```yaml\n{text}```\n\n```text\n{spoken}\n```\n")
     page = "\n".join(sections)
-    if os.environ.get("FLEETFORM_RECORD"):
+    if os.environ.get("FLEETFORM_TEST_RECORD"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page
 

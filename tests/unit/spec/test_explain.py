@@ -15,7 +15,7 @@ def known(path: str) -> Explanation:
 def test_a_field_is_explained_with_all_there_is_to_know():
     """What it is, how it is written, what a change does, who acts on it, what is below it."""
     found = known("task.resources.gpu")
-    assert found.description.startswith("GPUs: vendor")
+    assert found.description.startswith("GPUs as `NAME:MEMORY:COUNT`")
     assert "text" in found.spellings
     assert "A100:80GB:1..8" in found.examples
     assert (found.field_class, found.on_change) == ("execution", "rerun")
@@ -30,7 +30,7 @@ def test_choices_are_explained_one_by_one():
     assert found.default == "hold"
     assert [choice.value for choice in found.choices] == ["hold", "restart", "after-finish"]
     assert all(choice.meaning for choice in found.choices)
-    assert found.description == "What a change of its execution does while it runs."
+    assert found.description == "What a plan does when a changed field makes a running run re-run."
 
 
 def test_parts_of_every_spelling_are_below_a_field():

@@ -9,10 +9,10 @@ from fleetform.spec.kinds.offers import Names
 
 
 class Allowed(Model):
-    """People and projects; whoever is in either list may."""
+    """Users and projects. A user is allowed when listed, or as a member of a listed project."""
 
     users: Names | None = None
-    """People. Example: `[ada, grace]`."""
+    """The allowed users, by the names of their `user` documents. Example: `[ada, grace]`."""
 
     projects: Names | None = None
-    """Projects, for everybody who belongs to them. Example: `[vision]`."""
+    """The allowed projects, with all their members. Example: `[vision]`."""

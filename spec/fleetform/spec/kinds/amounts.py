@@ -40,8 +40,8 @@ def _size_schema(example: str) -> dict[str, Any]:
     return {"text": text, "number": number}
 
 
-_LEAST = "The least that will do. Example: `{}`."
-_MOST = "The most; open if not said. Example: `{}`."
+_LEAST = "The least amount. Default: no minimum. Example: `{}`."
+_MOST = "The largest amount. Default: no maximum. Example: `{}`."
 
 
 def part(schema: dict[str, Any], description: str) -> dict[str, Any]:
@@ -99,11 +99,11 @@ _CPU_SCHEMA = {
                             {"type": "string", "pattern": "^([Xx]86|[Aa][Rr][Mm])$"},
                         ]
                     },
-                    "Their architecture; any if not set. Example: `arm`.",
+                    "The architecture. Default: any. Example: `arm`.",
                 ),
                 "count": part(
                     {"type": ["number", "string", "object"]},
-                    "How many. Example: `2..`, `{min: 2, max: 8}`.",
+                    "Number of CPUs, or a range. Example: `2..`, `{min: 2, max: 8}`.",
                 ),
             },
             "additionalProperties": False,
@@ -122,33 +122,34 @@ _GPU_SCHEMA = {
             "properties": {
                 "vendor": part(
                     {"type": "string"},
-                    "Who makes it; any if neither this nor a name is set. Example: `nvidia`, `amd`.",
+                    "The vendor. Default: the vendor of `name`, or any. Example: `nvidia`, `amd`.",
                 ),
                 "name": part(
                     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-                    "The model, or models any of which will do. Example: `A100`, `[A100, H100]`.",
+                    "The model, or a list of models of which any one satisfies. Example: `A100`, `[A100, H100]`.",
                 ),
                 "memory": part(
-                    _range_schema("80GB"), "Memory of one GPU. Example: `80GB`, `40GB..`."
+                    _range_schema("80GB"),
+                    "Memory of one GPU, or a range. Example: `80GB`, `40GB..`.",
                 ),
                 "count": part(
                     _COUNT_RANGE,
-                    "How many on each node; one or more if not set. Example: `8`, `1..8`.",
+                    "Number of GPUs of each node, or a range. Default: one or more. Example: `8`, `1..8`.",
                 ),
                 "slice": part(
                     {
                         "type": "string",
                         "pattern": r"^\s*([1-9]c\.)?[1-9]g\.[0-9]+gb([+-]me(\.all)?)?\s*$",
                     },
-                    "A part of a GPU, as NVIDIA names it; `count` then counts parts. Example: `1g.10gb`.",
+                    "A MIG slice of a GPU, as NVIDIA names it; `count` is then the number of slices. Example: `1g.10gb`.",
                 ),
                 "total_memory": part(
                     _range_schema("160GB.."),
-                    "Memory of a node's GPUs together. Example: `160GB..`.",
+                    "Memory of all GPUs of a node together, or a range. Example: `160GB..`.",
                 ),
                 "compute_capability": part(
                     {"type": ["number", "string", "array"]},
-                    "The least that will do. Example: `8.0`.",
+                    "The least compute capability. Example: `8.0`.",
                 ),
             },
             "additionalProperties": False,
@@ -187,7 +188,7 @@ def _remembered(parse: Callable[[Any], _Amount]) -> Callable[[Any], _Amount]:
 
 def _exact(range_: Range, what: str) -> int:
     if range_.min is None or range_.min != range_.max:
-        raise refuse("wrong-type", f"What a host has is one amount of {what}, not a range.")
+        raise refuse("wrong-type", f"The capacity of a host is one amount of {what}, not a range.")
     return range_.min
 
 
@@ -196,7 +197,7 @@ def _capacity_cpu(value: Any) -> int:
     if cpu.arch or cpu.count is None:
         raise refuse(
             "wrong-type",
-            "What a host has is a number of CPUs; their architecture is detected.",
+            "The capacity of a host is a number of CPUs; their architecture is detected.",
             "Write for example `8`.",
         )
     return _exact(cpu.count, "CPUs")
@@ -207,13 +208,15 @@ def _capacity_gpu(value: Any) -> Gpu:
     if gpu.total_memory or gpu.compute_capability or gpu.slice:
         raise refuse(
             "wrong-type",
-            "What a host has is whole GPUs: name, memory of one, and number.",
+            "The GPUs of a host are whole GPUs: name, memory of one GPU, and count.",
             "Write for example `A100:80GB:8`.",
         )
     if len(gpu.names) > 1:
-        raise refuse("wrong-type", "What a host has is GPUs of one name.")
+        raise refuse("wrong-type", "The GPUs of a host have one name.")
     if gpu.count is None:
-        raise refuse("wrong-type", "How many GPUs the host has is missing.", "Write `A100:80GB:8`.")
+        raise refuse(
+            "wrong-type", "The number of GPUs of the host is missing.", "Write `A100:80GB:8`."
+        )
     _exact(gpu.count, "GPUs")
     if gpu.memory is not None:
         _exact(gpu.memory, "GPU memory")

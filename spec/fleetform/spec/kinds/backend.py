@@ -19,7 +19,7 @@ from fleetform.spec.kinds.offers import Text, Texts
 
 
 class Credentials(Guarded):
-    """Who asks, and the proof of it; `type` says which of the fields there have to be."""
+    """The credentials for a backend; `type` decides which fields are required."""
 
     needed: ClassVar[dict[str, tuple[str, ...]]] = {}
     """By what `type:` says: the fields that go with it, any others of them in no other."""
@@ -52,23 +52,26 @@ class Credentials(Guarded):
 
 
 class Backend(Document):
-    """A cloud or a cluster that hosts can be had from."""
+    """A cloud or cluster that provides hosts."""
 
     type: str
-    """Which cloud or cluster. Example: `aws`."""
+    """The type of the cloud or cluster. Example: `aws`."""
 
     # Nothing is nobody's name; a schema would show it as the default.
     name: Annotated[Name, Field(json_schema_extra=lambda schema: schema.pop("default", None))] = ""
     """
-    Its name; the type if not said, so that one of each needs none. Another name is another
-    backend. Example: `aws-research`.
+    The name of the backend. A document with another name declares another backend. Default: the
+    type. Example: `aws-research`.
     """
 
     region: Text | None = None
     """One region, in place of `regions`. Example: `eu-west-1`."""
 
     regions: Texts | None = None
-    """The regions that hosts may be in; all if not said. Example: `[eu-west-1, us-east-1]`."""
+    """
+    The regions in which hosts may be created. Default: all regions. Example: `[eu-west-1,
+    us-east-1]`.
+    """
 
     left_out: ClassVar[frozenset[str]] = Document.left_out | {"region"}
     leading: ClassVar[tuple[str, ...]] = ("region", "regions", "creds")
@@ -118,27 +121,31 @@ class Backend(Document):
 
 
 class KeyCredentials(Credentials):
-    """A key of the cloud's API."""
+    """An API key."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"api_key"})
 
     type: Literal["api_key"]
-    """What proves it. `api_key`: a key of the API. Example: `api_key`."""
+    """The type of the credentials. `api_key`: an API key. Example: `api_key`."""
 
     api_key: Text
-    """The key. Example: `${{ secrets.lambda_key }}`."""
+    """The API key, as a reference to a secret. Example: `${{ secrets.lambda_key }}`."""
 
 
 class PairCredentials(Credentials):
-    """A key and its secret."""
+    """An access key and its secret."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"secret_key"})
 
     type: Literal["access_key"]
-    """What proves it. `access_key`: a key and its secret. Example: `access_key`."""
+    """
+    The type of the credentials. `access_key`: an access key and its secret. Example: `access_key`.
+    """
 
     access_key: Text
-    """The key's id. Example: `AKIAIOSFODNN7EXAMPLE`."""
+    """The id of the access key. Example: `AKIAIOSFODNN7EXAMPLE`."""
 
     secret_key: Text
-    """The key's secret. Example: `${{ secrets.crusoe_key }}`."""
+    """
+    The secret of the access key, as a reference to a secret. Example: `${{ secrets.crusoe_key }}`.
+    """

@@ -12,45 +12,51 @@ from fleetform.spec.kinds.offers import Text, Texts
 
 
 class AwsCredentials(Credentials):
-    """How AWS knows who asks."""
+    """The credentials for AWS."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"secret_key"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {"access_key": ("access_key", "secret_key")}
 
     type: Literal["default", "access_key"]
     """
-    What proves it. `default`: what AWS's own tools find: profile, environment, instance role.
-    `access_key`: a key and its secret. Example: `default`.
+    The type of the credentials. `default`: the default chain of AWS: profile, environment, instance
+    role. `access_key`: an access key and its secret. Example: `default`.
     """
 
     access_key: Text | None = None
-    """The key's id. Example: `AKIAIOSFODNN7EXAMPLE`."""
+    """The id of the access key. Example: `AKIAIOSFODNN7EXAMPLE`."""
 
     secret_key: Text | None = None
-    """The key's secret. Example: `${{ secrets.aws_secret_key }}`."""
+    """
+    The secret of the access key, as a reference to a secret. Example: `${{ secrets.aws_secret_key
+    }}`.
+    """
 
 
 class AwsImage(Model):
-    """An image that hosts start from."""
+    """A machine image of hosts."""
 
     name: Text
-    """Its name. Example: `research-2026-11`."""
+    """The name of the image. Example: `research-2026-11`."""
 
     owner: Text | None = None
-    """The account that it belongs to; one's own if not said. Example: `"123456789012"`."""
+    """
+    The account that owns the image. Default: the account of the credentials. Example:
+    `"123456789012"`.
+    """
 
     user: Text
-    """Who signs in to a host that started from it. Example: `ubuntu`."""
+    """The user to sign in as on hosts with this image. Example: `ubuntu`."""
 
 
 class AwsImages(Model):
-    """Images that hosts start from, in place of ours."""
+    """The machine images of hosts, in place of those that fleetform chooses."""
 
     cpu: AwsImage | None = None
-    """For hosts without GPUs. Example: `{name: plain, user: ubuntu}`."""
+    """The image of hosts without GPUs. Example: `{name: plain, user: ubuntu}`."""
 
     nvidia: AwsImage | None = None
-    """For hosts with GPUs of NVIDIA. Example: `{name: cuda, user: ubuntu}`."""
+    """The image of hosts with NVIDIA GPUs. Example: `{name: cuda, user: ubuntu}`."""
 
 
 class Aws(Backend):
@@ -68,50 +74,59 @@ class Aws(Backend):
     """The kind of the document: `aws`."""
 
     creds: AwsCredentials | None = None
-    """Who asks; `default` if not said. Example: `{type: default}`."""
+    """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
     vpc_name: Text | None = None
-    """The network, by its name in each region. Example: `research`."""
+    """The name of the VPC in every region. Example: `research`."""
 
     vpc_ids: dict[str, str] | None = None
-    """The network, by its id in each region. Example: `{eu-west-1: vpc-0f1e2d3c}`."""
+    """The id of the VPC by region. Example: `{eu-west-1: vpc-0f1e2d3c}`."""
 
     default_vpcs: Flag | None = None
-    """Whether the default network of a region may be used where none is named. Example: `false`."""
+    """Whether the default VPC of a region may be used if none is named. Example: `false`."""
 
     public_ips: Flag | None = None
     """Whether hosts have public addresses. Example: `false`."""
 
     iam_instance_profile: Text | None = None
-    """The role that hosts have. Example: `training`."""
+    """The IAM instance profile of hosts. Example: `training`."""
 
     os_images: AwsImages | None = None
-    """Images that hosts start from. Example: `{nvidia: {name: cuda, user: ubuntu}}`."""
+    """
+    The machine images of hosts. Default: chosen by fleetform. Example: `{nvidia: {name: cuda, user:
+    ubuntu}}`.
+    """
 
     experimental_instance_types: Texts | None = None
-    """Instance types that are offered though nobody has tried them. Example: `[p6-b200.48xlarge]`."""
+    """Instance types to offer that are not tested yet. Example: `[p6-b200.48xlarge]`."""
 
 
 class AzureCredentials(Credentials):
-    """How Azure knows who asks."""
+    """The credentials for Azure."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"client_secret"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {"client": ("client_id", "client_secret")}
 
     type: Literal["default", "client"]
     """
-    What proves it. `default`: what Azure's own tools find. `client`: an application and its
-    secret. Example: `default`.
+    The type of the credentials. `default`: the default credentials of Azure. `client`: an
+    application and its secret. Example: `default`.
     """
 
     client_id: Text | None = None
-    """The application. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
+    """The client id of the application. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
 
     client_secret: Text | None = None
-    """Its secret. Example: `${{ secrets.azure_client }}`."""
+    """
+    The client secret of the application, as a reference to a secret. Example: `${{
+    secrets.azure_client }}`.
+    """
 
     tenant_id: Text | None = None
-    """Its tenant; the backend's if not said. Example: `1f2e3d4c-5b6a-7988-97a6-b5c4d3e2f101`."""
+    """
+    The tenant of the application. Default: `tenant_id` of the backend. Example:
+    `1f2e3d4c-5b6a-7988-97a6-b5c4d3e2f101`.
+    """
 
 
 class Azure(Backend):
@@ -128,46 +143,54 @@ class Azure(Backend):
     """The kind of the document: `azure`."""
 
     creds: AzureCredentials | None = None
-    """Who asks; `default` if not said. Example: `{type: default}`."""
+    """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
     subscription_id: Text
-    """The subscription that pays. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
+    """The id of the subscription. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
 
     tenant_id: Text
-    """The tenant. Example: `1f2e3d4c-5b6a-7988-97a6-b5c4d3e2f101`."""
+    """The id of the tenant. Example: `1f2e3d4c-5b6a-7988-97a6-b5c4d3e2f101`."""
 
     resource_group: Text | None = None
-    """The group that hosts belong to; made if not said. Example: `gpus`."""
+    """The resource group of hosts. Default: fleetform creates one. Example: `gpus`."""
 
     vpc_ids: dict[str, str] | None = None
-    """The network in each region. Example: `{westeurope: gpus/research}`."""
+    """The virtual network by region, as `GROUP/NETWORK`. Example: `{westeurope: gpus/research}`."""
 
     subnet_ids: dict[str, str] | None = None
-    """The subnet in each region. Example: `{westeurope: gpus/research/default}`."""
+    """
+    The subnet by region, as `GROUP/NETWORK/SUBNET`. Example: `{westeurope: gpus/research/default}`.
+    """
 
     public_ips: Flag | None = None
     """Whether hosts have public addresses. Example: `false`."""
 
     vm_managed_identity: Text | None = None
-    """The identity that hosts have. Example: `gpus/training`."""
+    """The managed identity of hosts. Example: `gpus/training`."""
 
 
 class GcpCredentials(Credentials):
-    """How GCP knows who asks."""
+    """The credentials for Google Cloud."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"data"})
 
     type: Literal["default", "service_account"]
     """
-    What proves it. `default`: what gcloud finds. `service_account`: the key of an account for
-    programs. Example: `default`.
+    The type of the credentials. `default`: the application default credentials. `service_account`:
+    the key of a service account. Example: `default`.
     """
 
     filename: Text | None = None
-    """The key's file, on the machine that fleetform runs on. Example: `~/.config/gcp/fleetform.json`."""
+    """
+    The file with the key, on the machine that runs fleetform. Example:
+    `~/.config/gcp/fleetform.json`.
+    """
 
     data: Text | None = None
-    """The key itself, in place of its file. Example: `${{ secrets.gcp_key }}`."""
+    """
+    The key itself, in place of `filename`, as a reference to a secret. Example: `${{
+    secrets.gcp_key }}`.
+    """
 
 
 class Gcp(Backend):
@@ -185,64 +208,72 @@ class Gcp(Backend):
     """The kind of the document: `gcp`."""
 
     creds: GcpCredentials | None = None
-    """Who asks; `default` if not said. Example: `{type: default}`."""
+    """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
     project_id: Text | None = None
-    """The project that pays; that of the credentials if not said. Example: `research-123456`."""
+    """
+    The id of the project. Default: the project of the credentials. Example: `research-123456`.
+    """
 
     tpu: Flag | None = None
-    """Whether TPUs are offered as well. Example: `true`."""
+    """Whether TPUs are offered too. Example: `true`."""
 
     vpc_name: Text | None = None
-    """The network. Example: `research`."""
+    """The name of the VPC. Example: `research`."""
 
     vpc_project_id: Text | None = None
-    """The project that the network belongs to, if another. Example: `networks-123456`."""
+    """The project of the VPC. Default: `project_id`. Example: `networks-123456`."""
 
     subnetworks: dict[str, str] | None = None
-    """The subnet in each region. Example: `{us-central1: gpus}`."""
+    """The subnet by region. Example: `{us-central1: gpus}`."""
 
     extra_vpcs: Texts | None = None
-    """Networks for the further cards of hosts that have several. Example: `[gpus-1, gpus-2]`."""
+    """The VPCs of additional network cards. Example: `[gpus-1, gpus-2]`."""
 
     roce_vpcs: Texts | None = None
-    """Networks for cards that reach other hosts' memory. Example: `[roce-1]`."""
+    """The VPCs of network cards with RoCE (remote direct memory access). Example: `[roce-1]`."""
 
     public_ips: Flag | None = None
     """Whether hosts have public addresses. Example: `false`."""
 
     nat_check: Flag | None = None
-    """Whether to see, without public addresses, that a network leads out. Example: `false`."""
+    """
+    Whether to check that a network without public addresses has a way to the internet. Example:
+    `false`.
+    """
 
     vm_service_account: Text | None = None
-    """The account that hosts have. Example: `training@research-123456.iam.gserviceaccount.com`."""
+    """The service account of hosts. Example: `training@research-123456.iam.gserviceaccount.com`."""
 
     preview_features: Texts | None = None
-    """What is offered before it is finished. Example: `[g4]`."""
+    """Preview features to use. Example: `[g4]`."""
 
 
 class NebiusCredentials(Credentials):
-    """How Nebius knows who asks."""
+    """The credentials for Nebius."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"private_key_content"})
 
     type: Literal["service_account"]
-    """What proves it. `service_account`: an account for programs. Example: `service_account`."""
+    """
+    The type of the credentials. `service_account`: the key of a service account. Example:
+    `service_account`.
+    """
 
     service_account_id: Text | None = None
-    """The account. Example: `serviceaccount-e00dhdcztjz8cfg8df`."""
+    """The id of the service account. Example: `serviceaccount-e00dhdcztjz8cfg8df`."""
 
     public_key_id: Text | None = None
-    """Its public key. Example: `publickey-e00fcm0q6d5t6vg4vn`."""
+    """The id of the public key. Example: `publickey-e00fcm0q6d5t6vg4vn`."""
 
     private_key_file: Text | None = None
-    """The private key's file. Example: `~/.nebius/private.pem`."""
+    """The file with the private key. Example: `~/.nebius/private.pem`."""
 
     private_key_content: Text | None = None
-    """The private key itself. Example: `${{ secrets.nebius_key }}`."""
+    """The private key itself, as a reference to a secret. Example: `${{ secrets.nebius_key }}`."""
 
     filename: Text | None = None
-    """A file that has all of these. Example: `~/.nebius/credentials.json`."""
+    """A file with all of these fields, in place of them. Example: `~/.nebius/credentials.json`."""
 
 
 class Nebius(Backend):
@@ -260,17 +291,17 @@ class Nebius(Backend):
     """The kind of the document: `nebius`."""
 
     creds: NebiusCredentials
-    """Who asks. Example: `{type: service_account, filename: ~/.nebius/credentials.json}`."""
+    """The credentials. Example: `{type: service_account, filename: ~/.nebius/credentials.json}`."""
 
     projects: Texts | None = None
-    """The projects that hosts are made in, one for each region. Example: `[project-e00xxxx]`."""
+    """The projects in which hosts are created, one per region. Example: `[project-e00xxxx]`."""
 
     fabrics: Texts | None = None
-    """Fabrics that clusters are made in; any if not said. Example: `[fabric-4]`."""
+    """The fabrics in which clusters are created. Default: any fabric. Example: `[fabric-4]`."""
 
 
 class OciCredentials(Credentials):
-    """How Oracle Cloud knows who asks."""
+    """The credentials for Oracle Cloud."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"key_content", "pass_phrase"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -279,33 +310,35 @@ class OciCredentials(Credentials):
 
     type: Literal["default", "client"]
     """
-    What proves it. `default`: a profile of Oracle's own tools. `client`: a key of a user.
-    Example: `default`.
+    The type of the credentials. `default`: a profile of the Oracle Cloud command line. `client`:
+    the key of a user. Example: `default`.
     """
 
     file: Text | None = None
-    """The file of the profile. Example: `~/.oci/config`."""
+    """The file with the profile. Example: `~/.oci/config`."""
 
     profile: Text | None = None
-    """The profile in it. Example: `DEFAULT`."""
+    """The name of the profile. Example: `DEFAULT`."""
 
     user: Text | None = None
-    """The user. Example: `ocid1.user.oc1..aaaa`."""
+    """The id of the user. Example: `ocid1.user.oc1..aaaa`."""
 
     tenancy: Text | None = None
-    """The tenancy. Example: `ocid1.tenancy.oc1..aaaa`."""
+    """The id of the tenancy. Example: `ocid1.tenancy.oc1..aaaa`."""
 
     key_file: Text | None = None
-    """The user's key. Example: `~/.oci/key.pem`."""
+    """The file with the key of the user. Example: `~/.oci/key.pem`."""
 
     key_content: Text | None = None
-    """The key itself. Example: `${{ secrets.oci_key }}`."""
+    """The key itself, as a reference to a secret. Example: `${{ secrets.oci_key }}`."""
 
     pass_phrase: Text | None = None
-    """What the key is locked with. Example: `${{ secrets.oci_phrase }}`."""
+    """
+    The pass phrase of the key, as a reference to a secret. Example: `${{ secrets.oci_phrase }}`.
+    """
 
     fingerprint: Text | None = None
-    """The key's fingerprint. Example: `"20:3b:97:13:55:1c"`."""
+    """The fingerprint of the key. Example: `"20:3b:97:13:55:1c"`."""
 
     region: Text | None = None
     """The region of the tenancy. Example: `eu-frankfurt-1`."""
@@ -325,13 +358,16 @@ class Oci(Backend):
     """The kind of the document: `oci`."""
 
     creds: OciCredentials | None = None
-    """Who asks; `default` if not said. Example: `{type: default}`."""
+    """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
     compartment_id: Text | None = None
-    """The compartment that hosts are made in; made if not said. Example: `ocid1.compartment.oc1..aaaa`."""
+    """
+    The compartment of hosts. Default: fleetform creates one. Example:
+    `ocid1.compartment.oc1..aaaa`.
+    """
 
     subnet_ids_per_region: dict[str, str] | None = None
-    """The subnet in each region. Example: `{eu-frankfurt-1: ocid1.subnet.oc1..aaaa}`."""
+    """The subnet by region. Example: `{eu-frankfurt-1: ocid1.subnet.oc1..aaaa}`."""
 
     experimental_instance_types: Texts | None = None
-    """Instance types that are offered though nobody has tried them. Example: `[BM.GPU.H200.8]`."""
+    """Instance types to offer that are not tested yet. Example: `[BM.GPU.H200.8]`."""

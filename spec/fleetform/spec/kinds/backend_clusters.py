@@ -20,35 +20,38 @@ _Parts = Iterator[tuple[tuple[str | int, ...], Guarded | None]]
 
 
 class Kubeconfig(Guarded):
-    """How a cluster is reached, as its own tools have it."""
+    """The access to a cluster, as a kubeconfig."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"data"})
 
     filename: Text | None = None
-    """The file, on the machine that fleetform runs on. Example: `~/.kube/config`."""
+    """The kubeconfig file, on the machine that runs fleetform. Example: `~/.kube/config`."""
 
     data: Text | None = None
-    """Its content, in place of the file. Example: `${{ secrets.kubeconfig }}`."""
+    """
+    The content of the kubeconfig, in place of `filename`, as a reference to a secret. Example: `${{
+    secrets.kubeconfig }}`.
+    """
 
 
 class KubernetesJump(Model):
     """The node through which pods are reached over SSH."""
 
     hostname: Hostname | None = None
-    """Its address; any node's if not said. Example: `204.12.171.137`."""
+    """The host name or address of the node. Default: any node. Example: `204.12.171.137`."""
 
     port: Port | None = None
-    """The port that is opened on it. Example: `32000`."""
+    """The port that is opened on the node. Example: `32000`."""
 
 
 class KubernetesContext(Model):
     """One cluster of the kubeconfig."""
 
     name: Text
-    """The context's name. Example: `on-prem`."""
+    """The name of the context. Example: `on-prem`."""
 
     proxy_jump: KubernetesJump | None = None
-    """The node through which its pods are reached. Example: `{port: 32000}`."""
+    """The node through which the pods of this cluster are reached. Example: `{port: 32000}`."""
 
 
 def _contexts(value: Any) -> Any:
@@ -60,7 +63,7 @@ def _contexts(value: Any) -> Any:
 
 class Kubernetes(Backend):
     """
-    Clusters of Kubernetes.
+    Kubernetes clusters.
 
     Example:
         type: kubernetes
@@ -74,7 +77,10 @@ class Kubernetes(Backend):
     """The kind of the document: `kubernetes`."""
 
     kubeconfig: Kubeconfig | None = None
-    """How clusters are reached; the account of the pod that fleetform runs in, if not said. Example: `{filename: ~/.kube/config}`."""
+    """
+    The access to the clusters. Default: the service account of the pod that runs fleetform.
+    Example: `{filename: ~/.kube/config}`.
+    """
 
     contexts: (
         Annotated[
@@ -87,28 +93,37 @@ class Kubernetes(Backend):
         ]
         | None
     ) = None
-    """The clusters, by their contexts; the current one if not said. Example: `[on-prem, {name: edge, proxy_jump: {port: 32001}}]`."""
+    """
+    The contexts of the clusters. Default: the current context. Example: `[on-prem, {name: edge,
+    proxy_jump: {port: 32001}}]`.
+    """
 
     namespace: Text | None = None
-    """The namespace that pods are made in. Example: `fleetform`."""
+    """The namespace of the pods. Example: `fleetform`."""
 
     proxy_jump: KubernetesJump | None = None
-    """The node through which pods are reached. Example: `{hostname: 204.12.171.137, port: 32000}`."""
+    """
+    The node through which pods are reached over SSH. Example: `{hostname: 204.12.171.137, port:
+    32000}`.
+    """
 
     def guarded_parts(self) -> _Parts:
         yield ("kubeconfig",), self.kubeconfig
 
 
 class SlurmKey(Guarded):
-    """The key that a login node is entered with."""
+    """The SSH key for a login node."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"content"})
 
     path: Text | None = None
-    """Its file, on the machine that fleetform runs on. Example: `~/.ssh/slurm`."""
+    """The file with the key, on the machine that runs fleetform. Example: `~/.ssh/slurm`."""
 
     content: Text | None = None
-    """The key itself, in place of its file. Example: `${{ secrets.slurm_key }}`."""
+    """
+    The key itself, in place of `path`, as a reference to a secret. Example: `${{ secrets.slurm_key
+    }}`.
+    """
 
 
 def _gpu_name(value: str) -> str:
@@ -126,29 +141,29 @@ class SlurmGpus(Model):
     """Partitions whose nodes have the same GPUs."""
 
     gpu: Annotated[str, AfterValidator(_gpu_name)]
-    """Which GPUs: name, and memory if need be. Example: `A100:80GB`."""
+    """The GPUs: name, and optionally memory. Example: `A100:80GB`."""
 
     partitions: Texts
-    """The partitions. Example: `[gpu, gpu-long]`."""
+    """The names of the partitions. Example: `[gpu, gpu-long]`."""
 
 
 class SlurmCluster(Model):
-    """A cluster, and how its login node is reached."""
+    """A Slurm cluster and its login node."""
 
     name: Text
-    """What it is called here. Example: `alps`."""
+    """The name of the cluster in fleetform. Example: `alps`."""
 
     hostname: Hostname
-    """The login node. Example: `login.alps.example.com`."""
+    """The host name or address of the login node. Example: `login.alps.example.com`."""
 
     port: Port | None = None
-    """Its port; 22 if not said. Example: `22`."""
+    """The SSH port of the login node. Default: 22. Example: `22`."""
 
     user: Text
-    """Who signs in there, and submits. Example: `fleetform`."""
+    """The user to sign in and submit as. Example: `fleetform`."""
 
     private_key: SlurmKey
-    """The key to sign in with. Example: `{path: ~/.ssh/slurm}`."""
+    """The SSH key of the user. Example: `{path: ~/.ssh/slurm}`."""
 
     gpu_partitions: (
         Annotated[
@@ -158,15 +173,18 @@ class SlurmCluster(Model):
         ]
         | None
     ) = None
-    """Partitions with GPUs, where Slurm's own words do not say which. Example: `[{gpu: A100, partitions: [gpu]}]`."""
+    """
+    The partitions with GPUs, for clusters whose configuration does not name the GPUs. Example:
+    `[{gpu: A100, partitions: [gpu]}]`.
+    """
 
     cpu_partitions: Texts | None = None
-    """Partitions without GPUs. Example: `[cpu]`."""
+    """The partitions without GPUs. Example: `[cpu]`."""
 
 
 class Slurm(Backend):
     """
-    Clusters of Slurm.
+    Slurm clusters.
 
     Example:
         type: slurm
@@ -186,7 +204,10 @@ class Slurm(Backend):
         Field(min_length=1),
         BeforeValidator(one_or_many, json_schema_input_type=SlurmCluster | Entries[SlurmCluster]),
     ]
-    """The clusters. Example: `[{name: alps, hostname: login.alps.example.com, user: me, private_key: {path: ~/.ssh/slurm}}]`."""
+    """
+    The clusters. Example: `[{name: alps, hostname: login.alps.example.com, user: me, private_key:
+    {path: ~/.ssh/slurm}}]`.
+    """
 
     def guarded_parts(self) -> _Parts:
         for number, cluster in enumerate(self.clusters):

@@ -15,7 +15,7 @@ class Market(Backend):
     """A cloud that is reached with a key of its API."""
 
     creds: KeyCredentials
-    """Who asks. Example: `{type: api_key, api_key: "${{ secrets.api_key }}"}`."""
+    """The credentials. Example: `{type: api_key, api_key: "${{ secrets.api_key }}"}`."""
 
 
 class Lambda(Market):
@@ -123,7 +123,7 @@ class RunPod(Market):
     """The kind of the document: `runpod`."""
 
     community_cloud: Flag | None = None
-    """Whether hosts of private people are offered as well. Example: `false`."""
+    """Whether hosts of the community cloud are offered too. Example: `false`."""
 
 
 class VastAi(Market):
@@ -141,7 +141,7 @@ class VastAi(Market):
     """The kind of the document: `vastai`."""
 
     community_cloud: Flag | None = None
-    """Whether hosts of private people are offered as well. Example: `false`."""
+    """Whether hosts of private providers are offered too. Example: `false`."""
 
 
 class Cudo(Market):
@@ -160,7 +160,7 @@ class Cudo(Market):
     """The kind of the document: `cudo`."""
 
     project_id: Text
-    """The project that pays. Example: `research`."""
+    """The id of the project. Example: `research`."""
 
 
 class DigitalOcean(Market):
@@ -178,7 +178,7 @@ class DigitalOcean(Market):
     """The kind of the document: `digitalocean`."""
 
     project_name: Text | None = None
-    """The project that hosts are made in; the default one if not said. Example: `research`."""
+    """The project of hosts. Default: the default project. Example: `research`."""
 
 
 class AmdDevCloud(Market):
@@ -196,7 +196,7 @@ class AmdDevCloud(Market):
     """The kind of the document: `amddevcloud`."""
 
     project_name: Text | None = None
-    """The project that hosts are made in; the default one if not said. Example: `research`."""
+    """The project of hosts. Default: the default project. Example: `research`."""
 
 
 class HotAisle(Market):
@@ -215,10 +215,10 @@ class HotAisle(Market):
     """The kind of the document: `hotaisle`."""
 
     team_handle: Text
-    """The team that pays. Example: `research`."""
+    """The handle of the team. Example: `research`."""
 
     bare_metal: Flag | None = None
-    """Whether whole machines are offered as well. Example: `true`."""
+    """Whether bare-metal hosts are offered too. Example: `true`."""
 
 
 class Crusoe(Backend):
@@ -238,22 +238,25 @@ class Crusoe(Backend):
     """The kind of the document: `crusoe`."""
 
     creds: PairCredentials
-    """Who asks. Example: `{type: access_key, access_key: AKIA, secret_key: "${{ secrets.crusoe_key }}"}`."""
+    """
+    The credentials. Example: `{type: access_key, access_key: AKIA, secret_key: "${{
+    secrets.crusoe_key }}"}`.
+    """
 
     project_id: Text
-    """The project that pays. Example: `research`."""
+    """The id of the project. Example: `research`."""
 
 
 class SeewebCredentials(Credentials):
-    """A token of Seeweb's API."""
+    """A token of the Seeweb API."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"api_token"})
 
     type: Literal["api_token"]
-    """What proves it. `api_token`: a token of the API. Example: `api_token`."""
+    """The type of the credentials. `api_token`: an API token. Example: `api_token`."""
 
     api_token: Text
-    """The token. Example: `${{ secrets.seeweb_token }}`."""
+    """The API token, as a reference to a secret. Example: `${{ secrets.seeweb_token }}`."""
 
 
 class Seeweb(Backend):
@@ -271,16 +274,18 @@ class Seeweb(Backend):
     """The kind of the document: `seeweb`."""
 
     creds: SeewebCredentials
-    """Who asks. Example: `{type: api_token, api_token: "${{ secrets.seeweb_token }}"}`."""
+    """The credentials. Example: `{type: api_token, api_token: "${{ secrets.seeweb_token }}"}`."""
 
 
 class TensorDockCredentials(KeyCredentials):
-    """A key of TensorDock's API, and its token."""
+    """A key of the TensorDock API, and its token."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"api_key", "api_token"})
 
     api_token: Text
-    """The key's token. Example: `${{ secrets.tensordock_token }}`."""
+    """
+    The token of the key, as a reference to a secret. Example: `${{ secrets.tensordock_token }}`.
+    """
 
 
 class TensorDock(Backend):
@@ -299,27 +304,30 @@ class TensorDock(Backend):
     """The kind of the document: `tensordock`."""
 
     creds: TensorDockCredentials
-    """Who asks. Example: `{type: api_key, api_key: "${{ secrets.key }}", api_token: "${{ secrets.token }}"}`."""
+    """
+    The credentials. Example: `{type: api_key, api_key: "${{ secrets.key }}", api_token: "${{
+    secrets.token }}"}`.
+    """
 
 
 class VerdaCredentials(Credentials):
-    """A client of Verda's API, and its secret."""
+    """A client of the Verda API, and its secret."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"client_secret"})
 
     type: Literal["api_key"]
-    """What proves it. `api_key`: a client and its secret. Example: `api_key`."""
+    """The type of the credentials. `api_key`: a client id and its secret. Example: `api_key`."""
 
     client_id: Text
-    """The client. Example: `xfaHBqYEsArqhKWX`."""
+    """The client id. Example: `xfaHBqYEsArqhKWX`."""
 
     client_secret: Text
-    """Its secret. Example: `${{ secrets.verda_secret }}`."""
+    """The client secret, as a reference to a secret. Example: `${{ secrets.verda_secret }}`."""
 
 
 class Verda(Backend):
     """
-    Verda, which was DataCrunch.
+    Verda, formerly DataCrunch.
 
     Example:
         type: verda
@@ -330,7 +338,10 @@ class Verda(Backend):
     """
 
     type: Literal["verda", "datacrunch"]
-    """The kind of the document: `verda`, or `datacrunch`, its name of before."""
+    """The kind of the document: `verda`, or its former name `datacrunch`."""
 
     creds: VerdaCredentials
-    """Who asks. Example: `{type: api_key, client_id: xfaHBqYEsArqhKWX, client_secret: "${{ secrets.s }}"}`."""
+    """
+    The credentials. Example: `{type: api_key, client_id: xfaHBqYEsArqhKWX, client_secret: "${{
+    secrets.s }}"}`.
+    """

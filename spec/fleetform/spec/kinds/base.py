@@ -237,7 +237,7 @@ Tags = Annotated[
 
 
 class Document(Model):
-    """What every declared document may say."""
+    """The fields of every declared document."""
 
     left_out: ClassVar[frozenset[str]] = frozenset({"type", "name"})
 
@@ -246,22 +246,27 @@ class Document(Model):
 
     name: Name
     """
-    The resource's name: a letter, then letters, digits and `-`, in lower case, 2 to 41 in all.
-    Another name is another resource. Example: `train-llama`.
+    The name of the resource: 2 to 41 lower-case letters, digits and `-`, beginning with a letter. A
+    document with another name declares another resource. Example: `train-llama`.
     """
 
     description: Annotated[str, AfterValidator(storable)] | None = None
-    """Words for people. Example: `Nightly evaluation of the last checkpoint`."""
+    """
+    A description for people. It changes nothing. Example: `Nightly evaluation of the last
+    checkpoint`.
+    """
 
     tags: Tags | None = None
     """
-    Names and values to find and group by. Example: `{team: vision, cost-center: "42"}`.
+    Labels by which people and commands find and group resources. Keys have up to 60 letters,
+    digits, `-` and `_`, values up to 256 characters. Example: `{team: vision, cost-center: "42"}`.
     """
 
     protect: Flag | None = None
     """
-    Refuse to delete, replace or end it, whatever a plan says. Taking the protection away is a
-    change of its own, and holds for the plan after it. Example: `true`.
+    Whether every plan that would delete, replace or end the resource is blocked. Removing the
+    protection is a change of its own, so the resource can be deleted by the next plan at the
+    earliest. Default: `false`. Example: `true`.
     """
 
     ignore: (
@@ -273,8 +278,9 @@ class Document(Model):
         | None
     ) = None
     """
-    Fields whose difference does not count: what is there stays, also when it is made anew. `*`
-    stands for any text within a step. Example: `[resources.memory, env.AWS_*]`.
+    Paths of fields whose changes are ignored: the resource keeps its current values, also when it
+    is created again. `*` matches any text within one step of a path. Example: `[resources.memory,
+    env.AWS_*]`.
     """
 
     initial: (
@@ -286,8 +292,8 @@ class Document(Model):
         | None
     ) = None
     """
-    Fields that count when it is made, or runs, and not between: a difference of them alone changes
-    nothing. Example: `[env.SEED]`.
+    Paths of fields that apply only when the resource is created or the run re-runs. A change of
+    these fields alone changes nothing. Example: `[env.SEED]`.
     """
 
     def problems(self) -> Iterator[Problem]:

@@ -9,16 +9,21 @@ from fleetform.spec.kinds.base import Model
 
 
 class Capacity(Model):
-    """What one host has; what is left out is detected."""
+    """The resources of one host. Resources that are not set are detected."""
 
     cpu: CapacityCpu | None = None
-    """CPUs of a node. They may be more than the machine has. Example: `256`, `0.5`."""
+    """
+    Number of CPUs of a node. It may be larger than that of the machine. Default: detected. Example:
+    `256`, `0.5`.
+    """
 
     memory: Size | None = None
-    """Memory of a node. Example: `256GB`."""
+    """Memory of a node. Default: detected. Example: `256GB`."""
 
     disk: Size | None = None
-    """Disk of a node. Example: `1TB`."""
+    """Disk space of a node. Default: detected. Example: `1TB`."""
 
     gpu: CapacityGpu | None = None
-    """GPUs of a node: name, memory of one, and number. Example: `A100:80GB:8`."""
+    """
+    GPUs of a node: name, memory of one GPU, and count. Default: detected. Example: `A100:80GB:8`.
+    """

@@ -15,28 +15,34 @@ from fleetform.spec.quantities.ranges import unfit
 
 
 class ChatModel(Model):
-    """A model, and how its service speaks."""
+    """A language model, and the protocol of its service."""
 
     type: Literal["chat"] | None = None
-    """What it does. Example: `chat`."""
+    """The type of the model. Example: `chat`."""
 
     name: Text
-    """The model's name, as those who use it say it. Example: `meta-llama/Llama-3.1-8B-Instruct`."""
+    """The name of the model, as clients send it. Example: `meta-llama/Llama-3.1-8B-Instruct`."""
 
     format: Literal["openai", "tgi"]
     """
-    What the service speaks. `openai`: the protocol of that name. `tgi`: that of Text Generation
+    The protocol of the service. `openai`: the API of OpenAI. `tgi`: the API of Text Generation
     Inference. Example: `openai`.
     """
 
     prefix: Text | None = None
-    """Where the protocol begins, with `openai`: `/v1` if not said. Example: `/v1`."""
+    """The path prefix of the API, with `format: openai`. Default: `/v1`. Example: `/v1`."""
 
     chat_template: Text | None = None
-    """How a conversation becomes one text, with `tgi`; the model's own if not said. Example: `"{% for m in messages %}{{ m.content }}{% endfor %}"`."""
+    """
+    The chat template, with `format: tgi`. Default: the template of the model. Example: `"{% for m
+    in messages %}{{ m.content }}{% endfor %}"`.
+    """
 
     eos_token: Text | None = None
-    """What ends an answer, with `tgi`; the model's own if not said. Example: `</s>`."""
+    """
+    The token that ends an answer, with `format: tgi`. Default: the token of the model. Example:
+    `</s>`.
+    """
 
 
 def _chat_model(value: Any) -> Any:

@@ -30,10 +30,10 @@ def _signal(value: str) -> str:
 
 
 class Checkpoint(Model):
-    """A warning before the end, to processes that catch the signal."""
+    """A signal that is sent before an attempt is ended, so that the program can save its state."""
 
     signal: Annotated[str, AfterValidator(_signal)]
     """The signal, with or without `SIG`. Example: `USR1`."""
 
     lead: Duration
-    """How long before the end it is sent. Example: `5m`."""
+    """The time between the signal and the end of the attempt. Example: `5m`."""

@@ -13,38 +13,42 @@ from fleetform.spec.kinds.offers import Text, Texts
 
 
 class Toleration(Model):
-    """A taint that pods of a fleet put up with, as Kubernetes has it."""
+    """A toleration of the pods of a fleet, as in Kubernetes."""
 
     key: Text | None = None
-    """The taint; each of them if not said. Example: `nvidia.com/gpu`."""
+    """The key of the taint. Default: every taint. Example: `nvidia.com/gpu`."""
 
     operator: Literal["Exists", "Equal"] | None = None
-    """How it is compared. `Exists`: by its key. `Equal`: by its value as well. Example: `Exists`."""
+    """
+    How the taint is compared. `Exists`: by its key. `Equal`: by its key and value. Example:
+    `Exists`.
+    """
 
     value: Text | None = None
-    """The taint's value. Example: `reserved`."""
+    """The value of the taint. Example: `reserved`."""
 
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """
-    What the taint does; anything if not said. `NoSchedule`: no pod starts there.
-    `PreferNoSchedule`: few do. `NoExecute`: those that run there end. Example: `NoSchedule`.
+    The effect of the taint. Default: every effect. `NoSchedule`: no pods start on the node.
+    `PreferNoSchedule`: pods start there only if there is no other node. `NoExecute`: running pods
+    are ended too. Example: `NoSchedule`.
     """
 
 
 class KubernetesHosts(Model):
-    """Which nodes of a Kubernetes cluster a fleet has, and as whom."""
+    """The nodes of a Kubernetes cluster that form a fleet."""
 
     backend: Name | None = None
-    """The declared backend that says how the cluster is reached. Example: `kubernetes`."""
+    """The declared backend with the access to the cluster. Example: `kubernetes`."""
 
     context: Text | None = None
-    """The context of its kubeconfig; the current one if not said. Example: `on-prem`."""
+    """The context of the kubeconfig. Default: the current context. Example: `on-prem`."""
 
     namespace: Text | None = None
-    """The namespace that pods are made in. Example: `research`."""
+    """The namespace of the pods. Example: `research`."""
 
     node_selector: dict[str, str] | None = None
-    """Labels that a node has to have. Example: `{gpu.vendor: nvidia}`."""
+    """Labels that a node must have. Example: `{gpu.vendor: nvidia}`."""
 
     tolerations: (
         Annotated[
@@ -54,7 +58,7 @@ class KubernetesHosts(Model):
         ]
         | None
     ) = None
-    """Taints that are put up with. Example: `[{key: nvidia.com/gpu, operator: Exists}]`."""
+    """The tolerations of the pods. Example: `[{key: nvidia.com/gpu, operator: Exists}]`."""
 
     priority_class: Text | None = None
     """The priority class of the pods. Example: `batch`."""
@@ -64,16 +68,16 @@ class KubernetesHosts(Model):
 
 
 class SlurmHosts(Model):
-    """As what a fleet's hosts are asked for at a Slurm cluster."""
+    """The options of the allocations of a Slurm cluster that form a fleet."""
 
     backend: Name | None = None
-    """The declared backend that says how the cluster is reached. Example: `slurm`."""
+    """The declared backend with the access to the cluster. Example: `slurm`."""
 
     cluster: Text | None = None
-    """The cluster, where the backend has several. Example: `alps`."""
+    """The name of the cluster, if the backend has several. Example: `alps`."""
 
     partitions: Texts | None = None
-    """The partitions that allocations are asked of. Example: `[gpu]`."""
+    """The partitions of the allocations. Example: `[gpu]`."""
 
     account: Text | None = None
     """The account that is charged. Example: `vision`."""
@@ -82,7 +86,10 @@ class SlurmHosts(Model):
     """The quality of service. Example: `normal`."""
 
     constraint: Text | None = None
-    """Features that a node has to have, as sbatch takes them. Example: `a100&nvlink`."""
+    """
+    The features that a node must have, in the syntax of `sbatch --constraint`. Example:
+    `a100&nvlink`.
+    """
 
     reservation: Text | None = None
-    """The reservation there that is used. Example: `conference`."""
+    """The Slurm reservation to use. Example: `conference`."""

@@ -17,20 +17,20 @@ from fleetform.spec.kinds.base import Model
 
 
 class Code(Model):
-    """A bundle of files that was made when the run was submitted."""
+    """A bundle of files that was created when the run was submitted."""
 
     left_out: ClassVar[frozenset[str]] = frozenset({"commit"})
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """
-    The bundle's SHA-256 in hex. Its content lies where the run was submitted from.
-    Example: `8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11`.
+    The SHA-256 digest of the bundle, in hexadecimal. The content is kept on the machine that
+    submitted the run. Example: `8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11`.
     """
 
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{4,64}(\+dirty)?$")] | None = None
     """
-    The commit that was checked out, with `+dirty` behind it where files differed from it; it
-    changes nothing. Example: `0f1e2d3c`.
+    The commit that was checked out, with `+dirty` behind it if files differed from it. It changes
+    nothing. Example: `0f1e2d3c`.
     """
 
 

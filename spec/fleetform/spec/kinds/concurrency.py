@@ -12,13 +12,16 @@ from fleetform.spec.kinds.base import Model, Name, Whole
 
 
 class Concurrency(Model):
-    """How many runs of a group, or elements of this document, run at a time."""
+    """A limit on the number of runs or elements that run at a time."""
 
     group: Name | None = None
-    """Runs that name the same group share the limit; this document alone if not said. Example: `gpu-tests`."""
+    """
+    The name of the group of runs that share the limit. Default: the elements of this document.
+    Example: `gpu-tests`.
+    """
 
     limit: Annotated[Whole, Field(ge=1)]
-    """How many at a time. Example: `1`."""
+    """The number of runs or elements that may run at a time. Example: `1`."""
 
 
 def _concurrency(value: Any) -> Any:

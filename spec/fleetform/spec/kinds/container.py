@@ -99,15 +99,15 @@ Image = Annotated[Text, AfterValidator(_image)]
 
 
 class RegistryAuth(Guarded):
-    """What a private registry asks for."""
+    """The credentials for a private registry."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"password"})
 
     username: Text
-    """Who signs in. Example: `$oauthtoken`."""
+    """The user name. Example: `$oauthtoken`."""
 
     password: Annotated[str, Field(min_length=1, max_length=10_000)]
-    """The password or token; a secret's name. Example: `${{ secrets.ngc_api_key }}`."""
+    """The password or token, as a reference to a secret. Example: `${{ secrets.ngc_api_key }}`."""
 
 
 # Each makes the container of its own kind, so that no two of them go together.

@@ -52,20 +52,26 @@ def _in_our_words(kind: str, job: str) -> str:
 
 
 class Dependency(Model):
-    """One run to wait for, or all elements of a sweep or an array."""
+    """A run to wait for, or all elements of a sweep or an array."""
 
     run: Annotated[str, AfterValidator(_run_reference)]
-    """Its name; of one element with its element. Example: `train`, `sweep[lr=0.1]`."""
+    """
+    The name of the run. A name with brackets is one element of a sweep or an array; without
+    brackets, all its elements. Example: `train`, `sweep[lr=0.1]`.
+    """
 
     when: Literal["succeeded", "failed", "finished", "started"] | None = None
     """
-    The state waited for; `succeeded` if not said. `succeeded`: ended well. `failed`: ended
-    badly. `finished`: ended, one way or the other. `started`: runs, or has run.
+    The state to wait for. Default: `succeeded`. `succeeded`: the run succeeded. `failed`: the run
+    failed. `finished`: the run ended, in success or failure. `started`: the run has started.
     Example: `finished`.
     """
 
     each: Flag | None = None
-    """Element for element: 3 waits for the other's 3 only. Example: `true`."""
+    """
+    Whether each element waits only for the element with the same index or parameters, as Slurm's
+    `aftercorr`. Example: `true`.
+    """
 
 
 def _dependencies(value: Any) -> Any:
@@ -76,12 +82,12 @@ def _dependencies(value: Any) -> Any:
 
 
 class DependsOn(Model):
-    """What a run waits for."""
+    """The runs that a run waits for."""
 
     when: Literal["any", "all"] | None = None
     """
-    How many of `runs` are needed; all if not said. `any`: one is enough. `all`: each of them.
-    Example: `any`.
+    How many of `runs` must reach their state. Default: `all`. `any`: one is enough. `all`: each of
+    them. Example: `any`.
     """
 
     runs: Annotated[
@@ -91,7 +97,10 @@ class DependsOn(Model):
             _dependencies, json_schema_input_type=str | Dependency | Entries[str | Dependency]
         ),
     ]
-    """The runs waited for. Example: `[train, {run: evaluate, when: finished}]`."""
+    """
+    The runs to wait for: names, or mappings with `run` and `when`. Example: `[train, {run:
+    evaluate, when: finished}]`.
+    """
 
     def to_canonical(self) -> dict[str, Any]:
         canonical: dict[str, Any] = {} if self.when is None else {"all": self.when == "all"}

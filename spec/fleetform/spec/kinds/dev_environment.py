@@ -18,7 +18,7 @@ from fleetform.spec.quantities.ranges import shown
 
 class DevEnvironment(Run):
     """
-    A place to work in.
+    A run in which a person works, until it is stopped.
 
     Example:
         type: dev-environment
@@ -32,24 +32,31 @@ class DevEnvironment(Run):
     """The kind of the document: `dev-environment`."""
 
     ide: Literal["vscode", "cursor", "windsurf", "zed"] | None = None
-    """The editor that is made ready for it; none, SSH alone, if not said. Example: `vscode`."""
+    """The editor that is prepared. Default: none; connect by SSH. Example: `vscode`."""
 
     version: Text | None = None
-    """The editor's version; for `windsurf` with its commit. Example: `1.99.0`."""
+    """The version of the editor; for `windsurf` with its commit. Example: `1.99.0`."""
 
     init: Commands | None = None
-    """Shell commands that run when it starts. Example: `[pip install -e .]`."""
+    """Shell commands that run when the dev environment starts. Example: `[pip install -e .]`."""
 
     setup: Commands | None = None
-    """Commands ahead of `init`, as old versions of dstack called them. Example: `[pip install torch]`."""
+    """
+    Commands that run before `init`; a field of old versions of dstack. Example: `[pip install
+    torch]`.
+    """
 
     inactivity_duration: Offable | None = None
     """
-    How long nobody may be connected before it is stopped; `off`: for ever. Example: `2h`, `off`.
+    How long the dev environment runs without a connection before it is stopped. Default: `off`.
+    `off`: without limit. Example: `2h`, `off`.
     """
 
     ports: Ports | None = None
-    """Ports that programs in it listen on. Example: `[8888, "8080:80"]`."""
+    """
+    Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
+    to it. Example: `[8888, "8080:80"]`.
+    """
 
     def to_canonical(self) -> dict[str, Any]:
         canonical = super().to_canonical()

@@ -26,13 +26,19 @@ def split_paths(value: str) -> tuple[str, str | None]:
 
 
 class FileEntry(Model):
-    """A file or directory beside the document, and where a job finds it."""
+    """A file or directory next to the document, and its path in the job."""
 
     local_path: Annotated[str, Field(min_length=1, max_length=4000)]
-    """In the tree, relative to the document's folder. Example: `./train.py`."""
+    """
+    The file or directory to copy, as a path relative to the folder of the document. Example:
+    `./train.py`.
+    """
 
     path: Annotated[str, Field(min_length=1, max_length=4000)] | None = None
-    """In the job's working directory; the same as `local_path` if not said. Example: `code`."""
+    """
+    Its path in the working directory of the job. Default: the same as `local_path`. Example:
+    `code`.
+    """
 
     @property
     def destination(self) -> str:

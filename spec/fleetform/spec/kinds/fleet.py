@@ -37,7 +37,7 @@ from fleetform.spec.quantities.ranges import shown, unfit
 
 
 class Nodes(Model):
-    """How many hosts: at least `min`, `target` when it is first made, at most `max`."""
+    """Number of hosts: at least `min`, `target` when the fleet is created, at most `max`."""
 
     min: int
     target: int
@@ -87,7 +87,10 @@ def _ordered(least: int, target: int, most: int | None) -> Nodes:
 
 
 class Local(Capacity):
-    """What each node of a local fleet has; what is left out is detected and divided equally."""
+    """
+    The resources of each node of a local fleet. Resources that are not set are detected and divided
+    equally.
+    """
 
 
 def _local(value: Any) -> Any:
@@ -107,24 +110,24 @@ def _cluster(value: Any) -> Any:
 
 
 class Update(Model):
-    """How hosts are exchanged when what makes them has changed."""
+    """How hosts are replaced after the template of the fleet changed."""
 
     strategy: Literal["drain", "surge", "recreate"] | None = None
     """
-    In which order. `drain`: a host gets no more work, empties, and is replaced. `surge`: the new
-    host comes before the old one goes. `recreate`: the old host goes at once, with what runs
-    there. Example: `surge`.
+    The order of the replacement. `drain`: wait until the jobs of a host have ended, then replace
+    it. `surge`: create the new host before the old one is removed. `recreate`: remove the old host
+    at once and end its jobs. Example: `surge`.
     """
 
     max_unavailable: Annotated[Whole, Field(ge=1)] | None = None
-    """How many hosts are exchanged at a time; one if not said. Example: `2`."""
+    """The number of hosts that are replaced at a time. Default: 1. Example: `2`."""
 
 
 class Drain(Model):
-    """Hosts that nothing more is placed on."""
+    """Hosts on which no new jobs start."""
 
     reason: Text
-    """Why, in words; shown to all who wait for them. Example: `New disks`."""
+    """The reason, shown to users whose runs wait for these hosts. Example: `New disks`."""
 
     hosts: (
         Annotated[
@@ -135,7 +138,7 @@ class Drain(Model):
         ]
         | None
     ) = None
-    """Which of the fleet's hosts, by name; all if not said. Example: `[local-1]`."""
+    """The hosts to drain, by name. Default: all hosts of the fleet. Example: `[local-1]`."""
 
 
 def _drain(value: Any) -> Any:
@@ -184,7 +187,7 @@ _UNFIT: Mapping[str, frozenset[str]] = {
 
 class Fleet(OfferChoice):
     """
-    A pool of hosts that runs are placed on.
+    A pool of hosts on which runs start.
 
     Example:
         type: fleet
@@ -197,8 +200,8 @@ class Fleet(OfferChoice):
 
     nodes: Annotated[Nodes, PlainValidator(_nodes), WithJsonSchema(_NODES_SCHEMA)] | None = None
     """
-    How many hosts, or from how many to how many. One if it is not said. A host is taken away
-    only once nothing runs on it. Example: `2`, `0..2`, `{min: 1, target: 2, max: 4}`.
+    Number of hosts, or a range. A host is removed only after its jobs have ended. Example: `2`,
+    `0..2`, `{min: 1, target: 2, max: 4}`.
     """
 
     local: (
@@ -206,14 +209,15 @@ class Fleet(OfferChoice):
         | None
     ) = None
     """
-    The hosts are this machine: `true` for what it is found to have, or what each node has.
-    Example: `true`, `{cpu: 256, memory: 256GB, gpu: "A100:80GB:8"}`.
+    Use this machine. `true`: detect its resources and divide them equally among the nodes. A
+    mapping sets the resources of each node. Example: `true`, `{cpu: 256, memory: 256GB, gpu:
+    "A100:80GB:8"}`.
     """
 
     ssh_config: SshConfig | None = None
     """
-    The hosts exist already and are reached over SSH.
-    Example: `{user: ubuntu, identity_file: ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
+    Existing hosts that are reached over SSH. Example: `{user: ubuntu, identity_file:
+    ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
     """
 
     kubernetes: (
@@ -223,9 +227,7 @@ class Fleet(OfferChoice):
         ]
         | None
     ) = None
-    """
-    The hosts are nodes of a Kubernetes cluster. Example: `true`, `{namespace: research}`.
-    """
+    """Nodes of a Kubernetes cluster. Example: `true`, `{namespace: research}`."""
 
     slurm: (
         Annotated[
@@ -233,68 +235,78 @@ class Fleet(OfferChoice):
         ]
         | None
     ) = None
-    """The hosts are allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
+    """Allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
 
     resources: Resources | None = None
-    """What each host has to have, where there is a choice. Example: `{gpu: A100:80GB:8, memory: 200GB..}`."""
+    """
+    The resources that each host must have, where there is a choice of hosts. Example: `{gpu:
+    A100:80GB:8, memory: 200GB..}`.
+    """
 
     retry: RetrySpec | None = None
-    """Whether to ask again for hosts that are not to be had. Example: `true`, `{duration: 2d}`."""
+    """
+    Whether to request hosts again that were not available. Default: `false`. Example: `true`,
+    `{duration: 2d}`.
+    """
 
     placement: Literal["any", "cluster"] | None = None
     """
-    How close together the hosts are. `any`: as it happens. `cluster`: in one network that is fit
-    for work over several nodes. Example: `cluster`.
+    How close to each other the hosts are. `any`: anywhere. `cluster`: in one network that is suited
+    to runs on several nodes. Example: `cluster`.
     """
 
     env: Variables | None = None
     """
-    Environment variables of the jobs that are placed there; `env` of the run wins. A change counts
-    for later attempts. Example: `{NCCL_SOCKET_IFNAME: eth0}`.
+    Environment variables of all jobs on the fleet. `env` of a run outranks them. A change applies
+    to later attempts. Example: `{NCCL_SOCKET_IFNAME: eth0}`.
     """
 
     sharing: Literal["whole", "blocks", "exact"] | None = None
     """
-    How runs share a host. `whole`: one at a time. `blocks`: in the equal parts of `blocks`.
-    `exact`: each is given the least it asks for. Example: `exact`.
+    How runs share a host. `whole`: one run at a time. `blocks`: in equal blocks, as many as
+    `blocks` says. `exact`: each run receives the least that it requires. Example: `exact`.
     """
 
     blocks: Blocks | None = None
     """
-    Into how many equal parts each host is divided, with `sharing: blocks`. `auto`: one a GPU.
-    Example: `8`, `auto`.
+    Number of equal blocks of each host, with `sharing: blocks`. `auto`: one block per GPU. Example:
+    `8`, `auto`.
     """
 
     price: Price | None = None
     """
-    What one of the hosts costs, in dollars an hour: a plan sums it up, and nothing is chosen by
-    it. Of hosts in clouds the offer says it, up to `max_price`. Example: `1.20`.
+    The price of one host, in US dollars per hour. Plans add it up; it chooses nothing. For hosts of
+    clouds the offer sets the price, up to `max_price`. Example: `1.20`.
     """
 
     drain: DrainSpec | None = None
     """
-    Nothing more is placed on the hosts, and what runs there goes on to its end.
-    Example: `{reason: New disks, hosts: [local-1]}`, `Power is cut on Friday`.
+    Drain the fleet: running jobs finish, and no new ones start. Either a reason, or a mapping with
+    the reason and the hosts. Example: `{reason: New disks, hosts: [local-1]}`, `Power is cut on
+    Friday`.
     """
 
     update: Update | None = None
-    """How hosts are exchanged when what makes them changes. Example: `{strategy: surge, max_unavailable: 2}`."""
+    """
+    How hosts are replaced after the template of the fleet changed. Example: `{strategy: surge,
+    max_unavailable: 2}`.
+    """
 
     run_as: Literal["agent", "owner"] | None = None
     """
-    Whose account runs have on a host. `agent`: that of the agent. `owner`: that of whoever owns
-    the run, where the agent is root. Example: `owner`.
+    The account of the jobs on a host. `agent`: the account of the agent. `owner`: the account of
+    the owner of the run; the agent must be root. Example: `owner`.
     """
 
     gpu_isolation: Literal["enforced", "advisory"] | None = None
     """
-    Whether a run can reach GPUs that are not its own. `enforced`: it cannot, and a host where
-    that cannot be had is not shared. `advisory`: it is told which are its own. Example: `advisory`.
+    Whether a run can access GPUs of other runs. `enforced`: it cannot; a host that cannot enforce
+    this is not shared. `advisory`: it only learns which GPUs are its own. Example: `advisory`.
     """
 
     runtime: Runtime | None = None
     """
-    How commands run where a run does not say so. `process`: as processes of the host.
+    How commands run when the run does not set `runtime`. `process`: as processes of the host.
     `container`: in a container. Example: `process`.
     """
 

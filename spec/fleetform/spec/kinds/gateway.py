@@ -33,43 +33,46 @@ def _domain(value: str) -> str:
 
 
 class Certificate(Model):
-    """Where the certificate for the gateway's domain comes from."""
+    """The certificate of the domain of a gateway."""
 
     type: Literal["lets-encrypt", "acm", "gcp-cm", "off"]
     """
-    Who issued it. `lets-encrypt`: asked for and renewed by the gateway. `acm`: kept by AWS
-    Certificate Manager. `gcp-cm`: kept by Google's Certificate Manager. `off`: there is none, and
-    services are reached by plain HTTP. Example: `lets-encrypt`.
+    The issuer of the certificate. `lets-encrypt`: Let's Encrypt; the gateway requests and renews
+    it. `acm`: AWS Certificate Manager. `gcp-cm`: Certificate Manager of Google Cloud. `off`: none;
+    services use plain HTTP. Example: `lets-encrypt`.
     """
 
     arn: Text | None = None
-    """Which one, of `acm`. Example: `arn:aws:acm:eu-west-1:123456789012:certificate/0f1e2d3c`."""
+    """
+    The ARN of the certificate, with `acm`. Example:
+    `arn:aws:acm:eu-west-1:123456789012:certificate/0f1e2d3c`.
+    """
 
     name: Text | None = None
-    """Which one, of `gcp-cm`. Example: `gateway`."""
+    """The name of the certificate, with `gcp-cm`. Example: `gateway`."""
 
 
 _NEEDS = {"acm": "arn", "gcp-cm": "name"}
 
 
 class LoadBalancer(Model):
-    """What stands in front of the gateway's replicas."""
+    """A load balancer in front of the replicas of a gateway."""
 
     type: Literal["alb"]
-    """Its make. `alb`: an Application Load Balancer of AWS. Example: `alb`."""
+    """The load balancer. `alb`: an Application Load Balancer of AWS. Example: `alb`."""
 
 
 class Router(Model):
-    """What chooses the replica that answers a request."""
+    """A router that chooses the replica for each request."""
 
     type: Literal["sglang"]
-    """Its make. `sglang`: the router of SGLang. Example: `sglang`."""
+    """The router. `sglang`: the router of SGLang. Example: `sglang`."""
 
     policy: Literal["random", "round_robin", "cache_aware", "power_of_two"] | None = None
     """
-    How it chooses. `random`: by chance. `round_robin`: in turn. `cache_aware`: the one that has
-    seen the beginning of the prompt. `power_of_two`: the less busy one of two.
-    Example: `cache_aware`.
+    How the router chooses. `random`: at random. `round_robin`: in turn. `cache_aware`: the replica
+    that has cached the beginning of the prompt. `power_of_two`: the less loaded one of two random
+    replicas. Example: `cache_aware`.
     """
 
 
@@ -80,7 +83,7 @@ def _certificate(value: Any) -> Any:
 
 class Gateway(Document):
     """
-    Where services are reached from outside.
+    The public address of services.
 
     Example:
         type: gateway
@@ -95,27 +98,33 @@ class Gateway(Document):
 
     backend: Name
     """
-    Where its host is: a type of backend, or the name of a declared one. Example: `aws`.
+    The backend of the gateway's host, by type or by the name of a declared backend. Example: `aws`.
     """
 
     region: Text
-    """The region that it stands in. Example: `eu-west-1`."""
+    """The region of the gateway's host. Example: `eu-west-1`."""
 
     instance_type: Text | None = None
-    """What it runs on; the smallest that will do, if not said. Example: `t3.small`."""
+    """
+    The instance type of the gateway's host. Default: the smallest that suffices. Example:
+    `t3.small`.
+    """
 
     domain: Annotated[str, AfterValidator(_domain)] | None = None
     """
-    The domain below which services have names, with or without `*.` in front; its DNS entry has
-    to lead to the gateway. `${{ run.project_name }}` is the name of the service's project.
-    Example: `models.example.com`.
+    The domain under which services get their names, with or without a leading `*.`. Its DNS record
+    must point to the gateway. `${{ run.project_name }}` is the project of the service. Example:
+    `models.example.com`.
     """
 
     default: Flag | None = None
-    """Whether services that name no gateway are reached through this one. Example: `true`."""
+    """Whether services that name no gateway use this one. Default: `false`. Example: `true`."""
 
     public_ip: Flag | None = None
-    """Whether it can be reached from everywhere, or from its own network only. Example: `false`."""
+    """
+    Whether the gateway has a public address. `false`: only its own network can reach it. Example:
+    `false`.
+    """
 
     certificate: Annotated[
         Certificate | None,
@@ -124,18 +133,21 @@ class Gateway(Document):
         ),
     ] = None
     """
-    Where its certificate comes from; Let's Encrypt if not said. `off`, or no value, is plain HTTP.
-    Example: `{type: lets-encrypt}`, `off`.
+    The certificate of the domain. `off` or null: plain HTTP. Default: Let's Encrypt. Example:
+    `{type: lets-encrypt}`, `off`.
     """
 
     load_balancer: LoadBalancer | None = None
-    """What stands in front of it. Example: `{type: alb}`."""
+    """A load balancer in front of the gateway. Default: none. Example: `{type: alb}`."""
 
     router: Router | None = None
-    """What chooses among replicas. Example: `{type: sglang, policy: cache_aware}`."""
+    """
+    A router that chooses among the replicas. Default: none. Example: `{type: sglang, policy:
+    cache_aware}`.
+    """
 
     replicas: Annotated[Whole, Field(ge=1, le=100)] | None = None
-    """How many hosts it has; one if not said. Example: `2`."""
+    """Number of hosts of the gateway. Default: 1. Example: `2`."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -50,22 +50,25 @@ GroupName = Annotated[
 
 
 class NodeGroup(Model):
-    """Nodes of a task that are alike."""
+    """A group of equal nodes of a task."""
 
     name: GroupName | None = None
-    """The group's name; its position, from 0, if not said. Example: `workers`."""
+    """The name of the group. Default: its position in the list, from 0. Example: `workers`."""
 
     nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
-    """How many; one if not said. Example: `4`."""
+    """Number of nodes. Default: 1. Example: `4`."""
 
     resources: Resources | None = None
-    """What each of them needs of its host. Example: `{gpu: A100:80GB:8}`."""
+    """
+    The resources that each node of the group requires. Default: `resources` of the task. Example:
+    `{gpu: A100:80GB:8}`.
+    """
 
     commands: Commands | None = None
-    """What each of them runs. Example: `[python worker.py]`."""
+    """The commands of each node of the group. Example: `[python worker.py]`."""
 
     ports: Ports | None = None
-    """Ports that its programs listen on. Example: `[8000]`."""
+    """Ports on which the programs of the group listen. Example: `[8000]`."""
 
 
 NodeGroups = Annotated[
@@ -111,20 +114,20 @@ Replicas = Annotated[
 
 
 class Router(Model):
-    """A program that divides requests among the other groups."""
+    """A router that distributes requests among the other groups."""
 
     type: Literal["smg", "dynamo"] | None = None
     """
-    Which one. `smg`: the Shepherd Model Gateway. `dynamo`: the frontend of NVIDIA Dynamo.
-    Example: `smg`.
+    The router. `smg`: the Shepherd Model Gateway. `dynamo`: the frontend of NVIDIA Dynamo. Example:
+    `smg`.
     """
 
 
 class _OldRouter(Model):
-    """What `smg` was called in dstack before 0.22.4."""
+    """The name of `smg` in dstack before 0.22.4."""
 
     type: Literal["sglang"]
-    """The same as `smg`. Example: `sglang`."""
+    """The same router as `smg`. Example: `sglang`."""
 
 
 def _router(value: Any) -> Any:
@@ -146,57 +149,69 @@ def _add_count(schema: dict[str, Any]) -> None:
 
 
 class ReplicaGroup(Model):
-    """Replicas of a service that are alike."""
+    """A group of equal replicas of a service."""
 
     model_config = ConfigDict(json_schema_extra=_add_count)
 
     name: GroupName | None = None
-    """The group's name; its position, from 0, if not said. Example: `prefill`."""
+    """The name of the group. Default: its position in the list, from 0. Example: `prefill`."""
 
     replicas: Replicas
     """
-    How many, or from how many to how many with `scaling`; also spelled `count`.
-    Example: `2`, `0..4`.
+    Number of replicas, or a range together with `scaling`; `count` is the same field. Example: `2`,
+    `0..4`.
     """
 
     scaling: Scaling | None = None
-    """When their number changes. Example: `{metric: rps, target: 10}`."""
+    """
+    When replicas are added and removed within the range of `replicas`. Example: `{metric: rps,
+    target: 10}`.
+    """
 
     resources: Resources | None = None
-    """What each of them needs of its host. Example: `{gpu: H100:80GB:8}`."""
+    """
+    The resources that each replica requires. Default: `resources` of the service. Example: `{gpu:
+    H100:80GB:8}`.
+    """
 
     spot_policy: Literal["spot", "on-demand", "auto"] | None = None
     """
-    Whether their hosts may be taken back by the cloud. `spot`: only such hosts, which cost less.
-    `on-demand`: none of them. `auto`: either, the cheaper first. Example: `auto`.
+    Whether to use spot instances, which cost less and which the cloud may take back at any time.
+    `spot`: only spot instances. `on-demand`: no spot instances. `auto`: either, the cheaper first.
+    Example: `auto`.
     """
 
     reservation: Text | None = None
-    """Capacity reserved with the cloud, by its id there. Example: `cr-0f1e2d3c4b5a69788`."""
+    """The id of a capacity reservation at the cloud. Example: `cr-0f1e2d3c4b5a69788`."""
 
     commands: Commands | None = None
-    """What each of them runs. Example: `[python serve.py]`."""
+    """The commands of each replica. Example: `[python serve.py]`."""
 
     image: Image | None = None
-    """Their container's image. Example: `vllm/vllm-openai:v0.9.0`."""
+    """
+    The image of the container. Default: `image` of the service. Example: `vllm/vllm-openai:v0.9.0`.
+    """
 
     python: Python | None = None
     """The version of Python in the base image. Example: `"3.12"`."""
 
     nvcc: Flag | None = None
-    """Whether the base image has NVIDIA's compiler. Example: `true`."""
+    """Whether the base image contains the CUDA compiler of NVIDIA. Example: `true`."""
 
     docker: Flag | None = None
-    """Whether they start containers themselves. Example: `true`."""
+    """Whether the replicas can start containers of their own. Example: `true`."""
 
     privileged: Flag | None = None
-    """Whether they have all rights on their host. Example: `true`."""
+    """Whether the containers have all privileges of the host. Example: `true`."""
 
     router: (
         Annotated[Router, BeforeValidator(_router, json_schema_input_type=Router | _OldRouter)]
         | None
     ) = None
-    """Makes this the group that divides requests among the others. Example: `{type: smg}`."""
+    """
+    Use this group as the router that distributes requests among the other groups. Example: `{type:
+    smg}`.
+    """
 
 
 def _group(value: Any) -> Any:

@@ -122,7 +122,7 @@ Blocks = Annotated[
 
 
 class SshKey(Guarded):
-    """A key pair, as dstack's files have it."""
+    """A key pair, in the format of dstack."""
 
     guarded: ClassVar[frozenset[str]] = frozenset({"private"})
 
@@ -130,26 +130,35 @@ class SshKey(Guarded):
     """The public key. Example: `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB gpu`."""
 
     private: Text | None = None
-    """The private key. `identity_file` names one that does not lie in the tree. Example: `${{ secrets.ssh_key }}`."""
+    """
+    The private key, as a reference to a secret. To name a file instead, use `identity_file`.
+    Example: `${{ secrets.ssh_key }}`.
+    """
 
 
 class ProxyJump(Model):
-    """A host on the way to another one."""
+    """A jump host."""
 
     hostname: Hostname
-    """Its name or address. Example: `login.example.com`."""
+    """The host name or address. Example: `login.example.com`."""
 
     port: Port | None = None
-    """Its port; 22 if not said. Example: `2222`."""
+    """The port. Default: 22. Example: `2222`."""
 
     user: Text | None = None
-    """Who signs in there. Example: `ubuntu`."""
+    """The user to sign in as. Example: `ubuntu`."""
 
     identity_file: Text | None = None
-    """The private key for it, on the machine that fleetform runs on. Example: `~/.ssh/jump`."""
+    """
+    The file with the private key for the jump host, on the machine that runs fleetform. Example:
+    `~/.ssh/jump`.
+    """
 
     ssh_key: SshKey | None = None
-    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA, private: "${{ secrets.jump_key }}"}`."""
+    """
+    The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA, private: "${{
+    secrets.jump_key }}"}`.
+    """
 
 
 def _jump(value: Any) -> Any:
@@ -169,10 +178,10 @@ Jump = Annotated[ProxyJump, BeforeValidator(_jump, json_schema_input_type=str | 
 
 
 class Reason(Model):
-    """Why something is as it is; shown to all who wait for it."""
+    """A reason, shown to users who wait for the host."""
 
     reason: Text
-    """In words. Example: `Fan 3 is loud`."""
+    """The reason as a sentence. Example: `Fan 3 is loud`."""
 
 
 def _reason(value: Any) -> Any:
@@ -189,12 +198,12 @@ def _add_ends(schema: dict[str, Any]) -> None:
 
 
 class Maintenance(Window):
-    """When a host is worked on: what cannot end before does not start there."""
+    """A maintenance of a host: jobs that could not end before it begins do not start there."""
 
     model_config = ConfigDict(json_schema_extra=_add_ends)
 
     reason: Text | None = None
-    """In words. Example: `New power supply`."""
+    """The reason as a sentence. Example: `New power supply`."""
 
 
 def _topology(value: Any) -> Any:
@@ -212,49 +221,75 @@ Topology = Annotated[
 
 
 class Host(Model):
-    """One host, and what differs there from the others."""
+    """One host, and its differences from the other hosts of the fleet."""
 
     hostname: Hostname
-    """Its name or address. `[01-16]` in it stands for that many hosts. Example: `gpu-node01.example.com`."""
+    """
+    The host name or address. A range such as `[01-16]` declares several hosts. Example:
+    `gpu-node01.example.com`.
+    """
 
     port: Port | None = None
-    """Its port; the fleet's, or 22, if not said. Example: `2222`."""
+    """The port. Default: `port` of the fleet, or 22. Example: `2222`."""
 
     user: Text | None = None
-    """Who signs in; the fleet's if not said. Example: `ubuntu`."""
+    """The user to sign in as. Default: `user` of the fleet. Example: `ubuntu`."""
 
     identity_file: Text | None = None
-    """The private key, on the machine that fleetform runs on; the fleet's if not said. Example: `~/.ssh/id_ed25519`."""
+    """
+    The file with the private key, on the machine that runs fleetform. Default: `identity_file` of
+    the fleet. Example: `~/.ssh/id_ed25519`.
+    """
 
     ssh_key: SshKey | None = None
-    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA}`."""
+    """The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA}`."""
 
     proxy_jump: Jump | None = None
-    """The host on the way to it. Example: `ubuntu@login.example.com`."""
+    """
+    The jump host through which this host is reached. Default: `proxy_jump` of the fleet. Example:
+    `ubuntu@login.example.com`.
+    """
 
     internal_ip: Annotated[str, AfterValidator(_private)] | None = None
-    """Its address in the fleet's own network; detected if not said. Example: `10.0.0.11`."""
+    """The address in the internal network of the fleet. Default: detected. Example: `10.0.0.11`."""
 
     blocks: Blocks | None = None
-    """Into how many equal parts it is divided; the fleet's if not said. `auto`: one a GPU. Example: `8`, `auto`."""
+    """
+    Number of equal blocks of the host. Default: `blocks` of the fleet. `auto`: one block per GPU.
+    Example: `8`, `auto`.
+    """
 
     capacity: Capacity | None = None
-    """What it has, where it is not to be detected. Example: `{cpu: 64, memory: 512GB, gpu: A100:80GB:8}`."""
+    """
+    The resources of the host. Default: detected. Example: `{cpu: 64, memory: 512GB, gpu:
+    A100:80GB:8}`.
+    """
 
     topology: Topology | None = None
-    """Where it stands, by levels of your own naming. Example: `{rack: r1, switch: s3}`."""
+    """
+    The position of the host, by levels with names of your choice. Example: `{rack: r1, switch:
+    s3}`.
+    """
 
     tags: Tags | None = None
-    """Names and values that queues and runs choose hosts by. Example: `{interconnect: ib}`."""
+    """Labels by which queues and runs choose hosts. Example: `{interconnect: ib}`."""
 
     drain: ReasonSpec | None = None
-    """Nothing more starts there, and what runs there ends. Example: `{reason: Fan 3 is loud}`."""
+    """
+    Drain the host: running jobs finish, and no new ones start. Example: `{reason: Fan 3 is loud}`.
+    """
 
     maintenance: Annotated[Maintenance, BeforeValidator(window)] | None = None
-    """When it is worked on. Example: `{from: 2026-12-24T18:00Z, to: 2026-12-24T20:00Z, reason: New disks}`."""
+    """
+    The next maintenance of the host. Example: `{from: 2026-12-24T18:00Z, to: 2026-12-24T20:00Z,
+    reason: New disks}`.
+    """
 
     lost: ReasonSpec | None = None
-    """It does not come back: what ran there has ended. Example: `{reason: Returned to the vendor}`."""
+    """
+    Declare that the host never returns: its jobs have ended. Example: `{reason: Returned to the
+    vendor}`.
+    """
 
     @property
     def identity(self) -> tuple[str, int | None]:
@@ -309,37 +344,48 @@ def _span(text: str, whole: str) -> list[str]:
 
 
 class SshConfig(Model):
-    """Hosts, and how they are reached."""
+    """Existing hosts, and how they are reached over SSH."""
 
     user: Text | None = None
-    """Who signs in. Example: `ubuntu`."""
+    """The user to sign in as. Example: `ubuntu`."""
 
     port: Port | None = None
-    """The port; 22 if not said. Example: `2222`."""
+    """The port. Default: 22. Example: `2222`."""
 
     identity_file: Text | None = None
-    """The private key, on the machine that fleetform runs on. Example: `~/.ssh/id_ed25519`."""
+    """
+    The file with the private key, on the machine that runs fleetform. Example: `~/.ssh/id_ed25519`.
+    """
 
     ssh_key: SshKey | None = None
-    """The key itself, as dstack has it. Example: `{public: ssh-ed25519 AAAA}`."""
+    """The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA}`."""
 
     proxy_jump: Jump | None = None
-    """The host on the way to all of them. Example: `{hostname: login.example.com, user: ubuntu}`."""
+    """
+    The jump host through which all hosts are reached. Default: none. Example: `{hostname:
+    login.example.com, user: ubuntu}`.
+    """
 
     hosts: Annotated[
         tuple[Host, ...],
         BeforeValidator(_entries, json_schema_input_type=str | Host | list[str | Host]),
         AfterValidator(_written_out),
     ]
-    """The hosts: names, ranges of names, or mappings. Example: `["gpu[01-16]", {hostname: gpu17, blocks: 4}]`."""
+    """
+    The hosts: names, ranges of names, or mappings. Example: `["gpu[01-16]", {hostname: gpu17,
+    blocks: 4}]`.
+    """
 
     network: Annotated[str, AfterValidator(_network)] | None = None
-    """The network that nodes reach each other in; detected if not said. Example: `10.0.0.0/24`."""
+    """
+    The network in which nodes reach each other, in CIDR notation. Default: detected. Example:
+    `10.0.0.0/24`.
+    """
 
     host_keys: Literal["known", "first-use"] | None = None
     """
-    How a host shows who it is. `known`: its key has to be in `known_hosts`. `first-use`: the key
-    that it shows first is kept, and another one is refused. Example: `known`.
+    How the key of a host is checked. `known`: it must be in `known_hosts`. `first-use`: the first
+    key is trusted and stored, and a different one is refused. Example: `known`.
     """
 
     def to_canonical(self) -> dict[str, Any]:

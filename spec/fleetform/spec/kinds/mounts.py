@@ -44,7 +44,7 @@ VolumeName = Annotated[str, AfterValidator(_volume_name)]
 
 
 class Mount(Model):
-    """A volume or a directory of the host, and where a job sees it."""
+    """A volume or a directory of the host, and its path in the job."""
 
     name: (
         Annotated[
@@ -55,8 +55,8 @@ class Mount(Model):
         | None
     ) = None
     """
-    The volume; of several the one that lies where the run is placed.
-    Example: `checkpoints`, `[data-eu, data-us]`, `"scratch-${{ dstack.node_rank }}"`.
+    The name of the volume. Of several names, the volume on the host of the job is mounted. Example:
+    `checkpoints`, `[data-eu, data-us]`, `"scratch-${{ dstack.node_rank }}"`.
     """
 
     instance_path: Annotated[Directory, AfterValidator(_absolute)] | None = None
@@ -64,8 +64,8 @@ class Mount(Model):
 
     path: Directory
     """
-    Where the job sees it: absolute, or relative for a link in its working directory.
-    Example: `/checkpoints`, `data`.
+    The path in the job. A relative path is a link in the working directory. Example:
+    `/checkpoints`, `data`.
     """
 
     read_only: Flag | None = None
@@ -73,12 +73,15 @@ class Mount(Model):
 
     instance: Flag | None = None
     """
-    Whether `name` is a directory that each host has of its own and keeps from run to run, and no
-    volume. Example: `true`.
+    Whether `name` is a directory that each host keeps from run to run, instead of a volume.
+    Default: `false`. Example: `true`.
     """
 
     optional: Flag | None = None
-    """Whether the run goes without where hosts have no such directory. Example: `true`."""
+    """
+    Whether the run also starts on hosts that do not have the directory. Default: `false`. Example:
+    `true`.
+    """
 
     @property
     def is_of_host(self) -> bool:

@@ -73,19 +73,22 @@ Offable = Annotated[
 
 
 class BackendOptions(Model):
-    """What only one backend knows."""
+    """Options that only one backend has."""
 
     type: Literal["vastai"]
-    """The backend's type. `vastai`: the market of that name. Example: `vastai`."""
+    """The type of the backend. `vastai`: options of Vast.ai. Example: `vastai`."""
 
     offer_order: Literal["price", "score"] | None = None
     """
-    Which offers come first. `price`: the cheapest. `score`: those that the market thinks best.
-    Example: `score`.
+    The order of the offers. `price`: the cheapest first. `score`: the highest score of the
+    marketplace first. Example: `score`.
     """
 
     min_reliability: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The least part of the time that a host was reachable. Example: `0.98`."""
+    """
+    The least reliability of a host, from 0 to 1: the share of time in which it was reachable.
+    Example: `0.98`.
+    """
 
     min_score: Whole | None = None
     """The least score of a host. Example: `300`."""
@@ -99,37 +102,48 @@ class BackendOptions(Model):
 
 
 class OfferChoice(Document):
-    """A document that says which offers will do."""
+    """The fields that choose among the offers of backends."""
 
     backends: Names | None = None
     """
-    Where hosts may come from: types of backends, or names of declared ones. All that are
-    declared, if not said. Example: `[aws, gcp]`.
+    The backends that may provide hosts, by type or by the name of a declared backend. Default: all
+    declared backends. Example: `[aws, gcp]`.
     """
 
     regions: Texts | None = None
-    """Regions, by the names that their backend gives them. Example: `[eu-west-1]`."""
+    """
+    The regions that may be used, by the names of the backend. Default: all regions of the backend.
+    Example: `[eu-west-1]`.
+    """
 
     availability_zones: Texts | None = None
-    """Zones inside of regions. Example: `[eu-west-1a]`."""
+    """The availability zones that may be used. Default: all zones. Example: `[eu-west-1a]`."""
 
     instance_types: Texts | None = None
-    """Instance types, by the names that their backend gives them. Example: `[p4d.24xlarge]`."""
+    """
+    The instance types that may be used, by the names of the backend. Default: all types that
+    satisfy the resources. Example: `[p4d.24xlarge]`.
+    """
 
     reservation: Text | None = None
-    """Capacity that was reserved with the cloud, by its id there. Example: `cr-0f1e2d3c4b5a69788`."""
+    """
+    The id of a capacity reservation at the cloud. Default: none. Example: `cr-0f1e2d3c4b5a69788`.
+    """
 
     spot_policy: Literal["spot", "on-demand", "auto"] | None = None
     """
-    Whether a host may be taken back by its cloud at any time. `spot`: only such hosts, which
-    cost less. `on-demand`: none of them. `auto`: either, the cheaper first. Example: `auto`.
+    Whether to use spot instances, which cost less and which the cloud may take back at any time.
+    `spot`: only spot instances. `on-demand`: no spot instances. `auto`: either, the cheaper first.
+    Example: `auto`.
     """
 
     max_price: Price | None = None
-    """The most that one host may cost, in dollars an hour. Example: `2.5`."""
+    """The highest price of one host, in US dollars per hour. Default: no limit. Example: `2.5`."""
 
     idle_duration: Offable | None = None
-    """How long a host is kept on which nothing runs; `off`: for ever. Example: `1h`, `off`."""
+    """
+    How long a host without jobs is kept. `off`: it is kept without limit. Example: `1h`, `off`.
+    """
 
     backend_options: (
         Annotated[
@@ -141,4 +155,4 @@ class OfferChoice(Document):
         ]
         | None
     ) = None
-    """What only one backend knows. Example: `[{type: vastai, min_reliability: 0.98}]`."""
+    """Options that only one backend has. Example: `[{type: vastai, min_reliability: 0.98}]`."""

@@ -46,13 +46,13 @@ def _reference(value: Any, what: str) -> str:
 
 
 class FleetReference(Model):
-    """A fleet of another project."""
+    """A fleet, possibly of another project."""
 
     project: Text | None = None
-    """The project; the run's own if not said. Example: `vision`."""
+    """The project of the fleet. Default: the project of the run. Example: `vision`."""
 
     name: Text
-    """The fleet. Example: `gpus`."""
+    """The name of the fleet. Example: `gpus`."""
 
 
 def _fleet(value: Any) -> str:
@@ -77,19 +77,19 @@ Fleets = Annotated[
 
 
 class InstanceSelector(Model):
-    """One host that there is."""
+    """An existing host: by `name`, by `hostname`, or by `fleet` and `instance`."""
 
     name: Text | None = None
-    """The instance's name. Example: `gpus-0`."""
+    """The name of the instance. Example: `gpus-0`."""
 
     hostname: Text | None = None
-    """Its host's name or address. Example: `gpu-node01.example.com`."""
+    """The host name or address. Example: `gpu-node01.example.com`."""
 
     fleet: FleetName | None = None
-    """Its fleet, together with `instance`. Example: `gpus`."""
+    """The fleet of the instance; requires `instance`. Example: `gpus`."""
 
     instance: Whole | None = None
-    """Its number in the fleet. Example: `0`."""
+    """The number of the instance within the fleet, from 0. Example: `0`."""
 
 
 def _selector(value: Any) -> Any:

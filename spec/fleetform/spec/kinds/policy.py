@@ -73,40 +73,48 @@ Actions = Annotated[
 
 
 class Match(Model):
-    """Which changes a policy is about: those that all of this is true for."""
+    """The changes to which a policy applies: those that match all fields."""
 
     kinds: Kinds | None = None
-    """Kinds of resources; all if not said. Example: `[fleet, volume]`."""
+    """The kinds of the resources. Default: all kinds. Example: `[fleet, volume]`."""
 
     names: Texts | None = None
-    """Names, with `*` for anything. Example: `[prod-*]`."""
+    """
+    The names of the resources, where `*` matches any characters. Default: all names. Example:
+    `[prod-*]`.
+    """
 
     tags: Tags | None = None
-    """Tags that the resource has. Example: `{tier: production}`."""
+    """Tags that the resources have. Default: any tags. Example: `{tier: production}`."""
 
     projects: Names | None = None
-    """Projects that the resource belongs to. Example: `[vision]`."""
+    """The projects of the resources. Default: all projects. Example: `[vision]`."""
 
     actions: Actions | None = None
     """
-    What is done; anything if not said. `create`: it is made. `update`: it changes in place.
-    `replace`: it is made anew. `delete`: it is removed. `adopt`: what exists is taken over.
-    `forget`: it leaves the ledger and stays in the world. `archive`: a run that is over leaves
-    the tree. Example: `[delete, replace]`.
+    The actions. Default: all actions. `create`: the resource is created. `update`: it changes in
+    place. `replace`: it is created again. `delete`: it is deleted. `adopt`: an existing one is
+    adopted. `forget`: it is released, and its data is kept. `archive`: a finished run is removed
+    from the configuration. Example: `[delete, replace]`.
     """
 
     destructive: Flag | None = None
-    """Whether something is lost by it: data, or work that runs. Example: `true`."""
+    """
+    Whether the change deletes data or hosts, or ends running work. Default: either. Example:
+    `true`.
+    """
 
 
 class Approval(Model):
-    """Who has to agree."""
+    """The approvals that a change requires."""
 
     count: Annotated[Whole, Field(ge=1, le=20)] | None = None
-    """How many; one if not said. Nobody agrees to their own change. Example: `2`."""
+    """
+    The number of approvals. Authors cannot approve their own changes. Default: 1. Example: `2`.
+    """
 
     users: Names | None = None
-    """Who may; anybody with the right to apply, if not said. Example: `[ada, grace]`."""
+    """The users who may approve. Default: all users who may apply. Example: `[ada, grace]`."""
 
 
 def _approval(value: Any) -> Any:
@@ -114,40 +122,40 @@ def _approval(value: Any) -> Any:
 
 
 class TimeWindow(Model):
-    """Hours of the week."""
+    """A period of the week."""
 
     days: Days | None = None
-    """The days; each if not said. Example: `[mon, tue, wed, thu]`."""
+    """The days. Default: every day. Example: `[mon, tue, wed, thu]`."""
 
     begin: Clock
-    """From when on. Example: `"09:00"`."""
+    """The begin, as `HH:MM`. Example: `"09:00"`."""
 
     end: Clock
-    """Until when. Example: `"16:00"`."""
+    """The end, as `HH:MM`. Example: `"16:00"`."""
 
     time_zone: Text | None = None
-    """The zone that the hours are of; UTC if not said. Example: `Europe/Berlin`."""
+    """The time zone. Default: UTC. Example: `Europe/Berlin`."""
 
 
 class Limits(Model):
-    """What one plan may come to."""
+    """Limits of one plan."""
 
     price: Price | None = None
-    """Dollars an hour more than before. Example: `100`."""
+    """The largest increase of the price, in US dollars per hour. Example: `100`."""
 
     gpus: Whole | None = None
-    """GPUs of clouds more than before. Example: `64`."""
+    """The largest increase of the number of GPUs in clouds. Example: `64`."""
 
     changes: Whole | None = None
-    """Changes that the policy is about. Example: `20`."""
+    """The largest number of changes to which the policy applies. Example: `20`."""
 
     deletions: Whole | None = None
-    """Resources that are deleted or replaced. Example: `5`."""
+    """The largest number of resources that are deleted or replaced. Example: `5`."""
 
 
 class Policy(Document):
     """
-    What a plan may do, and what it needs for that.
+    A rule that plans must satisfy.
 
     Example:
         type: policy
@@ -162,19 +170,25 @@ class Policy(Document):
     """The kind of the document: `policy`."""
 
     match: Match | None = None
-    """Which changes it is about; all if not said. Example: `{kinds: [fleet], actions: [delete]}`."""
+    """
+    The changes to which the policy applies. Default: all changes. Example: `{kinds: [fleet],
+    actions: [delete]}`.
+    """
 
     deny: Text | None = None
-    """They are never carried out, for this reason. Example: `Fleets are removed by their owners`."""
+    """Block the changes, with this reason. Example: `Fleets are removed by their owners`."""
 
     warn: Text | None = None
-    """They are carried out, and the plan says this. Example: `Tell the users first`."""
+    """Allow the changes, and show this warning in the plan. Example: `Tell the users first`."""
 
     approval: (
         Annotated[Approval, BeforeValidator(_approval, json_schema_input_type=int | Approval)]
         | None
     ) = None
-    """They are held until others agree. Example: `1`, `{count: 2, users: [ada, grace]}`."""
+    """
+    Block the changes until they are approved: a number of approvals, or a mapping. Example: `1`,
+    `{count: 2, users: [ada, grace]}`.
+    """
 
     windows: (
         Annotated[
@@ -184,10 +198,13 @@ class Policy(Document):
         ]
         | None
     ) = None
-    """They are held outside of these hours. Example: `[{days: [mon, tue], begin: "09:00", end: "16:00"}]`."""
+    """
+    Block the changes outside of these periods. Example: `[{days: [mon, tue], begin: "09:00", end:
+    "16:00"}]`.
+    """
 
     limits: Limits | None = None
-    """What goes beyond is held. Example: `{price: 100}`."""
+    """Block the changes that exceed these limits. Example: `{price: 100}`."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

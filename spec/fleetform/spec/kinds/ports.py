@@ -23,13 +23,13 @@ _MAPPING = re.compile(r"(?:(\d{1,9}|\*):)?(\d{1,9})", re.ASCII)
 
 
 class PortMapping(Model):
-    """A port of a job, and where it is reached."""
+    """A port of a job, and the local port that is forwarded to it."""
 
     local_port: Port | None = None
-    """On the machine of whoever is attached; any that is free if not said. Example: `8080`."""
+    """The port on the machine of the attached user. Default: any free port. Example: `8080`."""
 
     container_port: Port
-    """What the program listens on. Example: `8000`."""
+    """The port on which the program listens. Example: `8000`."""
 
 
 def _port(value: Any) -> Any:

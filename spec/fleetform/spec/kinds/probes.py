@@ -35,41 +35,41 @@ class Header(Model):
     """A header of the request."""
 
     name: Annotated[str, Field(min_length=1, max_length=256)]
-    """Its name. Example: `X-Probe`."""
+    """The name of the header. Example: `X-Probe`."""
 
     value: Annotated[str, Field(min_length=1, max_length=2048)]
-    """What it says. Example: `fleetform`."""
+    """The value of the header. Example: `fleetform`."""
 
 
 class Probe(Model):
     """A request that a working replica answers with success."""
 
     type: Literal["http"]
-    """How is asked. Example: `http`."""
+    """The protocol of the request. Example: `http`."""
 
     url: Annotated[str, Field(max_length=2048), AfterValidator(_url)] | None = None
-    """The path, `/` if not said. Example: `/health`."""
+    """The path. Default: `/`. Example: `/health`."""
 
     method: Literal["get", "post", "put", "delete", "patch", "head"] | None = None
-    """The request's method, `get` if not said. Example: `post`."""
+    """The HTTP method. Default: `get`. Example: `post`."""
 
     headers: Annotated[tuple[Header, ...], Field(max_length=16)] | None = None
-    """Headers of the request. Example: `[{name: X-Probe, value: fleetform}]`."""
+    """The headers of the request. Default: none. Example: `[{name: X-Probe, value: fleetform}]`."""
 
     body: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
-    """What is sent; not with `get` and `head`. Example: `ping`."""
+    """The body of the request; not with `get` and `head`. Example: `ping`."""
 
     timeout: Annotated[Duration, AfterValidator(_second)] | None = None
-    """How long the answer may take, 10 seconds if not said. Example: `5s`."""
+    """How long the answer may take. Default: 10 seconds. Example: `5s`."""
 
     interval: Annotated[Duration, AfterValidator(_second)] | None = None
-    """From one answer to the next request, 15 seconds if not said. Example: `30s`."""
+    """The time between an answer and the next request. Default: 15 seconds. Example: `30s`."""
 
     ready_after: Annotated[Whole, Field(ge=1)] | None = None
-    """How many successes in a row make a replica ready, 1 if not said. Example: `3`."""
+    """The number of consecutive successes that make a replica ready. Default: 1. Example: `3`."""
 
     until_ready: Flag | None = None
-    """Whether nothing is asked any more once it is ready. Example: `true`."""
+    """Whether probing ends once the replica is ready. Default: `false`. Example: `true`."""
 
 
 def _check_probe(value: Probe) -> Probe:

@@ -26,7 +26,7 @@ from fleetform.spec.kinds.variables import Variables
 
 class Profile(OfferChoice):
     """
-    What many runs have in common.
+    Fields that many runs share. Each run may override them.
 
     Example:
         type: profile
@@ -40,64 +40,89 @@ class Profile(OfferChoice):
     """The kind of the document: `profile`."""
 
     default: Flag | None = None
-    """Whether it holds for runs that name none. Example: `true`."""
+    """Whether runs that name no profile use this one. Default: `false`. Example: `true`."""
 
     env: Variables | None = None
-    """Environment variables, under those of the run. Example: `{NCCL_DEBUG: INFO}`."""
+    """Environment variables. `env` of a run outranks them. Example: `{NCCL_DEBUG: INFO}`."""
 
     fleets: Fleets | None = None
-    """The fleets that runs may be placed on. Example: `[local]`, `[vision/gpus]`."""
+    """
+    The fleets on which the runs may start. Default: all fleets. Example: `[local]`,
+    `[vision/gpus]`.
+    """
 
     instances: Instances | None = None
-    """The hosts that they may be placed on. Example: `[gpus-0]`."""
+    """
+    The hosts on which the runs may start. Default: all hosts of the allowed fleets. Example:
+    `[gpus-0]`.
+    """
 
     queue: Name | None = None
-    """The queue that they wait in. Example: `batch`."""
+    """The queue of the runs. Example: `batch`."""
 
     creation_policy: Literal["reuse", "reuse-or-create"] | None = None
     """
-    Whether hosts may be made for them. `reuse`: only hosts that there are. `reuse-or-create`: new
-    ones as well. Example: `reuse`.
+    Whether hosts may be created for the runs. `reuse`: use only existing hosts. `reuse-or-create`:
+    create hosts when none is free. Example: `reuse`.
     """
 
     startup_order: Literal["any", "master-first", "workers-first"] | None = None
     """
-    In which order nodes start. `any`: all at once. `master-first`: the first one, then the
-    others. `workers-first`: the first one last. Example: `workers-first`.
+    The order in which the nodes start. `any`: all at once. `master-first`: node 0 first, then the
+    others. `workers-first`: node 0 last. Example: `workers-first`.
     """
 
     stop_criteria: Literal["all-done", "master-done"] | None = None
     """
-    When a run on several nodes is over. `all-done`: when all of them have ended. `master-done`:
-    when the first one has. Example: `master-done`.
+    When a run on several nodes ends. `all-done`: when all nodes have ended. `master-done`: when
+    node 0 has ended. Example: `master-done`.
     """
 
     priority: Annotated[Whole, Field(ge=0, le=100)] | None = None
-    """From 0 to 100; higher first. Example: `50`."""
+    """
+    The priority, from 0 to 100. Among waiting runs, a higher number starts first. Example: `50`.
+    """
 
     schedule: Schedule | None = None
-    """When they are started again and again. Example: `{cron: 30 2 * * mon-fri}`."""
+    """Times at which the runs start repeatedly. Example: `{cron: 30 2 * * mon-fri}`."""
 
     max_duration: Limit | None = None
-    """How long an attempt may run before it is ended, or `off`. Example: `2h`."""
+    """
+    The longest time that an attempt may run; it is ended after that. `off`: no limit. Example:
+    `2h`.
+    """
 
     stop_duration: Offable | None = None
-    """How long one may take to end before it is killed; `off`: as long as it takes. Example: `30s`."""
+    """
+    The time between the request to stop (SIGTERM) and SIGKILL. `off`: never kill. Example: `30s`.
+    """
 
     checkpoint: Checkpoint | None = None
-    """A signal ahead of the end. Example: `{signal: USR1, lead: 5m}`."""
+    """
+    A signal that is sent before an attempt is ended, so that the program can save its state.
+    Example: `{signal: USR1, lead: 5m}`.
+    """
 
     utilization_policy: UtilizationPolicy | None = None
-    """How busy GPUs have to be for a run to go on. Example: `{min_gpu_utilization: 10, time_window: 1h}`."""
+    """
+    The least GPU utilization; a run below it is ended. Example: `{min_gpu_utilization: 10,
+    time_window: 1h}`.
+    """
 
     on_silence: SilenceSpec | None = None
-    """What a job does whose host nobody reaches: `wait`, or `stop after` a time. Example: `stop after 10m`."""
+    """
+    What a job does while its host cannot be reached: `wait`, or `stop after` a duration of at least
+    one minute. Example: `stop after 10m`.
+    """
 
     retry: RetrySpec | None = None
-    """When a failed attempt is followed by another. Example: `true`, `{on: [error], max_attempts: 3}`."""
+    """
+    When and how often a failed run is attempted again. `true`: after every event except
+    `time-limit`. Example: `true`, `{on: [error], max_attempts: 3}`.
+    """
 
     runtime: Runtime | None = None
     """
-    How commands run. `process`: as processes of the host. `container`: in a container.
-    Example: `process`.
+    How the commands run. `process`: as processes of the host. `container`: in a container. Example:
+    `process`.
     """

@@ -40,15 +40,15 @@ from fleetform.spec.quantities.ranges import shown, unfit
 
 
 class Member(Model):
-    """Somebody who belongs to a project."""
+    """A member of a project."""
 
     user: Name
-    """Who. Example: `ada`."""
+    """The name of the user. Example: `ada`."""
 
     role: Literal["admin", "manager", "user", "reader"] | None = None
     """
-    What they may do; `user` if not said. `admin`: everything, also to the project itself.
-    `manager`: everything but that, members included. `user`: submit runs, and see everything.
+    The role of the user in the project. Default: `user`. `admin`: manage the project, its members
+    and all runs. `manager`: manage members and all runs. `user`: submit runs, and see everything.
     `reader`: see everything. Example: `manager`.
     """
 
@@ -69,10 +69,10 @@ def _check_members(value: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 class Grants(Model):
-    """What runs of a project are trusted with; nothing of it if not said."""
+    """Permissions of the runs of a project. Each is denied unless it is set."""
 
     privileged: Flag | None = None
-    """Whether containers may have all rights on the host. Example: `true`."""
+    """Whether containers may have all privileges of the host. Example: `true`."""
 
     root: Flag | None = None
     """Whether commands may run as root. Example: `true`."""
@@ -88,10 +88,13 @@ class Grants(Model):
         ]
         | None
     ) = None
-    """Directories of hosts that runs may mount, with all that lies below. Example: `[/mnt/datasets]`."""
+    """
+    Directories of hosts that runs may mount, including everything below them. Example:
+    `[/mnt/datasets]`.
+    """
 
     secrets: Texts | None = None
-    """Secrets that runs may have. Example: `[huggingface_token]`."""
+    """Secrets that runs may use. Example: `[huggingface_token]`."""
 
 
 def _backend(value: Any) -> Backend:
@@ -127,7 +130,7 @@ _AnyBackend = Annotated[
             "properties": {
                 "type": {
                     "enum": list(TYPES),
-                    "description": "Which cloud or cluster. Example: `aws`.",
+                    "description": "The type of the cloud or cluster. Example: `aws`.",
                 }
             },
             "required": ["type"],
@@ -138,7 +141,7 @@ _AnyBackend = Annotated[
 
 class Project(Document):
     """
-    People who work together, and what they may use.
+    People who work together, and the resources that they may use.
 
     Example:
         type: project
@@ -160,22 +163,30 @@ class Project(Document):
         ]
         | None
     ) = None
-    """Who belongs to it. Example: `[ada, {user: grace, role: manager}]`."""
+    """
+    The members: names of users, or mappings with a role. Example: `[ada, {user: grace, role:
+    manager}]`.
+    """
 
     public: Flag | None = None
-    """Whether everybody may see it. Example: `true`."""
+    """Whether all users may see the project. Default: `false`. Example: `true`."""
 
     fleets: Names | None = None
-    """The fleets that its runs may use; all if not said. Example: `[on-prem]`."""
+    """
+    The fleets that the runs of the project may use. Default: all fleets. Example: `[on-prem]`.
+    """
 
     queues: Names | None = None
-    """The queues that its runs may go into; all that let them in, if not said. Example: `[gpu-short]`."""
+    """
+    The queues that the runs of the project may use. Default: all queues that allow them. Example:
+    `[gpu-short]`.
+    """
 
     default_queue: Name | None = None
-    """The queue of its runs that name none. Example: `gpu-short`."""
+    """The queue of runs that name none. Example: `gpu-short`."""
 
     default_profile: Name | None = None
-    """The profile of its runs that name none. Example: `cheap`."""
+    """The profile of runs that name none. Example: `cheap`."""
 
     backends: (
         Annotated[
@@ -185,15 +196,18 @@ class Project(Document):
         | None
     ) = None
     """
-    Clouds and clusters that only this project uses, as documents of their kinds.
-    Example: `[{type: aws, creds: {type: default}}]`.
+    Backends that only this project uses, as documents of their kinds. Example: `[{type: aws, creds:
+    {type: default}}]`.
     """
 
     grants: Grants | None = None
-    """What its runs are trusted with. Example: `{secrets: [huggingface_token]}`."""
+    """
+    The permissions of the runs of the project. Default: none. Example: `{secrets:
+    [huggingface_token]}`.
+    """
 
     cost_center: Text | None = None
-    """What its use is reported under. Example: `R-1234`."""
+    """The cost centre under which the usage of the project is reported. Example: `R-1234`."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -31,8 +31,14 @@ _NodesRange = Annotated[
                 {
                     "type": "object",
                     "properties": {
-                        "min": {"type": "integer", "description": "The least. Example: `1`."},
-                        "max": {"type": "integer", "description": "The most. Example: `8`."},
+                        "min": {
+                            "type": "integer",
+                            "description": "The least number of nodes. Example: `1`.",
+                        },
+                        "max": {
+                            "type": "integer",
+                            "description": "The largest number of nodes. Example: `8`.",
+                        },
                     },
                     "additionalProperties": False,
                     "minProperties": 1,
@@ -44,19 +50,21 @@ _NodesRange = Annotated[
 
 
 class Preemption(Model):
-    """What happens to runs of this queue when one of a higher tier needs their hosts."""
+    """
+    What happens to runs of this queue when a run of a queue with a higher tier needs their hosts.
+    """
 
     mode: Literal["off", "requeue", "stop"]
     """
-    What becomes of them. `off`: nothing, they go on. `requeue`: they end, and run again. `stop`:
-    they end. Example: `requeue`.
+    What happens to the runs. `off`: they continue. `requeue`: they end and wait for another
+    attempt. `stop`: they end. Example: `requeue`.
     """
 
     warning: Duration | None = None
-    """How long before that they are told. Example: `5m`."""
+    """How long before its end a run is warned. Example: `5m`."""
 
     after: Duration | None = None
-    """For how long a run is left alone once it has started. Example: `30m`."""
+    """How long a run that has started is safe from preemption. Example: `30m`."""
 
 
 def _preemption(value: object) -> object:
@@ -65,7 +73,7 @@ def _preemption(value: object) -> object:
 
 class Queue(Document):
     """
-    A way into the fleets, with rules of its own.
+    A named way to fleets, with limits of its own. Slurm calls it a partition.
 
     Example:
         type: queue
@@ -79,31 +87,37 @@ class Queue(Document):
     """The kind of the document: `queue`."""
 
     fleets: Names | None = None
-    """The fleets that it leads to; all if not said. Example: `[on-prem]`."""
+    """The fleets on which runs of the queue start. Default: all fleets. Example: `[on-prem]`."""
 
     host_tags: Tags | None = None
-    """Tags that a host has to have. Example: `{interconnect: ib}`."""
+    """Tags that a host must have. Example: `{interconnect: ib}`."""
 
     default: Flag | None = None
-    """Whether runs that name no queue go in here. Example: `true`."""
+    """Whether runs that name no queue use this one. Default: `false`. Example: `true`."""
 
     tier: Annotated[Whole, Field(ge=0, le=1000)] | None = None
     """
-    Which queue comes first where several lead to one host: the higher, whatever the priorities
-    of runs. 0 if not said. Example: `10`.
+    The rank of the queue: of queues that share a host, the one with the higher tier goes first,
+    whatever the priorities of its runs. Default: 0. Example: `10`.
     """
 
     default_duration: Duration | None = None
-    """The `max_duration` of runs that say none. Example: `1h`."""
+    """The `max_duration` of runs that set none. Example: `1h`."""
 
     max_duration: Limit | None = None
-    """The longest `max_duration` that a run may have. Example: `4h`."""
+    """The largest `max_duration` that a run may have. Default: no limit. Example: `4h`."""
 
     nodes: _NodesRange | None = None
-    """How many nodes a run may have. Example: `1..8`, `{max: 8}`."""
+    """
+    The number of nodes that a run may have, as a range. Default: any number. Example: `1..8`,
+    `{max: 8}`.
+    """
 
     allow: Allowed | None = None
-    """Who may put runs in; everybody if not said. Example: `{projects: [vision]}`."""
+    """
+    The users and projects that may submit runs to the queue. Default: all. Example: `{projects:
+    [vision]}`.
+    """
 
     preemption: (
         Annotated[
@@ -116,21 +130,22 @@ class Queue(Document):
         | None
     ) = None
     """
-    What happens to its runs when a higher tier needs their hosts. `off`: nothing. `requeue`: they
-    end and wait for another attempt. `stop`: they end. Example: `requeue`,
-    `{mode: requeue, warning: 5m}`.
+    What happens to runs of this queue when a run of a queue with a higher tier needs their hosts.
+    `off`: they continue. `requeue`: they end and wait for another attempt. `stop`: they end.
+    Example: `requeue`, `{mode: requeue, warning: 5m}`.
     """
 
     runtime: Runtime | None = None
     """
-    How commands run where a run does not say so. `process`: as processes of the host.
+    How commands run when the run does not set `runtime`. `process`: as processes of the host.
     `container`: in a container. Example: `process`.
     """
 
     state: Literal["open", "draining", "closed"] | None = None
     """
-    What it does with runs. `open`: takes and starts them. `draining`: takes none, and starts
-    those that it has. `closed`: takes none and starts none. Example: `draining`.
+    Whether the queue accepts and starts runs. `open`: it accepts and starts runs. `draining`: it
+    accepts no new runs, and starts those that wait. `closed`: it neither accepts nor starts runs.
+    Example: `draining`.
     """
 
     def problems(self) -> Iterator[Problem]:

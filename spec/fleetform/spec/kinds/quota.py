@@ -69,28 +69,28 @@ Cpus = Annotated[
 
 
 class GpuHours(Model):
-    """An amount of work that renews itself."""
+    """A limit on GPU-hours per period."""
 
     limit: Whole
-    """How many hours of one GPU. Example: `5000`."""
+    """The limit, in GPU-hours. Example: `5000`."""
 
     per: Period
     """
-    When it begins anew, in UTC. `day`: at midnight. `week`: on Mondays. `month`: on the first.
-    `quarter`: in January, April, July and October. `year`: in January. Example: `month`.
+    The period, in UTC. `day`: from midnight. `week`: from Monday. `month`: from the first day.
+    `quarter`: from January, April, July and October. `year`: from January. Example: `month`.
     """
 
 
 class Budget(Model):
-    """An amount of money that renews itself."""
+    """A limit on costs per period."""
 
     limit: Price
-    """How many dollars. Example: `20000`."""
+    """The limit, in US dollars. Example: `20000`."""
 
     per: Period
     """
-    When it begins anew, in UTC. `day`: at midnight. `week`: on Mondays. `month`: on the first.
-    `quarter`: in January, April, July and October. `year`: in January. Example: `month`.
+    The period, in UTC. `day`: from midnight. `week`: from Monday. `month`: from the first day.
+    `quarter`: from January, April, July and October. `year`: from January. Example: `month`.
     """
 
 
@@ -100,7 +100,7 @@ def _gpu_hours(value: Any) -> Any:
 
 class Quota(Document):
     """
-    How much somebody may have.
+    A limit on the usage of a project, a user or a queue.
 
     Example:
         type: quota
@@ -114,40 +114,46 @@ class Quota(Document):
     """The kind of the document: `quota`."""
 
     project: Name | None = None
-    """The project that it holds for, all its runs together. Example: `vision`."""
+    """The project that is limited, with all its runs together. Example: `vision`."""
 
     user: Name | None = None
-    """The person that it holds for; with `project`, for their runs there. Example: `ada`."""
+    """The user who is limited. With `project`, only in that project. Example: `ada`."""
 
     queue: Name | None = None
-    """The queue that it holds for; with the others, for their runs there. Example: `gpu-short`."""
+    """
+    The queue that is limited. With `project` or `user`, only their runs in that queue. Example:
+    `gpu-short`.
+    """
 
     each: Literal["user", "project"] | None = None
     """
-    Whether the amounts are for all together, as if not said, or for each. `user`: each person has
-    as much. `project`: each project has as much. Example: `user`.
+    Whether each user or project has the limits for itself. Default: all together. `user`: each
+    user. `project`: each project. Example: `user`.
     """
 
     gpus: GpuCounts | None = None
-    """GPUs at a time; by name, or `any` for all sorts together. Example: `32`, `{H100: 8, any: 32}`."""
+    """
+    The number of GPUs used at a time: one number, or a number by GPU name, where `any` is the sum
+    of all GPUs. Example: `32`, `{H100: 8, any: 32}`.
+    """
 
     cpus: Cpus | None = None
-    """CPUs at a time. Example: `256`."""
+    """The number of CPUs used at a time. Example: `256`."""
 
     memory: Size | None = None
-    """Memory at a time. Example: `2TB`."""
+    """The memory used at a time. Example: `2TB`."""
 
     nodes: Whole | None = None
-    """Nodes at a time. Example: `16`."""
+    """The number of nodes used at a time. Example: `16`."""
 
     jobs: Whole | None = None
-    """Jobs that run at a time; a run on four nodes is four. Example: `100`."""
+    """The number of jobs that run at a time. A run on four nodes has four jobs. Example: `100`."""
 
     waiting: Whole | None = None
-    """Runs that wait at a time; what comes on top is taken later. Example: `1000`."""
+    """The number of runs that wait at a time. Further runs are accepted later. Example: `1000`."""
 
     max_duration: Duration | None = None
-    """The longest `max_duration` that a run may have. Example: `2d`."""
+    """The largest `max_duration` that a run may have. Example: `2d`."""
 
     gpu_hours: (
         Annotated[
@@ -155,13 +161,18 @@ class Quota(Document):
         ]
         | None
     ) = None
-    """Hours of GPUs in a while; a bare number is for a month. Example: `5000`, `{limit: 5000, per: week}`."""
+    """
+    The GPU-hours per period. A number alone is per month. Example: `5000`, `{limit: 5000, per:
+    week}`.
+    """
 
     budget: Budget | None = None
-    """Dollars that hosts in clouds may cost in a while. Example: `{limit: 20000, per: month}`."""
+    """
+    The cost of hosts in clouds per period, in US dollars. Example: `{limit: 20000, per: month}`.
+    """
 
     shares: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
-    """The part that is fair, in proportion to the shares of others. Example: `100`."""
+    """The fair-share weight, relative to the shares of the other quotas. Example: `100`."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -58,13 +58,15 @@ Rate = Annotated[
 
 
 class HeaderKey(Model):
-    """By what requests are told apart."""
+    """The key by which requests are counted."""
 
     type: Literal["ip_address", "header"]
-    """`ip_address`: by who sends them. `header`: by what a header says. Example: `header`."""
+    """
+    `ip_address`: the address of the client. `header`: the value of a header. Example: `header`.
+    """
 
     header: Annotated[str, Field(max_length=500)] | None = None
-    """The header's name. Example: `X-API-Key`."""
+    """The name of the header. Example: `X-API-Key`."""
 
 
 def _check_key(value: HeaderKey) -> HeaderKey:
@@ -94,22 +96,25 @@ def _prefix(value: str) -> str:
 
 
 class RateLimit(Model):
-    """How many requests are let through."""
+    """A limit on the rate of requests."""
 
     prefix: Annotated[str, Field(max_length=4000), AfterValidator(_prefix)] | None = None
-    """The paths it holds for; all if not said. The longest that fits counts. Example: `/api/`."""
+    """
+    The path prefix to which the limit applies. Of several matching prefixes, the longest applies.
+    Default: all paths. Example: `/api/`.
+    """
 
     key: Annotated[HeaderKey, AfterValidator(_check_key)] | None = None
     """
-    Whose requests are counted together: those from one address if not said.
-    Example: `{type: header, header: X-API-Key}`.
+    The key by which requests are counted. Default: the address of the client. Example: `{type:
+    header, header: X-API-Key}`.
     """
 
     rps: Rate
-    """Requests a second, evenly spread. Example: `10`, `0.5`."""
+    """The number of requests per second. Example: `10`, `0.5`."""
 
     burst: Whole | None = None
-    """How many may be ahead of that. Example: `20`."""
+    """The number of requests that may exceed the rate at a time. Example: `20`."""
 
 
 RateLimits = Annotated[
@@ -145,19 +150,24 @@ def _window(value: int) -> int:
 
 
 class Scaling(Model):
-    """When a service gets another replica, and when one less."""
+    """When replicas are added and removed."""
 
     metric: Literal["rps"]
-    """What is measured. `rps`: requests a second. Example: `rps`."""
+    """The metric. `rps`: requests per second. Example: `rps`."""
 
     target: Rate
-    """How much of it one replica is to have. Example: `10`."""
+    """The value of the metric per replica. Example: `10`."""
 
     window: Annotated[Duration, AfterValidator(_window)] | None = None
-    """Over how long it is counted: `30s`, `60s` or `300s`. Example: `60s`."""
+    """The period over which the metric is measured: `30s`, `60s` or `300s`. Example: `60s`."""
 
     scale_up_delay: Duration | None = None
-    """The least time from one change to a further replica. Example: `5m`."""
+    """
+    The least time between a change of the number of replicas and adding a replica. Example: `5m`.
+    """
 
     scale_down_delay: Duration | None = None
-    """The least time from one change to a replica less. Example: `10m`."""
+    """
+    The least time between a change of the number of replicas and removing a replica. Example:
+    `10m`.
+    """

@@ -28,27 +28,38 @@ def _checkout_path(value: str) -> str:
 
 
 class Repo(Model):
-    """A Git repository, and where a job finds it."""
+    """A git repository, and where it is checked out in the job."""
 
     local_path: Text | None = None
-    """A checkout beside the document, relative to its folder. Example: `.`, `../project`."""
+    """
+    A checkout next to the document, as a path relative to its folder. Example: `.`, `../project`.
+    """
 
     url: Text | None = None
-    """The repository's address, in place of a checkout. Example: `https://git.example.com/vision/models`."""
+    """
+    The URL of the repository, in place of `local_path`. Example:
+    `https://git.example.com/vision/models`.
+    """
 
     branch: Text | None = None
-    """The branch; that of the checkout, or the repository's default, if not said. Example: `main`."""
+    """
+    The branch. Default: the current branch of the checkout, or the default branch of the
+    repository. Example: `main`.
+    """
 
     hash: Text | None = None
-    """The commit; the branch's last if not said. Example: `0f1e2d3c`."""
+    """The commit. Default: the last commit of the branch. Example: `0f1e2d3c`."""
 
     path: Annotated[Text, AfterValidator(_checkout_path)] | None = None
-    """Where it lies; the working directory if not said. Example: `code`, `~/code`."""
+    """
+    The directory of the checkout in the job. Default: the working directory. Example: `code`,
+    `~/code`.
+    """
 
     if_exists: Literal["error", "skip"] | None = None
     """
-    What happens where something lies there already. `error`: the run ends. `skip`: it is left as
-    it is. Example: `skip`.
+    What happens if the directory is not empty. Default: `error`. `error`: the run fails. `skip`:
+    the directory is left as it is. Example: `skip`.
     """
 
     def to_canonical(self) -> dict[str, Any]:

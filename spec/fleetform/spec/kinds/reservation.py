@@ -29,7 +29,7 @@ def _add_ends(schema: dict[str, Any]) -> None:
 
 class Reservation(Document):
     """
-    Hosts that are kept for somebody.
+    Hosts reserved for some users, or for maintenance.
 
     Example:
         type: reservation
@@ -47,10 +47,12 @@ class Reservation(Document):
     """The kind of the document: `reservation`."""
 
     fleet: Name
-    """The fleet that the hosts belong to. Another fleet is another reservation. Example: `on-prem`."""
+    """
+    The fleet of the hosts. A change of the fleet makes it another reservation. Example: `on-prem`.
+    """
 
     nodes: Annotated[Whole, Field(ge=1)] | None = None
-    """How many hosts, whichever they are. Example: `4`."""
+    """The number of hosts, when it does not matter which. Example: `4`."""
 
     hosts: (
         Annotated[
@@ -61,37 +63,52 @@ class Reservation(Document):
         ]
         | None
     ) = None
-    """Which hosts, by name. The whole fleet if neither is said. Example: `[gpu01, gpu02]`."""
+    """
+    The hosts, by name. Default, without `nodes`: all hosts of the fleet. Example: `[gpu01, gpu02]`.
+    """
 
     begin: Moment
-    """When it begins, with the time zone; also spelled `from`. Example: `2026-12-01T00:00Z`."""
+    """
+    The begin, as a time with its time zone; `from` is the same field. Example: `2026-12-01T00:00Z`.
+    """
 
     end: Moment | None = None
-    """When it ends; also spelled `to`. Example: `2026-12-08T00:00Z`."""
+    """
+    The end, as a time with its time zone; `to` is the same field. Example: `2026-12-08T00:00Z`.
+    """
 
     duration: Annotated[Duration, Field(ge=1)] | None = None
-    """How long it lasts, in place of `end`; without either, until the document is removed. Example: `7d`."""
+    """
+    The length, in place of `end`. Without both, the reservation lasts until its document is
+    removed. Example: `7d`.
+    """
 
     repeat: Literal["daily", "weekly"] | None = None
     """
-    Whether it comes again. `daily`: at the same hour, in UTC. `weekly`: on the same weekday.
-    Example: `weekly`.
+    Whether the reservation repeats. Default: it does not repeat. `daily`: every day at the same
+    hour in UTC. `weekly`: every week on the same weekday. Example: `weekly`.
     """
 
     users: Names | None = None
-    """The people whose runs may use it. Example: `[ada]`."""
+    """The users whose runs may use the hosts. Example: `[ada]`."""
 
     projects: Names | None = None
-    """The projects whose runs may use it. Example: `[vision]`."""
+    """The projects whose runs may use the hosts. Example: `[vision]`."""
 
     maintenance: Flag | None = None
-    """Whether it is for work on the hosts: nobody's runs may use it. Example: `true`."""
+    """
+    Whether the reservation is for work on the hosts, so that no runs may use them. Default:
+    `false`. Example: `true`.
+    """
 
     purge_after: Duration | None = None
-    """Given back when nobody has used it for so long. Example: `30m`."""
+    """The time without use after which the reservation ends early. Example: `30m`."""
 
     ignore_running: Flag | None = None
-    """Whether it begins though runs of others may still be there, which then end. Example: `true`."""
+    """
+    Whether the reservation begins even if other runs still use the hosts. They are ended then.
+    Default: `false`. Example: `true`.
+    """
 
     @model_validator(mode="before")
     @classmethod

@@ -26,7 +26,7 @@ def _add_alias(schema: dict[str, Any]) -> None:
 
 
 class Retry(Model):
-    """When a failed attempt is followed by another."""
+    """When and how often a failed run is attempted again."""
 
     model_config = ConfigDict(json_schema_extra=_add_alias)
 
@@ -40,21 +40,27 @@ class Retry(Model):
         | None
     ) = None
     """
-    The events, also spelled `on_events`. If not said: all but `time-limit`, and without
-    `error` where `requeue_exit_codes` say which errors count. `error`: its commands failed.
-    `interruption`: whatever it ran on was taken away. `no-capacity`: there was no host for it.
-    `node-failure`: its host failed. `preemption`: it made room for another run. `time-limit`:
-    it met its `max_duration`. Example: `[error, preemption]`.
+    The events after which the run is attempted again; `on_events` is the same field. Default: all
+    except `time-limit`; also without `error` if `requeue_exit_codes` is set. `error`: a command
+    failed. `interruption`: the host was taken away. `no-capacity`: no host was available.
+    `node-failure`: the host failed. `preemption`: another run took its place. `time-limit`: the
+    attempt exceeded `max_duration`. Example: `[error, preemption]`.
     """
 
     max_attempts: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
-    """Attempts in all, the first included. Example: `3`."""
+    """The largest number of attempts, including the first. Default: no limit. Example: `3`."""
 
     duration: Duration | None = None
-    """For how long after submission a new attempt may begin. Example: `48h`."""
+    """
+    The time after submission within which a new attempt may begin. Default: no limit. Example:
+    `48h`.
+    """
 
     delay: Duration | None = None
-    """Pause before the second attempt; it doubles with each further one. Example: `30s`."""
+    """
+    The delay before the second attempt; it doubles with each further attempt. Default: the second
+    attempt starts at once, and the delay grows from 1 second. Example: `30s`.
+    """
 
     requeue_exit_codes: (
         Annotated[
@@ -63,7 +69,7 @@ class Retry(Model):
         ]
         | None
     ) = None
-    """Exit codes that ask for another attempt. Example: `[75, 130]`."""
+    """Exit codes, from 1 to 255, after which the run is attempted again. Example: `[75, 130]`."""
 
     def to_canonical(self) -> dict[str, Any]:
         canonical = super().to_canonical()

@@ -95,10 +95,8 @@ TopologyLevel = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[a-
 
 class Run(OfferChoice):
     """
-    What tasks, dev environments and services have in common.
-
-    They are one kind of resource with one space of names, because a run may wait for any of them
-    and they share the fleets.
+    The fields of every run: task, dev environment or service. They are one kind of resource with
+    one set of names, because a run may depend on any other run and they share the fleets.
     """
 
     left_out: ClassVar[frozenset[str]] = frozenset({"name", "files"})
@@ -111,36 +109,49 @@ class Run(OfferChoice):
     )
 
     image: Image | None = None
-    """The container's image; a base image with Python and CUDA if not said. Example: `pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime`."""
+    """
+    The image of the container. Default: a base image with Python and CUDA. Example:
+    `pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime`.
+    """
 
     registry_auth: RegistryAuth | None = None
-    """What a private registry asks for. Example: `{username: $oauthtoken, password: "${{ secrets.ngc_api_key }}"}`."""
+    """
+    The credentials for a private registry. Default: none. Example: `{username: $oauthtoken,
+    password: "${{ secrets.ngc_api_key }}"}`.
+    """
 
     python: Python | None = None
-    """The version of Python in the base image, in place of an image. Example: `"3.12"`."""
+    """
+    The version of Python in the base image. It excludes `image`. Quote it: `3.10` without quotes is
+    the number 3.1. Example: `"3.12"`.
+    """
 
     nvcc: Flag | None = None
-    """Whether the base image has NVIDIA's compiler. Example: `true`."""
+    """Whether the base image contains the CUDA compiler of NVIDIA. Example: `true`."""
 
     docker: Flag | None = None
-    """Whether it starts containers itself. Example: `true`."""
+    """Whether the run can start containers of its own. Example: `true`."""
 
     privileged: Flag | None = None
-    """Whether its container has all rights on the host. Example: `true`."""
+    """Whether the container has all privileges of the host. Example: `true`."""
 
     user: User | None = None
-    """Who it runs as in the container, with a group behind a colon. Example: `ubuntu`, `1000:1000`."""
+    """
+    The user, and optionally the group behind a colon, that the container runs as. Default: the user
+    of the image. Example: `ubuntu`, `1000:1000`.
+    """
 
     home_dir: Text | None = None
-    """The home directory of old versions of dstack, which ignore it now. Example: `/root`."""
+    """Accepted for old documents of dstack, and ignored there too. Example: `/root`."""
 
     shell: Annotated[str, AfterValidator(without_nul), AfterValidator(_shell)] | None = None
-    """`sh`, `bash`, or an absolute path. Example: `bash`."""
+    """The shell that runs the commands: `sh`, `bash`, or an absolute path. Example: `bash`."""
 
     env: Variables | None = None
     """
-    Environment variables, as a list or a mapping. In a list, a name alone takes the value over
-    from whoever submits. Example: `[LR=0.1, HF_TOKEN]`, `{LR: 0.1}`.
+    Environment variables of the run, as a list or a mapping. In a list, a name without a value
+    takes the value from the environment of the submitting shell. Example: `[LR=0.1, HF_TOKEN]`,
+    `{LR: 0.1}`.
     """
 
     working_dir: (
@@ -150,20 +161,22 @@ class Run(OfferChoice):
         | None
     ) = None
     """
-    Where commands run: a fresh directory of the job's own if not said, one below it if
-    relative. Example: `code`.
+    The directory in which the commands run. A relative path is inside the directory of the job.
+    Default: the directory of the job, which is new for each job. Example: `code`.
     """
 
     setup: Commands | None = None
-    """Commands of old versions of dstack, which ignore them now. Example: `[pip install torch]`."""
+    """
+    Accepted for old documents of dstack, and ignored there too. Example: `[pip install torch]`.
+    """
 
     dstack: Flag | None = None
-    """Whether programs in it reach the server that manages them. Example: `true`."""
+    """Whether programs of the run can reach the server that manages it. Example: `true`."""
 
     repos: Repos | None = None
     """
-    The repository that its commands find checked out. Example: `[.]`, `[".:code"]`,
-    `[{url: "https://git.example.com/vision/models", branch: main}]`.
+    The git repository that is checked out for the commands. Example: `[.]`, `[".:code"]`, `[{url:
+    "https://git.example.com/vision/models", branch: main}]`.
     """
 
     single_branch: Flag | None = None
@@ -171,29 +184,35 @@ class Run(OfferChoice):
 
     files: Files | None = None
     """
-    Files and directories of the tree that lie in the working directory when the job starts.
-    Example: `[./train.py, ./configs:conf]`, `{local_path: ./a.py, path: b.py}`.
+    Files and directories of the configuration that are copied into the working directory before the
+    job starts, as `LOCAL_PATH` or `LOCAL_PATH:PATH`. A change of their content is a change of the
+    run. Example: `[./train.py, ./configs:conf]`, `{local_path: ./a.py, path: b.py}`.
     """
 
     code: Code | None = None
     """
-    A working copy that lies in the job's own directory when it starts, frozen as a whole. Written
-    by `fleetform submit`. Example: `{sha256: 8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11, commit: 0f1e2d3c}`.
+    A working copy, frozen at submission, that is unpacked into the directory of the job. `fleetform
+    submit` writes this field. Example: `{sha256:
+    8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11, commit: 0f1e2d3c}`.
     """
 
     volumes: Mounts | None = None
     """
-    Volumes and directories of the host that the job sees. Example: `[checkpoints:/checkpoints]`,
-    `["data:/data:ro"]`, `{name: data, path: /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
+    Volumes, and directories of hosts, that are mounted into the job, as `NAME:PATH`, `NAME:PATH:ro`
+    or a mapping. Example: `[checkpoints:/checkpoints]`, `["data:/data:ro"]`, `{name: data, path:
+    /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
     """
 
     resources: Resources | None = None
-    """What each node needs of its host. Example: `{cpu: 2.., memory: 8GB.., gpu: A100:80GB:1}`."""
+    """
+    The resources that each node requires. Default: no requirement; `sharing` of the fleet decides
+    what the job receives. Example: `{cpu: 2.., memory: 8GB.., gpu: A100:80GB:1}`.
+    """
 
     runtime: Runtime | None = None
     """
-    How commands run. `process`: as processes of the host. `container`: in a container.
-    Example: `process`.
+    How the commands run. `process`: as processes of the host. `container`: in a container. Example:
+    `process`.
     """
 
     compat: (
@@ -208,97 +227,137 @@ class Run(OfferChoice):
         | None
     ) = None
     """
-    Another system whose variables and commands programs find. `slurm`: `SLURM_*`, and small
-    stand-ins for `srun` and `scontrol`. `SLURM_NTASKS`, `SLURM_NTASKS_PER_NODE` and
-    `SLURM_CPUS_PER_TASK` of `env` say how many tasks there are. Example: `slurm`.
+    Provide the variables and commands of another system. `slurm`: set `SLURM_*`, and provide
+    replacements of `srun` and `scontrol`. `SLURM_NTASKS`, `SLURM_NTASKS_PER_NODE` and
+    `SLURM_CPUS_PER_TASK` of `env` set the number of tasks. Example: `slurm`.
     """
 
     fleets: Fleets | None = None
-    """The fleets it may run on; any if not said. Example: `[local]`, `[vision/gpus]`."""
+    """
+    The fleets on which the run may start. Default: all fleets. Example: `[local]`, `[vision/gpus]`.
+    """
 
     instances: Instances | None = None
-    """The hosts it may run on. Example: `[gpus-0]`, `[{fleet: gpus, instance: 0}]`."""
+    """
+    The hosts on which the run may start. Default: all hosts of the allowed fleets. Example:
+    `[gpus-0]`, `[{fleet: gpus, instance: 0}]`.
+    """
 
     queue: Name | None = None
-    """The queue it waits in, which says where it may run. Example: `batch`."""
+    """
+    The queue of the run. It decides on which fleets the run may start. Default: none. Example:
+    `batch`.
+    """
 
     pack: TopologyLevel | None = None
-    """Place its nodes within one: a level of the hosts' topology. Example: `switch`."""
+    """
+    A level of the topology, such as `switch`, within one of which all nodes of the run are placed.
+    Default: anywhere. Example: `switch`.
+    """
 
     spread: TopologyLevel | None = None
-    """Place each of its nodes in another one: a level of the hosts' topology. Example: `rack`."""
+    """
+    A level of the topology, such as `rack`; each node of the run is placed in a different one.
+    Default: anywhere. Example: `rack`.
+    """
 
     creation_policy: Literal["reuse", "reuse-or-create"] | None = None
     """
-    Whether hosts may be made for it. `reuse`: only hosts that there are. `reuse-or-create`: new
-    ones as well. Example: `reuse`.
+    Whether hosts may be created for the run. `reuse`: use only existing hosts. `reuse-or-create`:
+    create hosts when none is free. Example: `reuse`.
     """
 
     startup_order: Literal["any", "master-first", "workers-first"] | None = None
     """
-    In which order its nodes start. `any`: all at once. `master-first`: the first one, then the
-    others. `workers-first`: the first one last. Example: `workers-first`.
+    The order in which the nodes start. `any`: all at once. `master-first`: node 0 first, then the
+    others. `workers-first`: node 0 last. Example: `workers-first`.
     """
 
     stop_criteria: Literal["all-done", "master-done"] | None = None
     """
-    When a run on several nodes is over. `all-done`: when all of them have ended. `master-done`:
-    when the first one has. Example: `master-done`.
+    When a run on several nodes ends. `all-done`: when all nodes have ended. `master-done`: when
+    node 0 has ended. Example: `master-done`.
     """
 
     profile: Name | None = None
-    """The profile whose fields hold where the run says nothing. Example: `spot`."""
+    """The profile that supplies fields which the run does not set. Example: `spot`."""
 
     priority: Annotated[Whole, Field(ge=0, le=100)] | None = None
-    """From 0 to 100; higher first. Example: `50`."""
+    """
+    The priority, from 0 to 100. Among waiting runs, a higher number starts first. Example: `50`.
+    """
 
     begin: Moment | None = None
-    """When it may start at the earliest, with the time zone. Example: `2026-12-24T18:00Z`."""
+    """
+    The earliest start, as a time with its time zone. Default: at once. Example:
+    `2026-12-24T18:00Z`.
+    """
 
     deadline: Moment | None = None
-    """When it has to have ended, with the time zone. Example: `2026-12-31T23:59Z`."""
+    """
+    The time by which the run must have ended, with its time zone. Default: none. Example:
+    `2026-12-31T23:59Z`.
+    """
 
     schedule: Schedule | None = None
-    """When it is started again and again. Example: `{cron: 30 2 * * mon-fri}`."""
+    """
+    Times at which the run starts repeatedly. Default: it runs once. Example: `{cron: 30 2 * *
+    mon-fri}`.
+    """
 
     max_duration: Limit | None = None
-    """How long an attempt may run before it is ended, or `off`. Example: `2h`."""
+    """
+    The longest time that an attempt may run, such as `90m` or `2h`; it is ended after that. `off`,
+    the default: no limit. Example: `2h`.
+    """
 
     stop_duration: Offable | None = None
     """
-    How long it may take to end after it was told to, before it is killed; `off`: as long as it
-    takes. Example: `30s`.
+    The time between the request to stop (SIGTERM) and SIGKILL. `off`: never kill. Example: `30s`.
     """
 
     checkpoint: Checkpoint | None = None
-    """A signal ahead of the end, for programs that save their state. Example: `{signal: USR1, lead: 5m}`."""
+    """
+    A signal that is sent before an attempt is ended, so that the program can save its state.
+    Default: none. Example: `{signal: USR1, lead: 5m}`.
+    """
 
     utilization_policy: UtilizationPolicy | None = None
-    """How busy its GPUs have to be for it to go on. Example: `{min_gpu_utilization: 10, time_window: 1h}`."""
+    """
+    The least GPU utilization; a run below it is ended. Default: none. Example:
+    `{min_gpu_utilization: 10, time_window: 1h}`.
+    """
 
     on_silence: SilenceSpec | None = None
     """
-    What a job does whose host nobody reaches: `wait`, or `stop after` a time.
-    Example: `stop after 10m`, `wait`.
+    What a job does while its host cannot be reached: `wait`, or `stop after` a duration of at least
+    one minute. Example: `stop after 10m`, `wait`.
     """
 
     retry: RetrySpec | None = None
-    """When a failed attempt is followed by another. Example: `true`, `{on: [error], max_attempts: 3}`."""
+    """
+    When and how often a failed run is attempted again. Default: no retry. `true`: after every event
+    except `time-limit`. Example: `true`, `{on: [error], max_attempts: 3}`.
+    """
 
     depends_on: DependsOnSpec | None = None
     """
-    Runs to wait for. Example: `train`, `[train, {run: evaluate, when: finished}]`,
-    `{when: any, runs: [one, two]}`.
+    The runs that this run waits for, each until it has succeeded unless `when` says otherwise.
+    Default: none. Example: `train`, `[train, {run: evaluate, when: finished}]`, `{when: any, runs:
+    [one, two]}`.
     """
 
     on_upstream_change: Literal["note", "rerun"] | None = None
     """
-    What happens when a run it waited for has run again. `note`: it is shown as out of date.
-    `rerun`: it runs again as well. Example: `note`.
+    What happens after a run of `depends_on` has re-run. `note`: the result of this run is shown as
+    outdated. `rerun`: this run re-runs too. Example: `note`.
     """
 
     concurrency: ConcurrencySpec | None = None
-    """How many run at a time. Example: `{group: gpu-tests, limit: 1}`."""
+    """
+    A limit on the number of runs or elements that run at a time. Default: no limit. Example:
+    `{group: gpu-tests, limit: 1}`.
+    """
 
     state: (
         Annotated[
@@ -312,15 +371,17 @@ class Run(OfferChoice):
         | None
     ) = None
     """
-    Whether it shall run. `running`: run to its end. `stopped`: ended if it runs, its record
-    kept; of single elements of a sweep or an array, by what stands in their brackets, where the last entry that
-    names an element counts. Example: `stopped`, `{3-7: stopped}`.
+    The desired state: `running` or `stopped`, for the whole run or, as a mapping, for elements of a
+    sweep or an array by the text in their brackets. In a mapping, the last matching entry applies.
+    `running`: run to the end. `stopped`: end the run if it is running, and keep its record.
+    Example: `stopped`, `{3-7: stopped}`.
     """
 
     on_change: Literal["hold", "restart", "after-finish"] | None = None
     """
-    What a change of its execution does while it runs. `hold`: nothing before somebody allows
-    it. `restart`: ends it and runs it again. `after-finish`: runs it again once it has ended.
+    What a plan does when a changed field makes a running run re-run. `hold`: block the change until
+    `fleetform apply --allow-restart` permits it. `restart`: end the run and re-run it; this applies
+    once a plan has applied `on_change: restart`. `after-finish`: re-run it after it has ended.
     Example: `after-finish`.
     """
 
@@ -333,8 +394,8 @@ class Run(OfferChoice):
         | None
     ) = None
     """
-    Run again when this number goes above the highest it ever was; of single elements of a sweep
-    or an array, by what stands in their brackets. Example: `1`, `{lr=0.1: 1}`.
+    A counter: a number above its highest earlier value makes the run re-run. A mapping sets it for
+    elements of a sweep or an array, by the text in their brackets. Example: `1`, `{lr=0.1: 1}`.
     """
 
     def is_set(self, name: str) -> bool:

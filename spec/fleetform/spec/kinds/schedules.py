@@ -88,7 +88,7 @@ _STARTS_LOOKED_AT = 120
 
 
 class Schedule(Model):
-    """When a run starts anew."""
+    """Times at which a run starts repeatedly."""
 
     cron: Annotated[
         tuple[Annotated[str, AfterValidator(cron_expression)], ...],
@@ -96,12 +96,13 @@ class Schedule(Model):
         BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
     ]
     """
-    Minute, hour, day of the month, month and weekday, in UTC; several are all meant. Weekdays are
-    names, or numbers from 0 for Sunday. Example: `30 2 * * mon-fri`, `["0 6 * * *", "0 18 * * *"]`.
+    One or several cron expressions in UTC: minute, hour, day of the month, month and weekday.
+    Weekdays are names, or numbers from 0 for Sunday. Example: `30 2 * * mon-fri`, `["0 6 * * *", "0
+    18 * * *"]`.
     """
 
     catch_up: Flag | None = None
     """
-    Whether the last start that was missed is made up for, as after a night without a controller.
-    Example: `true`.
+    Whether the last missed start is made up for, for example after a night without a controller.
+    Default: `false`. Example: `true`.
     """

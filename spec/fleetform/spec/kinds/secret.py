@@ -56,55 +56,57 @@ _IN_CLEAR = Refusal(
 
 
 class VaultValue(Model):
-    """A value that HashiCorp Vault keeps, or OpenBao."""
+    """A value in HashiCorp Vault or OpenBao."""
 
     path: Text
-    """Where, with its mount in front. Example: `kv/research/wandb`."""
+    """The path, beginning with the mount. Example: `kv/research/wandb`."""
 
     key: Text
-    """Which of the values there. Example: `api_key`."""
+    """The key of the value at that path. Example: `api_key`."""
 
     address: Text | None = None
-    """The server; `VAULT_ADDR` if not said. Example: `https://vault.example.com`."""
+    """The address of the server. Default: `VAULT_ADDR`. Example: `https://vault.example.com`."""
 
 
 class AwsValue(Model):
-    """A value that AWS Secrets Manager keeps."""
+    """A value in AWS Secrets Manager."""
 
     id: Text
-    """Its name or ARN. Example: `research/wandb`."""
+    """The name or ARN of the secret. Example: `research/wandb`."""
 
     key: Text | None = None
-    """Which of the values, where it has several as JSON. Example: `api_key`."""
+    """The key of the value, if the secret is a JSON object. Example: `api_key`."""
 
     region: Text | None = None
-    """The region; that of the credentials if not said. Example: `eu-west-1`."""
+    """The region. Default: the region of the credentials. Example: `eu-west-1`."""
 
 
 class GcpValue(Model):
-    """A value that Google's Secret Manager keeps."""
+    """A value in Secret Manager of Google Cloud."""
 
     name: Text
-    """Its name. Example: `wandb`."""
+    """The name of the secret. Example: `wandb`."""
 
     project_id: Text | None = None
-    """Its project; that of the credentials if not said. Example: `research-123456`."""
+    """
+    The project of the secret. Default: the project of the credentials. Example: `research-123456`.
+    """
 
     version: Annotated[Whole, Field(ge=1)] | None = None
-    """Its version; the latest if not said. Example: `3`."""
+    """The version. Default: the latest version. Example: `3`."""
 
 
 class KubernetesValue(Model):
-    """A value that a Secret of Kubernetes has."""
+    """A value in a Secret of Kubernetes."""
 
     name: Text
-    """The Secret. Example: `wandb`."""
+    """The name of the Secret. Example: `wandb`."""
 
     key: Text
-    """Which of its values. Example: `api-key`."""
+    """The key of the value. Example: `api-key`."""
 
     namespace: Text | None = None
-    """Its namespace; that of the backend if not said. Example: `research`."""
+    """The namespace of the Secret. Default: the namespace of the backend. Example: `research`."""
 
 
 SOURCES = ("env", "file", "credential", "vault", "aws", "gcp", "kubernetes")
@@ -112,7 +114,7 @@ SOURCES = ("env", "file", "credential", "vault", "aws", "gcp", "kubernetes")
 
 class Secret(Document):
     """
-    A value that is given to runs, and where it comes from.
+    A value for runs, and the place where it is stored.
 
     Example:
         type: secret
@@ -129,33 +131,42 @@ class Secret(Document):
 
     name: Annotated[str, AfterValidator(_name)]
     """
-    What `${{ secrets.NAME }}` calls it: letters, digits, `_` and `-`. Another name is another
-    secret. Example: `huggingface_token`.
+    The name that documents use in `${{ secrets.NAME }}`: letters, digits, `_` and `-`. A document
+    with another name declares another secret. Example: `huggingface_token`.
     """
 
     env: Annotated[str, AfterValidator(_variable)] | None = None
-    """The variable that has it, where fleetform runs. Example: `HF_TOKEN`."""
+    """
+    The environment variable that contains the value, on the machine that runs fleetform. Example:
+    `HF_TOKEN`.
+    """
 
     file: Annotated[Text, AfterValidator(_absolute)] | None = None
-    """The file that has it, where fleetform runs; a newline at its end does not count. Example: `/etc/fleetform/hf_token`."""
+    """
+    The file that contains the value, on the machine that runs fleetform. A newline at its end is
+    ignored. Example: `/etc/fleetform/hf_token`.
+    """
 
     credential: Text | None = None
-    """The credential that systemd hands to fleetform (`LoadCredential=`). Example: `hf_token`."""
+    """The systemd credential (`LoadCredential=`) that contains the value. Example: `hf_token`."""
 
     vault: VaultValue | None = None
-    """Where it lies in Vault. Example: `{path: kv/research/hf, key: token}`."""
+    """
+    The place of the value in HashiCorp Vault or OpenBao. Example: `{path: kv/research/hf, key:
+    token}`.
+    """
 
     aws: AwsValue | None = None
-    """Where it lies in AWS Secrets Manager. Example: `{id: research/hf}`."""
+    """The place of the value in AWS Secrets Manager. Example: `{id: research/hf}`."""
 
     gcp: GcpValue | None = None
-    """Where it lies in Google's Secret Manager. Example: `{name: hf-token}`."""
+    """The place of the value in Secret Manager of Google Cloud. Example: `{name: hf-token}`."""
 
     kubernetes: KubernetesValue | None = None
-    """Where it lies in Kubernetes. Example: `{name: hf, key: token}`."""
+    """The place of the value in Kubernetes. Example: `{name: hf, key: token}`."""
 
     projects: Names | None = None
-    """The projects whose runs may have it; all of the environment if not said. Example: `[vision]`."""
+    """The projects whose runs may use the secret. Default: all projects. Example: `[vision]`."""
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()

@@ -45,7 +45,7 @@ def _form(value: Any) -> str:
 
 class Service(Run):
     """
-    Replicas that answer requests.
+    A service: replicas that answer requests.
 
     Example:
         type: service
@@ -62,13 +62,18 @@ class Service(Run):
     """The kind of the document: `service`."""
 
     commands: Commands | None = None
-    """Shell commands, one after another; the image's own if not said. Example: `[python serve.py]`."""
+    """
+    Shell commands, run in order. Default: the command of the image. Example: `[python serve.py]`.
+    """
 
     entrypoint: Text | None = None
-    """What the image starts first, in place of its own. Example: `/bin/bash`."""
+    """
+    The entry point of the container, in place of the one of the image. Default: the entry point of
+    the image. Example: `/bin/bash`.
+    """
 
     port: ServicePort
-    """The port that its programs listen on. Example: `8000`."""
+    """The port on which the replicas listen. Example: `8000`."""
 
     replicas: (
         Annotated[
@@ -77,44 +82,57 @@ class Service(Run):
         ]
         | None
     ) = None
-    """
-    How many, or from how many to how many with `scaling`; one if not said. Example: `2`, `0..4`.
-    """
+    """Number of replicas, or a range together with `scaling`. Example: `2`, `0..4`."""
 
     groups: ReplicaGroups | None = None
     """
-    Replicas that are not alike, in place of `replicas`.
-    Example: `[{name: small, replicas: 1, commands: [python serve.py]}]`.
+    Groups of replicas with different commands or resources, in place of `replicas`. Example:
+    `[{name: small, replicas: 1, commands: [python serve.py]}]`.
     """
 
     scaling: Scaling | None = None
-    """When the number of replicas changes. Example: `{metric: rps, target: 10}`."""
+    """
+    When replicas are added and removed within the range of `replicas`. Example: `{metric: rps,
+    target: 10}`.
+    """
 
     gateway: Annotated[bool | str, BeforeValidator(gateway_reference)] | None = None
     """
-    The gateway in front of it; `true`: the default one; `false`: none. Example: `public`, `false`.
+    The gateway of the service. Default: the default gateway, if there is one. `true`: the default
+    gateway. `false`: no gateway. Example: `public`, `false`.
     """
 
     https: Flag | Literal["auto"] | None = None
-    """Whether the gateway speaks HTTPS; `auto`: as the gateway is made. Example: `true`, `auto`."""
+    """
+    Whether the gateway uses HTTPS. `auto`: as the gateway is configured. Example: `true`, `auto`.
+    """
 
     auth: Flag | None = None
-    """Whether only members of the project may ask it. Example: `false`."""
+    """Whether only members of the project may send requests. Example: `false`."""
 
     strip_prefix: Flag | None = None
-    """Without a gateway: whether it sees paths without what leads to it. Example: `false`."""
+    """
+    Whether the path prefix of the service is removed from requests. Only without a gateway.
+    Example: `false`.
+    """
 
     model: ChatModelSpec | None = None
     """
-    The language model that it serves. Example: `meta-llama/Llama-3.1-8B-Instruct`,
-    `{name: qwen, format: openai, prefix: /v1}`.
+    The language model of the service: its name, or a mapping with its format. Example:
+    `meta-llama/Llama-3.1-8B-Instruct`, `{name: qwen, format: openai, prefix: /v1}`.
     """
 
     rate_limits: RateLimits | None = None
-    """How many requests are let through. Example: `[{prefix: /api/, rps: 10, burst: 20}]`."""
+    """
+    Limits on the rate of requests. Default: no limit. Example: `[{prefix: /api/, rps: 10, burst:
+    20}]`.
+    """
 
     probes: Probes | None = None
-    """Requests that tell whether a replica works. Example: `[{type: http, url: /health}]`."""
+    """
+    Requests that check whether a replica works. Default: none. Example: `[{type: http, url:
+    /health}]`.
+    """
 
     @property
     def replica_groups(self) -> tuple[ReplicaGroup, ...]:

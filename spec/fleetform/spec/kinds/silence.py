@@ -21,13 +21,16 @@ _STOP = re.compile(r"stop\s+after\s+(.+)", re.IGNORECASE)
 
 
 class Silence(Model):
-    """What a job does that nobody reaches."""
+    """What a job does while its host cannot be reached."""
 
     action: Literal["wait", "stop"]
-    """`wait`: it goes on. `stop`: it ends itself. Example: `stop`."""
+    """`wait`: the job continues to run. `stop`: the job ends after `after`. Example: `stop`."""
 
     after: Annotated[Duration, Field(ge=60)] | None = None
-    """How long nobody has to have reached its host. Example: `10m`."""
+    """
+    How long the host must have been unreachable, at least one minute. Only for `action: stop`.
+    Example: `10m`.
+    """
 
 
 def _silence(value: Any) -> Any:

@@ -62,7 +62,7 @@ def _is_parameter(key: str) -> bool:
 
 class Task(Run):
     """
-    Commands that run to their end.
+    Commands that run to their end: a batch job, an array or a sweep.
 
     Example:
         type: task
@@ -80,29 +80,37 @@ class Task(Run):
 
     commands: Commands | None = None
     """
-    Shell commands, one after another; the first that fails ends the job. With an `image` they may
-    be left out for its own. Example: `["python train.py --lr ${{ matrix.lr }}"]`.
+    Shell commands, run in order. The first command that fails ends the job. Required unless `image`
+    is set, whose own command runs then. Example: `["python train.py --lr ${{ matrix.lr }}"]`.
     """
 
     entrypoint: Annotated[Text, AfterValidator(without_nul)] | None = None
-    """What the image starts first, in place of its own. Example: `/bin/bash`."""
+    """
+    The entry point of the container, in place of the one of the image. Default: the entry point of
+    the image. Example: `/bin/bash`.
+    """
 
     ports: Ports | None = None
-    """Ports that its programs listen on. Example: `[6006, "8080:80"]`."""
+    """
+    Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
+    to it. Example: `[6006, "8080:80"]`.
+    """
 
     nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
-    """How many hosts at once; all start, or none. Example: `4`."""
+    """Number of hosts. All nodes start together, or none does. Example: `4`."""
 
     groups: NodeGroups | None = None
     """
-    Nodes that are not alike, in place of `nodes`, `commands` and `ports`.
-    Example: `[{name: learner, commands: [python learn.py]}, {name: actors, nodes: 8, commands: [python act.py]}]`.
+    Groups of nodes with different commands or resources, in place of `nodes`, `commands` and
+    `ports`. Example: `[{name: learner, commands: [python learn.py]}, {name: actors, nodes: 8,
+    commands: [python act.py]}]`.
     """
 
     array: ArraySpec | None = None
     """
-    Make an element of each index, and behind `%` how many run at a time. The index is
-    `$FLEETFORM_ARRAY_INDEX` and `${{ run.index }}`. Example: `1-100:2%10`.
+    Indices of an array: each index is an element, which is a run of its own. A number behind `%`
+    limits how many elements run at a time. Commands read the index as `$FLEETFORM_ARRAY_INDEX` or
+    `${{ run.index }}`. Example: `1-100:2%10`.
     """
 
     matrix: (
@@ -113,11 +121,11 @@ class Task(Run):
         | None
     ) = None
     """
-    Make an element of each combination of values. Another value makes more elements and leaves
-    the others alone. The spelling of a number means nothing: `0.10` is `0.1`, and `1` is `"1"`; but
-    `1` and `1.0` are two values, for a program that is given one can tell. No secret belongs here: values of
-    a parameter such as `api_token` show as `sealed-…` in names of elements.
-    Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
+    Parameters of a sweep: each combination of values is an element, which is a run of its own.
+    Another value adds elements and changes no existing element. `0.10` is the same value as `0.1`,
+    and `1` the same as `"1"`; `1` and `1.0` are different values, because a program can tell them
+    apart. Put no secrets here: values of parameters whose names mean a secret, such as `api_token`,
+    appear as `sealed-…` in names of elements. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
     """
 
     key: (
@@ -130,8 +138,8 @@ class Task(Run):
         | None
     ) = None
     """
-    The parameters of `matrix` that make up an element's name, where not all of them do. What is
-    left out may change its value, and the element stays the same. Example: `[lr, seed]`.
+    The parameters of `matrix` that form the name of an element. The other parameters may change
+    without making it another element. Default: all parameters. Example: `[lr, seed]`.
     """
 
     def to_canonical(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ PublicKeys = Annotated[Texts, AfterValidator(_public_keys)]
 
 class User(Document):
     """
-    A person.
+    A person, with their logins, keys and accounts on hosts.
 
     Example:
         type: user
@@ -86,18 +86,18 @@ class User(Document):
     """The kind of the document: `user`."""
 
     full_name: Text | None = None
-    """What they are called. Example: `Ada Lovelace`."""
+    """The full name. Example: `Ada Lovelace`."""
 
     emails: Annotated[Texts, AfterValidator(lambda all_: tuple(map(_email, all_)))] | None = None
-    """Addresses by which their commits are recognised. Example: `[ada@example.com]`."""
+    """Email addresses by which commits of the user are recognised. Example: `[ada@example.com]`."""
 
     logins: Texts | None = None
-    """Who they are where fleetform is applied or signed in to. Example: `[alovelace, github:ada]`."""
+    """The names under which the user applies or signs in. Example: `[alovelace, github:ada]`."""
 
     role: Literal["admin", "user", "reader"] | None = None
     """
-    What they may do beside what projects let them; `user` if not said. `admin`: everything.
-    `user`: what their projects allow. `reader`: see everything. Example: `reader`.
+    The role of the user outside of projects. Default: `user`. `admin`: everything. `user`: what
+    their projects allow. `reader`: see everything. Example: `reader`.
     """
 
     account: (
@@ -120,18 +120,24 @@ class User(Document):
         | None
     ) = None
     """
-    Their account on hosts, where runs have it (`run_as: owner`): one name, or a name by fleet and
-    `any` for the rest. Example: `ada`, `{on-prem: lovelace, any: ada}`.
+    The account of the user on hosts, for fleets with `run_as: owner`: one name, or a name by fleet,
+    where `any` is for all other fleets. Example: `ada`, `{on-prem: lovelace, any: ada}`.
     """
 
     ssh_keys: PublicKeys | None = None
-    """Public keys that they reach their runs with. Example: `[ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5 ada]`."""
+    """
+    The public keys with which the user connects to runs. Example: `[ssh-ed25519
+    AAAAC3NzaC1lZDI1NTE5AAAAIJ5 ada]`.
+    """
 
     signing_keys: PublicKeys | None = None
-    """Public keys that their commits are signed with. Example: `[ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6 ada]`."""
+    """
+    The public keys with which the user signs commits. Example: `[ssh-ed25519
+    AAAAC3NzaC1lZDI1NTE5AAAAIJ6 ada]`.
+    """
 
     state: Literal["active", "disabled"] | None = None
     """
-    Whether they take part. `active`: they do. `disabled`: nothing of theirs starts, and what
-    runs goes on. Example: `disabled`.
+    Whether the user may submit runs. Default: `active`. `active`: yes. `disabled`: no new runs
+    start; running ones continue. Example: `disabled`.
     """

@@ -27,10 +27,12 @@ def _window(value: int) -> int:
 
 
 class UtilizationPolicy(Model):
-    """How busy its GPUs have to be for a run to go on."""
+    """The least GPU utilization; a run below it is ended."""
 
     min_gpu_utilization: Annotated[Whole, Field(le=100)]
-    """The least that each GPU has to be used, in percent. Example: `10`."""
+    """The least utilization of each GPU, in percent. Example: `10`."""
 
     time_window: Annotated[Duration, AfterValidator(_window)]
-    """For how long one may be below that before the run is ended. Example: `30m`."""
+    """
+    How long a GPU may stay below `min_gpu_utilization` before the run is ended. Example: `30m`.
+    """

@@ -69,7 +69,7 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 
 class Volume(Document):
     """
-    A directory kept from run to run.
+    A directory or disk that is kept from run to run.
 
     Example:
         type: volume
@@ -82,49 +82,58 @@ class Volume(Document):
     """The kind of the document: `volume`."""
 
     fleet: Name | None = None
-    """The fleet on whose hosts it lies. Another fleet is another volume. Example: `local`."""
+    """
+    The fleet whose hosts have the directory. A change of the fleet makes it another volume.
+    Example: `local`.
+    """
 
     path: Directory | None = None
     """
-    Where it lies: absolute, or relative to where fleetform keeps this environment's volumes.
-    Another path is another volume; the data stays where it is. Example: `checkpoints`.
+    The directory: absolute, or relative to the folder in which fleetform keeps the volumes of the
+    environment. A change of the path makes it another volume; the data stays at the old path.
+    Example: `checkpoints`.
     """
 
     backend: Name | None = None
     """
-    The backend that it is a disk of: a type, or the name of a declared one. Another backend is
-    another volume. Example: `aws`.
+    The backend of the disk, by type or by the name of a declared backend. A change of the backend
+    makes it another volume. Example: `aws`.
     """
 
     region: Text | None = None
-    """The region that the disk lies in. Another region is another volume. Example: `eu-west-1`."""
+    """
+    The region of the disk. A change of the region makes it another volume. Example: `eu-west-1`.
+    """
 
     availability_zone: Text | None = None
     """
-    The zone in that region; the backend chooses if not said. A disk can only be mounted in its
-    own zone. Example: `eu-west-1a`.
+    The availability zone of the disk. A disk can only be mounted in its own zone. Default: chosen
+    by the backend. Example: `eu-west-1a`.
     """
 
     size: Annotated[Size, Field(ge=1)] | None = None
-    """How large the disk is. It can grow, and never shrinks. Example: `500GB`."""
+    """The size of the disk. It can grow, but not shrink. Example: `500GB`."""
 
     volume_id: Text | None = None
     """
-    The backend's id of a disk that exists already. It is registered as it is, and never deleted.
+    The id of an existing disk at the backend. Such a disk is registered as it is and never deleted.
     Example: `vol-0f1e2d3c4b5a69788`.
     """
 
     auto_cleanup_duration: Offable | None = None
     """
-    After how long without a run that mounts it the disk is deleted with its data; `off` for
-    never, which holds if it is not said. Example: `30d`.
+    The time without any run that mounts the disk, after which the disk and its data are deleted.
+    Default: `off`. `off`: never. Example: `30d`.
     """
 
     claim_name: Text | None = None
-    """The claim in Kubernetes that exists already. Example: `imagenet`."""
+    """The name of an existing PersistentVolumeClaim of Kubernetes. Example: `imagenet`."""
 
     storage_class_name: Text | None = None
-    """The storage class that a claim is made with; the cluster's own if not said. Example: `fast-ssd`."""
+    """
+    The storage class of a new claim. Default: the default class of the cluster. Example:
+    `fast-ssd`.
+    """
 
     access_modes: (
         Annotated[
@@ -136,19 +145,20 @@ class Volume(Document):
         | None
     ) = None
     """
-    Who may mount a claim at a time. `ReadWriteOnce`: one node. `ReadOnlyMany`: many, to read.
-    `ReadWriteMany`: many. `ReadWriteOncePod`: one pod. Example: `[ReadWriteMany]`.
+    Which nodes may mount the claim at a time. `ReadWriteOnce`: one node. `ReadOnlyMany`: several
+    nodes, read only. `ReadWriteMany`: several nodes. `ReadWriteOncePod`: one pod. Example:
+    `[ReadWriteMany]`.
     """
 
     read_only: Flag | None = None
-    """Whether every run may only read it. Example: `true`."""
+    """Whether all runs may only read it. Default: `false`. Example: `true`."""
 
     deletion_policy: Literal["retain", "delete", "snapshot"] | None = None
     """
-    What becomes of the data when the volume is removed from the tree. `retain`: it is left
-    alone. `delete`: it is deleted, by a step that the plan shows as destructive. `snapshot`: it is
-    put aside under another name, which the plan says, and its place is free again.
-    Example: `retain`.
+    What happens to the data when the volume is removed from the configuration. `retain`: it is
+    kept. `delete`: it is deleted, by a step that the plan shows as destructive. `snapshot`: it is
+    kept as a snapshot under a name that the plan shows, and the path becomes free. Example:
+    `retain`.
     """
 
     def whole(self) -> Problem | None:

@@ -27,13 +27,17 @@ Moment = Annotated[
 
 
 class Window(Model):
-    """From when to when."""
+    """A period from `begin` to `end`."""
 
     begin: Moment
-    """When it begins, with the time zone; also spelled `from`. Example: `2026-12-24T18:00Z`."""
+    """
+    The begin, as a time with its time zone; `from` is the same field. Example: `2026-12-24T18:00Z`.
+    """
 
     end: Moment
-    """When it ends; also spelled `to`. Example: `2026-12-24T20:00Z`."""
+    """
+    The end, as a time with its time zone; `to` is the same field. Example: `2026-12-24T20:00Z`.
+    """
 
     @model_validator(mode="after")
     def _is_forward(self) -> Self:

@@ -29,7 +29,7 @@ _DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
     "task": (
         _Part(
             "sweep",
-            "A task for each combination of values.",
+            "A run for each combination of values.",
             {
                 "type": "task",
                 "name": "${1:sweep}",
@@ -39,7 +39,7 @@ _DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
         ),
         _Part(
             "array",
-            "A task for each index, some of them at a time.",
+            "A run for each index, with a limit on how many run at a time.",
             {
                 "type": "task",
                 "name": "${1:render}",
@@ -49,7 +49,7 @@ _DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
         ),
         _Part(
             "distributed task",
-            "A task on several hosts at once; all start, or none.",
+            "A run on several hosts, which all start together.",
             {
                 "type": "task",
                 "name": "${1:train}",
@@ -66,10 +66,10 @@ _DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
 
 _FIELDS: Mapping[str, tuple[_Part, ...]] = {
     "resources": (
-        _Part("one GPU", "A GPU of a name and memory.", {"gpu": "${1:A100:80GB:1}"}),
+        _Part("one GPU", "One GPU with a model and memory.", {"gpu": "${1:A100:80GB:1}"}),
         _Part(
             "GPU, CPUs and memory",
-            "All of what a training job needs.",
+            "GPUs, CPUs, memory and shared memory of a training job.",
             {"gpu": "${1:A100:80GB:8}", "cpu": "${2:32..}", "memory": "${3:256GB..}", "shm_size": "${4:64GB}"},
         ),
         _Part("no GPU", "CPUs and memory only.", {"cpu": "${1:4..}", "memory": "${2:16GB..}"}),
@@ -77,28 +77,28 @@ _FIELDS: Mapping[str, tuple[_Part, ...]] = {
     "resources.gpu": (
         _Part(
             "any of several names",
-            "Whichever of these GPUs is free.",
+            "GPUs of any one of these models.",
             {"name": ["${1:A100}", "${2:H100}"], "memory": "${3:80GB..}", "count": "${4:8}"},
         ),
     ),
     "retry": (
         _Part(
             "after preemption",
-            "Try again when a host was taken away, a few times.",
+            "Try again, a limited number of times, after preemption or a failure of the host.",
             {"on": ["preemption", "node-failure"], "max_attempts": "${1:3}"},
         ),
     ),
     "checkpoint": (
         _Part(
             "signal before the end",
-            "A warning in time to save the state.",
+            "A signal that lets the program save its state in time.",
             {"signal": "${1:USR1}", "lead": "${2:5m}"},
         ),
     ),
     "concurrency": (
         _Part(
             "one at a time",
-            "Runs that name the group wait for each other.",
+            "Runs of the same group run one after another.",
             {"group": "${1:one-at-a-time}", "limit": "${2:1}"},
         ),
     ),

@@ -25,7 +25,7 @@ def test_a_choice_has_its_meaning_beside_it(task):
     """In the order of the values, in the keywords of each editor."""
     (choices, _expression, _null) = task["properties"]["on_change"]["anyOf"]
     assert choices["enum"] == ["hold", "restart", "after-finish"]
-    assert choices["enumDescriptions"][1] == "Ends it and runs it again."
+    assert choices["enumDescriptions"][2] == "Re-run it after it has ended."
     assert choices["markdownEnumDescriptions"] == choices["enumDescriptions"]
     assert set(choices["x-intellij-enum-metadata"]) == set(choices["enum"])
 
