@@ -86,6 +86,11 @@ PAGES = (
     "docs/dstack-compatibility.md",
     "docs/supported.md",
     "docs/tour.md",
+    "docs/architecture.md",
+    "docs/language-server.md",
+    "docs/testing.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
 )
 """Globs of the pages that are held to it."""
 
