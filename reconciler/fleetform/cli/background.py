@@ -134,8 +134,8 @@ def say_not_driven(workspace: Workspace) -> None:
         verb = "is" if runs == 1 else "are"
         told = error_screen()
         told.line(
-            f"{counted(runs, 'run')} {verb} open and {verb} not driven until `fleetform serve` or"
-            " `fleetform apply` runs again",
+            f"{counted(runs, 'run')} {verb} not over, and {verb} not driven until `fleetform serve`"
+            " or `fleetform apply` runs again",
             "warn",
         )
-        told.labelled("help", "running jobs go on on their hosts; nothing new starts")
+        told.labelled("help", "running jobs continue on their hosts; nothing new starts")

@@ -214,7 +214,7 @@ def _until_over(apply: _Apply, plan: Plan) -> _End:
         if still == waiting:
             break
         if not is_within(newer, plan):
-            error_screen().labelled("help", "what was held is another change by now: plan again")
+            error_screen().labelled("help", "the blocked change is another one by now: plan again")
             break
         apply = apply._replace(entered=tuple(key.name for key in waiting if key.kind == "run"))
         if newer.is_empty and not waited_for(newer, apply.entered):
@@ -237,12 +237,12 @@ def question_of(plan: Plan) -> tuple[str, str]:
     if destructive:
         question = (
             f"{counted(destructive, 'change')} will delete something or end running work. "
-            f"Type the environment's name, {plan.environment_name}, to go on:"
+            f"Type the environment's name, {plan.environment_name}, to continue:"
         )
         return question, plan.environment_name
     if plan.is_empty:
         follows = counted(following(plan), "change")
-        return f"Apply {follows} once what is ending has ended? [y/N]", "yes"
+        return f"Apply {follows} once the stopping work has ended? [y/N]", "yes"
     return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"
 
 
@@ -285,7 +285,7 @@ def _say_released(keys: list[ResourceKey]) -> None:
     out = screen()
     names = ", ".join(map(str, keys))
     verb = "has" if len(keys) == 1 else "have"
-    out.line(f"{names} {verb} ended: what waited for that is carried out", "note")
+    out.line(f"{names} {verb} ended: the changes that waited for it are applied", "note")
     out.flush()
 
 
@@ -296,7 +296,10 @@ def _say_begun(runs: list[str]) -> None:
     out = screen()
     more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     verb = "have" if more else "has"
-    out.line(f"run/{runs[0]}{more} {verb} begun meanwhile where hosts go, and will end too", "note")
+    out.line(
+        f"run/{runs[0]}{more} {verb} started meanwhile on hosts that are removed, and will end too",
+        "note",
+    )
     out.flush()
 
 

@@ -114,14 +114,16 @@ def settle_directory(ctx: click.Context) -> None:
     Give the command the one folder that was named as its parameter `path`.
 
     Raises:
-        Refused: Several were named, or the command works on no environment.
+        Refused: Several were named, or the command does not work on an environment.
     """
     named: list[str] = ctx.meta.get(_NAMED, [])
     if not named:
         return
     if not any(isinstance(one, DirectoryOption) for one in ctx.command.params):
         if not ctx.resilient_parsing:
-            raise Refused(f"`{ctx.command_path}` works on no environment", advice="leave -C out")
+            raise Refused(
+                f"`{ctx.command_path}` does not work on an environment", advice="leave -C out"
+            )
         return
     others = [one for one in named if os.path.realpath(one) != os.path.realpath(named[0])]
     if others and not ctx.resilient_parsing:

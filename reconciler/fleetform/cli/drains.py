@@ -64,7 +64,7 @@ def undrained(said: Any, host: str, address: str) -> Any:
         raise Refused(
             f"the whole fleet is drained, and {address} with it",
             advice=f"`fleetform undrain {address.removeprefix('fleet/').partition('/')[0]}`, "
-            "then drain those that are meant",
+            "then drain single hosts",
         )
     return _as_written(_without(entries, host))
 

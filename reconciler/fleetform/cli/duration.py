@@ -20,7 +20,7 @@ class Duration(click.ParamType[int]):
         try:
             return parse_duration(value) * 1000
         except ValueError as problem:
-            self.fail(f"{value} is no duration: {problem}", param, ctx)
+            self.fail(f"{value} is not a duration: {problem}", param, ctx)
 
 
 DURATION = Duration()

@@ -66,7 +66,7 @@ class EditOptions:
                 advice="pass one of the two",
             )
         if found.yes and not found.apply:
-            raise Refused("-y answers what --apply asks", advice="pass both, or none")
+            raise Refused("-y goes with --apply only", advice="pass both, or none")
         if found.as_json and found.apply:
             raise Refused(
                 "--format json prints the edit, and --apply goes on from there",
@@ -164,7 +164,7 @@ def finish(
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
-        so = "the tree says so already: " if edits.touched else ""
+        so = "the configuration says so already: " if edits.touched else ""
         screen().line(f"{so}nothing to write", "dim")
     else:
         show_diff(workspace, edits)
@@ -260,17 +260,15 @@ def _say_written(
         names = ", ".join(shown(workspace.root / edit.path) for edit in edits.files)
         say.line(f"\nwrote {names}", "good")
         if not options.apply:
-            say.labelled(
-                "help", "`fleetform plan` shows what it comes to, `fleetform apply` does it"
-            )
+            say.labelled("help", "`fleetform plan` shows the changes, `fleetform apply` makes them")
         return
     say.line(f"\ncommitted {made.commit[:12]} on {made.branch or 'no branch'}", "good")
     if not made.branch:
-        say.labelled("help", "`git switch -c NAME` keeps it when you go to another commit")
+        say.labelled("help", "`git switch -c NAME` keeps it when you switch to another commit")
     if options.branch and not options.push:
         say.labelled("help", f"`git push -u origin {made.branch}` proposes it")
     elif not options.apply and not options.branch:
-        say.labelled("help", "`fleetform plan` shows what it comes to, `fleetform apply` does it")
+        say.labelled("help", "`fleetform plan` shows the changes, `fleetform apply` makes them")
 
 
 def _finish_as_json(workspace: Workspace, edits: Edits, options: EditOptions, message: str) -> int:

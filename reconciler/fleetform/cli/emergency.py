@@ -49,7 +49,7 @@ def run_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
             raise Refused(problem, advice="write a run's name, or `run/*` for all of them")
         if not target.startswith("run/"):
             raise Refused(
-                f"`{target}` is no run, and only runs can be stopped",
+                f"`{target}` is not a run, and only runs can be stopped",
                 advice="`fleetform emergency drain` keeps work off fleets and hosts",
             )
         if "*" in target:
@@ -86,7 +86,7 @@ def place_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]
     if not known:
         raise Refused(
             "there is no host to drain: nothing has been applied yet",
-            advice="see what would be made with `fleetform plan`",
+            advice="`fleetform plan` shows what would be created",
         )
     return tuple(dict.fromkeys(_place(one, known) for one in typed))
 
@@ -146,7 +146,7 @@ def say_permanent_drain(workspace: Workspace, put: PutInForce) -> None:
     known = _known_places(workspace)
     addresses = [known[one.target] for one in put.overrides if one.target in known]
     if not addresses:
-        _say_end(put, "what a pattern means is drained in the tree by its names;")
+        _say_end(put, "to drain them in the configuration, name each fleet or host;")
         return
     reason = put.overrides[0].reason
 
@@ -178,7 +178,7 @@ def _say_permanent(
         _say_end(put, f"the edit that makes it permanent cannot be made now: {problem.message};")
         return
     show_diff(workspace, edits)
-    _say_end(put, f"`{typed} --commit` makes it permanent, as above;")
+    _say_end(put, f"`{typed} --commit` makes it permanent, as shown above;")
 
 
 def say_permanent_freeze(put: PutInForce) -> None:
@@ -190,7 +190,7 @@ def say_permanent_freeze(put: PutInForce) -> None:
     reason = one.reason.replace('"', "'")
     _say_end(
         put,
-        "in `rules:` of environment.yaml it would be"
+        "to make it permanent, write into `rules:` of environment.yaml"
         f' `freeze: [{{from: "{moment(one.since_ms)}", to: "{moment(one.until_ms)}",'
         f' reason: "{reason}"}}]`;',
     )
@@ -199,5 +199,6 @@ def say_permanent_freeze(put: PutInForce) -> None:
 def _say_end(put: PutInForce, sentence: str) -> None:
     numbers = " ".join(str(one.number) for one in put.overrides)
     error_screen().labelled(
-        "help", f"{sentence} it ends by itself, sooner with `fleetform emergency lift {numbers}`"
+        "help",
+        f"{sentence} the override ends by itself, sooner with `fleetform emergency lift {numbers}`",
     )

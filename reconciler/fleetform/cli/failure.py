@@ -132,8 +132,8 @@ def _explain_ledger(error: BaseException) -> Failure | None:
     if isinstance(error, refusals.StalePlan):
         changed = "".join(f"\n  {failure}" for failure in error.failures)
         return Failure(
-            f"the plan no longer fits what is there{':' if changed else ''}{changed}",
-            "nothing was changed; plan again and apply that",
+            f"the plan is stale{':' if changed else ''}{changed}",
+            "nothing was changed; plan again, and apply the new plan",
             Exit.STALE,
         )
     if isinstance(error, refusals.PolicyRefused):
@@ -142,7 +142,7 @@ def _explain_ledger(error: BaseException) -> Failure | None:
         why = f": {error}" if str(error) else ""
         return Failure(
             f"this fleetform no longer manages the environment{why}",
-            "it has stopped; `fleetform lock list` shows who does, and `fleetform ps` how runs go on",
+            "it has stopped; `fleetform lock list` shows who does, `fleetform ps` shows the runs",
             Exit.LOCKED,
         )
     if isinstance(error, refusals.LedgerUnavailable) and isinstance(error, refusals.LedgerUnusable):
@@ -150,7 +150,7 @@ def _explain_ledger(error: BaseException) -> Failure | None:
     if isinstance(error, refusals.LedgerUnavailable):
         return Failure(
             f"the ledger cannot be written now: {error}",
-            "nothing was lost; see to the disk, then run the same command again",
+            "nothing was lost; check the disk, then run the same command again",
             Exit.ERROR,
         )
     if isinstance(error, refusals.LedgerUnusable):

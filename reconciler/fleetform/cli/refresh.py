@@ -41,7 +41,7 @@ def refuse_beside_looking(options: Mapping[str, Any]) -> None:
     if flag := flag_given(options):
         raise Refused(
             f"{flag} does not go with --refresh-only, which plans nothing and changes no resource",
-            advice="leave one of them out; --refresh looks first, and plans then",
+            advice="leave one of them out; --refresh reads the actual state, and then plans",
         )
 
 
@@ -66,15 +66,15 @@ def look_only(workspace: Workspace) -> Look:
     found = look_first(workspace)
     if found is None:
         raise Refused(
-            "nothing has been applied yet, so the world has nothing to be asked about",
-            advice="see what would be made with `fleetform plan`",
+            "nothing has been applied yet, so there is no actual state to read",
+            advice="`fleetform plan` shows what would be created",
         )
     return found
 
 
 def unrecorded_text(found: Look) -> str:
     """Say that later plans will not know of what was seen, and why."""
-    return f"what was seen is not recorded, so plans will not mention it: {found.unrecorded}"
+    return f"the drift is not recorded, so plans will not mention it: {found.unrecorded}"
 
 
 def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:

@@ -30,14 +30,14 @@ def _steps(dotted: str, change: str) -> tuple[str | int, ...]:
         raise Refused(f"`{change}` names no field", advice="write for example `resources.gpu=H100`")
     if steps[0] in {"name", "type"}:
         raise Refused(
-            f"`{steps[0]}` says which resource it is; another one is another resource",
-            advice="edit the document by hand; `moved:` in environment.yaml says what became of it",
+            f"`{steps[0]}` identifies the resource, so `set` does not change it",
+            advice="edit the document by hand; `moved:` in environment.yaml keeps a renamed resource",
         )
     if steps == ["uid"]:
         raise Refused(
-            "`uid` says which environment it is, and all that was made belongs to it; another one"
-            " is another environment",
-            advice="`fleetform init` makes a new environment",
+            "`uid` identifies the environment and everything that it created, so `set` does not"
+            " change it",
+            advice="`fleetform init` creates a new environment",
         )
     return tuple(steps)
 
@@ -53,11 +53,11 @@ def _value(text: str, change: str) -> Any:
     nodes, findings = read_documents(text.encode("utf-8", "surrogatepass"), "")
     if len(nodes) != 1 or any(one.level is Level.ERROR for one in findings):
         raise Refused(
-            f"`{change}`: this is no value in YAML", advice="put it in quotes, as in a file"
+            f"`{change}`: this is not a value in YAML", advice="put it in quotes, as in a file"
         )
     value = plain(nodes[0])
     if value is None:
         raise Refused(
-            f"`{change}` sets nothing", advice=f"`{change.partition('=')[0]}-` takes it out"
+            f"`{change}` sets nothing", advice=f"`{change.partition('=')[0]}-` removes the field"
         )
     return value

@@ -85,7 +85,7 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
         left: The controller that drives them from now on, if one does.
     """
     told = error_screen()
-    told.line("interrupted: nothing is lost, and running jobs go on on their hosts", "warn")
+    told.line("interrupted: nothing is lost, and running jobs continue on their hosts", "warn")
     if left is None:
         _say_ending(told, workspace)
         told.labelled(
@@ -117,7 +117,7 @@ def _say_ending(told: Screen, workspace: Workspace) -> None:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         verb = "are" if more else "is"
         told.line(
-            f"{names[0]}{more} {verb} asked to end and may work on until somebody drives the runs",
+            f"{names[0]}{more} {verb} asked to stop and may continue until a controller drives the runs",
             "warn",
         )
 
@@ -200,29 +200,32 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
     states = [each.run.state for each in result.runs]
     if result.state == "handed-over":
         out.line(
-            "The plan is accepted, and is being carried out still; `fleetform history` shows what"
-            " comes of it."
+            "The plan is accepted, and is still being applied; `fleetform history` shows the"
+            " result."
         )
     elif result.failed_steps:
-        out.line("Not everything could be done. What is done stays done: apply again.", "bad")
+        out.line("Some steps failed. The other steps stay done: apply again.", "bad")
     elif bad:
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
         out.line(f"{counted(len(bad), 'run')} failed; see {see}.", "bad")
     elif stopped := sum(map(_may_go_on, result.runs)):
-        out.line(f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun`?", "warn")
+        out.line(
+            f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun RUN` runs one again.",
+            "warn",
+        )
     elif silent := [each.run.name for each in result.runs if each.run.state is RunState.UNKNOWN]:
         verb = "waits" if len(silent) == 1 else "wait"
         why = f"see `fleetform why {quoted(silent[0])}`"
         out.line(f"{counted(len(silent), 'run')} {verb} for a silent host; {why}.", "warn")
     elif result.exit_code == Exit.HELD:
-        out.line("What could be done is done; the rest is held, as the plan says.", "warn")
+        out.line("Applied, except for what is blocked: the plan says why.", "warn")
     elif states and set(states) == {RunState.DONE}:
         out.line(f"Done: {counted(len(states), 'run')} succeeded.", "good")
     elif ending := [each.run.name for each in result.runs if each.run.state is RunState.FINISHING]:
         who = f"{ending[0]} is" if len(ending) == 1 else f"{len(ending)} runs are"
-        out.line(f"Applied; {who} still coming to an end, as `fleetform ps` shows.", "good")
+        out.line(f"Applied; {who} still finishing; `fleetform ps` shows the state.", "good")
     else:
         out.line(finished, "good")
 

@@ -48,7 +48,7 @@ def take_over_first(
         return
     if not for_ms or not reason:
         raise Refused(
-            "a takeover says for how long and why",
+            "--takeover needs --for and --reason",
             advice="fleetform apply --takeover --for 1h --reason TEXT",
         )
     import asyncio

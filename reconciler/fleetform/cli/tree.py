@@ -134,7 +134,7 @@ def open_reader(workspace: Workspace) -> Reader:
             f"nothing has been applied in the environment `{workspace.environment.name}` yet",
             advice="`fleetform submit FILE` runs a file in it"
             if is_created_here(workspace.root)
-            else "see what would be made with `fleetform plan`, make it with `fleetform apply`",
+            else "`fleetform plan` shows what would be created, `fleetform apply` creates it",
         )
     return reader
 
@@ -157,19 +157,19 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     if loaded.desired is None:
         its_own = sum(one.place.file == _FILE for one in loaded.errors)
         raise Refused(
-            f"{_FILE} has {counted(its_own, 'error')}, and nothing is planned without it"
+            f"{_FILE} has {counted(its_own, 'error')}, and nothing can be planned without it"
             if its_own
             else "the environment cannot be read",
-            advice="what it says counts for everything, so that it is never guessed: correct it"
+            advice="every plan depends on it, so it is never guessed: correct it"
             " first, as shown above"
             if its_own
-            else f"an environment that cannot be read is never taken for an empty one; correct {_FILE}"
+            else f"an environment that cannot be read is never treated as empty; correct {_FILE}"
             " first",
         )
     if errors and not keep_going:
         raise Refused(
-            f"the tree has {counted(errors, 'error')}",
-            advice="correct them, or pass --keep-going: what is broken then stays as it is",
+            f"the configuration has {counted(errors, 'error')}",
+            advice="correct them, or pass --keep-going to skip them; their resources stay as they are",
         )
     return loaded
 

@@ -210,10 +210,10 @@ def _gone(row: LiveResource) -> Refused:
     name = row.parent or row.key.name
     if row.run is None or row.run.state in FINAL:
         return Refused(
-            f"the document of `{name}` is gone from the tree, and its result is kept",
-            advice="put the document back: `git log --diff-filter=D --summary` shows when it went",
+            f"the document of `{name}` was removed from the configuration, and its result is kept",
+            advice="restore the document: `git log --diff-filter=D --summary` shows when it was removed",
         )
     return Refused(
-        f"the document of `{name}` is gone from the tree, and it is still {row.run.state}",
+        f"the document of `{name}` was removed from the configuration, and it is still {row.run.state}",
         advice=f"`fleetform apply` ends it; `fleetform emergency stop {name} --reason …` does so at once",
     )

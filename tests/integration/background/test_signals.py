@@ -129,7 +129,7 @@ def test_a_service_that_is_stopped_leaves_none(lab: Lab, gate: str) -> None:
     code, output = lab.finish(serve)
     assert code == 0, output
     assert (
-        "2 runs are open and are not driven until `fleetform serve` or `fleetform apply` runs again"
+        "2 runs are not over, and are not driven until `fleetform serve` or `fleetform apply` runs again"
         in output
     )
     assert lab.run("controller", "show", "--json").stdout.strip() == "null"

@@ -146,7 +146,7 @@ def test_it_is_stopped_and_what_stands_still_is_said(detached: Lab) -> None:
     done = detached.run("controller", "stop")
     assert done.returncode == 0
     assert f"stopped the background controller (pid {pid} on" in done.stdout
-    assert "1 run is open and is not driven until `fleetform serve`" in done.stderr
+    assert "1 run is not over, and is not driven until `fleetform serve`" in done.stderr
     assert "no controller drives the runs any more" in detached.run("events").stdout
     _wait_for_end(pid)
     again = detached.run("controller", "stop")

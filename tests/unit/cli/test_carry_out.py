@@ -68,7 +68,7 @@ def test_work_that_begins_on_a_fleet_that_goes_ends_where_nobody_was_asked(stale
     tried = stale(1)
     assert carry_out(SimpleNamespace(), idle, Watching(), again=lambda: newer, unasked=True) == 0
     assert tried == [idle, newer]
-    assert "run/one has begun meanwhile where hosts go" in capsys.readouterr().out
+    assert "run/one has started meanwhile on hosts that are removed" in capsys.readouterr().out
     tried.clear()
     with pytest.raises(StalePlan):
         carry_out(SimpleNamespace(), idle, Watching(), again=lambda: newer)

@@ -89,7 +89,7 @@ def test_a_command_without_an_environment_takes_none(typed, elsewhere):
     """An option that a command would ignore is refused, with what to type instead."""
     code, _out, err = typed("-C", "lab", "version")
     assert code == Exit.ERROR
-    assert err == "error: `fleetform version` works on no environment\nhelp: leave -C out\n"
+    assert err == "error: `fleetform version` does not work on an environment\nhelp: leave -C out\n"
 
 
 def test_a_folder_without_an_environment_says_what_to_do(typed, elsewhere, tmp_path):

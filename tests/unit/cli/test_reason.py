@@ -29,4 +29,4 @@ def test_a_reason_of_blanks_is_none(typed, lab, words: tuple[str, ...]) -> None:
     del lab  # the tree that they stand in
     code, _out, err = typed(*words)
     assert code == 1
-    assert "why" in err
+    assert "reason" in err

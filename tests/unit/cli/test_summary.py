@@ -46,7 +46,7 @@ def test_what_is_still_ending_is_not_told_as_over(summary, lab):
     reader.close()
     ending = replace(one, run=replace(one.run, state=RunState.FINISHING, finished_at_ms=None))
     out = summary(runs=(ending,)).out
-    assert f"Applied; {one.run.name} is still coming to an end, as `fleetform ps` shows." in out
+    assert f"Applied; {one.run.name} is still finishing; `fleetform ps` shows the state." in out
 
 
 def test_what_was_removed_is_not_to_be_rerun(summary, lab):
@@ -55,7 +55,10 @@ def test_what_was_removed_is_not_to_be_rerun(summary, lab):
     one = reader.read_runs()[0]
     reader.close()
     stopped = replace(one, run=replace(one.run, state=RunState.STOPPED))
-    assert "1 run stopped before the end; `fleetform rerun`?" in summary(runs=(stopped,)).out
+    assert (
+        "1 run stopped before the end; `fleetform rerun RUN` runs one again."
+        in summary(runs=(stopped,)).out
+    )
     assert summary(runs=(replace(stopped, archived=True),)).out.endswith("\nApplied.\n")
 
 
@@ -96,8 +99,8 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"state": "handed-over"}, "is being carried out still; `fleetform history`"),
-        ({"exit_code": 3}, "the rest is held, as the plan says"),
+        ({"state": "handed-over"}, "still being applied; `fleetform history`"),
+        ({"exit_code": 3}, "except for what is blocked: the plan says why"),
         ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "apply again"),
         ({}, "Applied."),
     ],
@@ -121,7 +124,7 @@ def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
     """Nobody brings it about once the apply has gone."""
     workspace = Workspace.open(str(lab))
     show_interrupted(workspace, None)
-    assert "asked to end" not in capsys.readouterr().err
+    assert "asked to stop" not in capsys.readouterr().err
     applied.write_tree(lab, applied.FLEET, "type: task\nname: more\ncommands: [sleep 60]\n")
     applied.enter(lab)
     applied.place_all(lab)
@@ -132,7 +135,7 @@ def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
         )  # fmt: skip
     assert put.ending == ("more",)
     show_interrupted(workspace, None)
-    assert "more is asked to end and may work on" in capsys.readouterr().err
+    assert "more is asked to stop and may continue" in capsys.readouterr().err
 
 
 def test_a_manager_that_has_not_said_yet_who_it_is_has_no_name(lab, capsys):

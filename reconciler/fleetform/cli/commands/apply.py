@@ -108,7 +108,7 @@ def command(
 
     if detach and show_output:
         raise Refused(
-            "--show-output does not go with --detach, which waits for nothing that jobs print",
+            "--show-output does not go with --detach, which does not wait for output",
             advice="`fleetform logs --follow RUN` prints it",
         )
     if file is not None:
@@ -139,7 +139,7 @@ def command(
 def _refuse_options(options: Mapping[str, Any]) -> None:
     if flag := flag_given(options):
         raise Refused(
-            f"{flag} does not go with a plan in a file: what it may do was said when it was made",
+            f"{flag} does not go with a saved plan: its scope and permissions were set when it was made",
             advice=f"plan again with {flag} and --out",
         )
 
@@ -155,7 +155,7 @@ def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
     if before is not None and not before.stands:
         raise Refused(
             before.sentence,
-            advice="a plan is carried out once; plan again, and apply that",
+            advice="a plan is applied once; plan again, and apply the new plan",
             code=Exit.STALE,
         )
     if before is not None:
@@ -237,7 +237,7 @@ def _take_note(workspace: Workspace, *, yes: bool) -> int:
     if not count:
         return 0
     out.line()
-    ask(f"Take note of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
+    ask(f"Record drift of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
     accepted = accept_drift(workspace, found, who=who_asks())
-    out.line(f"Taken note of {counted(len(accepted), 'field')}.", "good")
+    out.line(f"Recorded drift of {counted(len(accepted), 'field')}.", "good")
     return 0

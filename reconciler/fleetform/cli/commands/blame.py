@@ -81,7 +81,7 @@ def _find(live: Live, name: str) -> ResourceKey:
     elements = [key for key in live.resources if key.name.startswith(f"{rest or name}[")]
     if elements:
         raise Refused(
-            f"`{name}` is a sweep of {counted(len(elements), 'element')}, each with a past of its own",
+            f"`{name}` is a sweep of {counted(len(elements), 'element')}, each with its own history",
             advice=f"name one: {some([str(key) for key in sorted(elements, key=lambda key: natural_order(str(key)))])}",
         )
     import difflib
@@ -89,8 +89,8 @@ def _find(live: Live, name: str) -> ResourceKey:
     known = [*map(str, live.resources), *(key.name for key in live.resources)]
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
     raise Refused(
-        f"the ledger has nothing called `{name}`",
+        f"the ledger has no resource `{name}`",
         advice=f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
         if near
-        else "`fleetform ps`, `fleet` and `volume` list what there is",
+        else "`fleetform ps`, `fleet` and `volume` list the names",
     )

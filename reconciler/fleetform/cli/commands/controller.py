@@ -105,7 +105,7 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
     log = BoundedLog(workspace.paths.background_log, moment=lambda: moment(SystemClock().now_ms()))
     progress = PlainProgress(Screen(cast("TextIO", log)))
     start = BackgroundStart(os.getpid(), variables, warning)
-    progress.notice(f"background controller of {name} begins (pid {os.getpid()})")
+    progress.notice(f"background controller of {name} starts (pid {os.getpid()})")
     try:
         asyncio.run(drive(workspace, start, who=who, ready=report.ready, progress=progress))
     except Exception as error:

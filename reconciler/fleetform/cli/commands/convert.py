@@ -59,7 +59,7 @@ def command(
     if arguments and Path(source).is_dir():
         raise Refused(
             f"{source} is a folder, and its scripts would all get the same arguments",
-            advice="convert the script that takes them by itself",
+            advice="convert the script that uses them separately",
         )
     root = Path(target)
     result = convert(Path(source), arguments=arguments, partitions=_partitions(root, partitions))
@@ -99,7 +99,7 @@ def _partitions(root: Path, renamed: tuple[str, ...]) -> Partitions:
     for name, meant in names.items():
         if meant not in known:
             raise Refused(
-                f"{root} declares no queue and no fleet `{meant}`, which `{name}` is to be",
+                f"{root} declares no queue and no fleet `{meant}` for the partition `{name}`",
                 advice=f"it declares {', '.join(sorted(known)) or 'none'}",
             )
     return Partitions(frozenset(kinds["queue"]), frozenset(kinds["fleet"]), names)
@@ -121,7 +121,7 @@ def _environment(root: Path) -> list[Written]:
     from fleetform.spec.convert.naming import derive_name
 
     name = derive_name(root.resolve().name, otherwise="lab")
-    text = f"type: environment\nname: {name}\n# Never changed: without it nobody knows whose this is.\nuid: {uuid.uuid4().hex}\n"
+    text = f"type: environment\nname: {name}\n# Never change it: hosts and volumes of this environment are marked with it.\nuid: {uuid.uuid4().hex}\n"
     return [Written(FILE_NAME, text)]
 
 
@@ -151,9 +151,9 @@ def _refuse_to_overwrite(root: Path, written: list[Written], copied: list[Copied
     there = [path for path in paths if _is_taken(root, path)]
     if there:
         raise Refused(
-            f"{root / there[0]} is there already"
+            f"{root / there[0]} exists already"
             + (f", and {counted(len(there) - 1, 'other file')}" if len(there) > 1 else ""),
-            advice="nothing was written; choose another folder, or move what is there",
+            advice="nothing was written; choose another folder, or move the existing file",
         )
 
 
@@ -179,7 +179,7 @@ def _write(root: Path, written: list[Written], copied: list[Copied]) -> None:
             stream.write(file.text)
         out.line(f"wrote {path}", "good")
     out.line()
-    out.line(f"Next: `fleetform validate {root}` says what is not right yet.")
+    out.line(f"Next: `fleetform validate {root}` lists what is left to correct.")
 
 
 def _show_findings(findings: list[Finding]) -> None:

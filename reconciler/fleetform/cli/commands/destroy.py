@@ -50,7 +50,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     """
     if yes and not allow_destroy:
         raise Refused(
-            "-y alone does not allow to destroy",
+            "destroy with -y needs --allow-destroy",
             advice="pass --allow-destroy as well, or leave -y out and type the environment's name",
         )
     workspace = open_to_write(path)
@@ -81,7 +81,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     name = workspace.environment.name
     out.line()
     ask(
-        f"This removes what is listed above. Type the environment's name, {name}, to go on:",
+        f"This removes what is listed above. Type the environment's name, {name}, to continue:",
         expected=name,
         yes=yes,
         how="-y --allow-destroy",

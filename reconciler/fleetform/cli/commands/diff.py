@@ -110,13 +110,13 @@ def _warn(*sides: TreeSide) -> None:
         if side.errors:
             error_screen().labelled(
                 "warning",
-                f"{side.label} has {counted(side.errors, 'error')}: what is broken is not compared",
+                f"{side.label} has {counted(side.errors, 'error')}: invalid documents are not compared",
             )
 
 
 def _documents_differ(fields: int) -> str:
     if not fields:
-        return "Their documents say the same."
+        return "Their documents are equal."
     return f"Their documents differ in {counted(fields, 'field')}."
 
 

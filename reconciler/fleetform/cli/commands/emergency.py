@@ -114,7 +114,7 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
     wanted = run_targets(workspace, targets)
     put = _put(workspace, OverrideKind.STOP, wanted, typed)
     paused.resume(but=put.ending)
-    say_of_each(screen(), put.ending, "is asked to end")
+    say_of_each(screen(), put.ending, "is asked to stop")
     _say_protected(workspace, put)
     say_permanent_stop(workspace, put)
     if put.ending:
@@ -198,11 +198,11 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
     )
     if missing:
         raise Refused(
-            f"nothing of number {', '.join(missing)} is in force",
-            advice="`fleetform emergency list` shows what is",
+            f"no override with number {', '.join(missing)} is in force",
+            advice="`fleetform emergency list` lists them",
         )
     if not lifted:
-        screen().line("nothing is in force", "dim")
+        screen().line("no override is in force", "dim")
 
 
 @command.command("list", examples=_LIST)
@@ -228,7 +228,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
     elif rows:
         out.table(overrides_table(rows))
     else:
-        out.line("nothing is in force" if not every else "nothing ever was", "dim")
+        out.line("no override is in force" if not every else "no override was ever in force", "dim")
     if any((row.kind, row.state) == (OverrideKind.FREEZE.value, "in force") for row in rows):
         _say_entered(workspace)
 
@@ -252,8 +252,8 @@ def _opened(path: str | None, paused: PausedJobs | None = None) -> Workspace:
     workspace = open_workspace(path)
     if make_room(workspace, paused or _paused_jobs()):
         error_screen().line(
-            "the disk of the state folder is full; this takes the room that was kept for it, and"
-            " jobs of this machine pause while it is written: free some more",
+            "the disk of the state folder is full; the override uses reserved space, and"
+            " jobs of this machine pause while it is written: free some space",
             "warn",
         )
     upgrade_first(workspace)
@@ -269,7 +269,9 @@ def _put(
 
     reason = typed["reason"]
     if not reason:
-        raise Refused("--reason is empty", advice="say why: everybody who is held back is told")
+        raise Refused(
+            "--reason is empty", advice="give a reason: commands show it while work is blocked"
+        )
     until_ms = _until_ms(typed["duration_ms"], typed["until"], SystemClock().now_ms())
     put = put_in_force(workspace, kind, targets, reason=reason, who=who_asks(), until_ms=until_ms)
     for one in put.overrides:
@@ -289,11 +291,11 @@ def _until_ms(duration_ms: int | None, until: str | None, now_ms: int) -> int:
         except ValueError as error:
             raise Refused(str(error)) from error
     if until_ms <= now_ms:
-        raise Refused("that would be over before it began", advice="name a later end")
+        raise Refused("the override would end before it starts", advice="give a later end")
     if until_ms - now_ms > LONGEST_MS:
         raise Refused(
-            "an override holds for 30 days at most",
-            advice="what is to hold for longer is a change of the tree",
+            "an override lasts 30 days at most",
+            advice="for a longer time, change the configuration",
         )
     return until_ms
 
@@ -304,7 +306,7 @@ def _numbers(typed: Sequence[str]) -> list[int] | None:
     wrong = [one for one in typed if not one.isdecimal()]
     if wrong:
         raise Refused(
-            f"`{wrong[0]}` is no number of an override",
+            f"`{wrong[0]}` is not the number of an override",
             advice="`fleetform emergency list` shows the numbers; `all` lifts all",
         )
     return [int(one) for one in typed]
@@ -313,7 +315,7 @@ def _numbers(typed: Sequence[str]) -> list[int] | None:
 def _say_protected(workspace: Workspace, put: PutInForce) -> None:
     resources = open_reader(workspace).read_live().resources
     names = [key.name for key, row in resources.items() if row.protected and key.name in put.ending]
-    say_of_each(error_screen(), names, "is protected, and ended all the same")
+    say_of_each(error_screen(), names, "is protected, and is ended anyway")
 
 
 def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> None:
@@ -325,7 +327,7 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
 
     out = error_screen()
     if workspace.manager() is None:
-        out.line("no controller is running, so they are ended from here", "dim")
+        out.line("no controller is running: this command ends them itself", "dim")
 
     async def drive() -> None:
         progress = PlainProgress(screen())
@@ -337,7 +339,7 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
     try:
         asyncio.run(drive())
     except KeyboardInterrupt:
-        out.line("the override holds; whoever manages the environment next ends them", "warn")
+        out.line("the override is in force: the next controller ends them", "warn")
 
 
 def _say_entered(workspace: Workspace) -> None:
@@ -345,10 +347,10 @@ def _say_entered(workspace: Workspace) -> None:
     from fleetform.wiring.locking import show_lock
 
     for one in show_lock(workspace).waiting:
-        steps = f", {counted(one.open_steps, 'step')} of it to do" if one.open_steps else ""
+        steps = f", {counted(one.open_steps, 'step')} left" if one.open_steps else ""
         error_screen().line(
-            f"an apply of {one.who} (plan {one.plan[:12]}) was entered before and goes"
-            f" on{steps}: `fleetform lock show` has more",
+            f"an apply of {one.who} (plan {one.plan[:12]}) was accepted before and"
+            f" continues{steps}: `fleetform lock show` has more",
             "warn",
         )
 
@@ -357,6 +359,6 @@ def _say_if_nobody_drives(workspace: Workspace) -> None:
     if workspace.manager() is None:
         error_screen().labelled(
             "help",
-            "no controller is running, so nothing starts now anyway; this holds as soon as"
-            " somebody does",
+            "no controller is running, so nothing starts now anyway; the override counts for the"
+            " next controller",
         )

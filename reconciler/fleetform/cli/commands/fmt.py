@@ -46,7 +46,7 @@ def command(paths: tuple[str, ...], path: str | None, check: bool, diff: bool) -
     """
     if paths and path is not None:
         raise Refused(
-            "-C formats the whole configuration, and files were named too",
+            "-C formats the whole configuration, and paths were named too",
             advice="leave one of them out",
         )
     if "-" in paths:
@@ -89,7 +89,7 @@ def _one(path: Path) -> FormattedFile:
     from fleetform.spec.format import FormattedFile, format_bytes
 
     if not path.is_file():
-        raise Refused(f"{path} is no file and no folder", advice="name one that is there")
+        raise Refused(f"{path} is not a file or a folder", advice="name an existing one")
     data = path.read_bytes()
     return FormattedFile(path.name, data, format_bytes(data, str(path)))
 
@@ -108,7 +108,7 @@ def _take(folder: Path, file: FormattedFile, *, check: bool, diff: bool) -> None
             replace_file(folder / file.path, file.before, file.formatted.data)
         except FileChanged:
             raise Refused(
-                f"{shown} was changed while it was formatted, and is left as it is",
+                f"{shown} changed while it was formatted, and was not written",
                 advice="run the command again",
             ) from None
         screen().line(f"formatted {shown}", "good")

@@ -81,13 +81,13 @@ def _key(address: str) -> ResourceKey:
         raise Refused(str(error), advice="write for example `volume/data`") from error
     if found.kind in {"", "run"}:
         raise Refused(
-            f"`{address}` is no volume and no fleet, and nothing else can be imported",
+            f"`{address}` is not a volume or a fleet; only these can be imported",
             advice=f"write `volume/{found.name}` or `fleet/{found.name}`",
         )
     if found.kind not in {"volume", "fleet"}:
         raise Refused(
-            f"a {found.kind} is nothing that is anywhere, so it cannot be imported",
-            advice="declare it; `fleetform plan` shows what comes of it",
+            f"a {found.kind} has no directory and no hosts, so it cannot be imported",
+            advice="declare it; `fleetform plan` shows what would be created",
         )
     return ResourceKey(found.kind, found.name)
 
@@ -97,7 +97,7 @@ def _refuse_known(workspace: Workspace, key: ResourceKey) -> None:
     row = None if reader is None else reader.read_live().resources.get(key)
     if row is not None and not row.archived:
         raise Refused(
-            f"{key} is known already, so there is nothing to import",
+            f"{key} is in the ledger already: there is nothing to import",
             advice=f"`fleetform {key.kind}` shows it",
         )
 
@@ -114,12 +114,12 @@ def _declare(
     if key.kind != "volume":
         raise Refused(
             f"no document declares {key}",
-            advice="declare the fleet as its hosts are; what they have cannot be found out here",
+            advice="declare the fleet with the hardware of its hosts: import cannot detect it",
         )
     if fleet is None or place is None:
         raise Refused(
             f"no document declares {key}",
-            advice=f"say where it is: `fleetform import {key} --fleet NAME --at DIR`",
+            advice=f"name its fleet and directory: `fleetform import {key} --fleet NAME --at DIR`",
         )
     document = {"type": "volume", "name": key.name, "fleet": fleet, "path": place}
     editor.add_document(file, document, key)

@@ -47,14 +47,14 @@ def command(run: str, name: str, **typed: Any) -> int:
     kept = name or source.key.name
     file = f"{_usual_folder(editor)}{kept}.yaml"
     if (workspace.root / file).exists():
-        raise Refused(f"there is a file {file} already", advice="keep it under another name: --as")
+        raise Refused(f"the file {file} exists already", advice="keep it under another name: --as")
     editor.move_document(source, file, name=name)
     _say_of_code(source)
     code = finish(workspace, editor, options, message=f"keep run/{kept}")
     if options.branch:
         error_screen().labelled(
             "help",
-            f"once that is merged here, remove {source.file}: two documents of one name are an error",
+            f"after the branch is merged here, remove {source.file}: two documents of one name are an error",
         )
     return code
 
@@ -64,8 +64,8 @@ def _refuse_kept(source: Source) -> None:
 
     if not source.file.startswith(f"{SCRATCH}/"):
         raise Refused(
-            f"{source.key} is in the tree already: {source.file}",
-            advice="only what was submitted is kept; edit the others as they are",
+            f"{source.key} is not in the scratch folder: {source.file}",
+            advice="`keep` moves only experiments of `fleetform submit`; edit other documents in place",
         )
 
 
@@ -92,7 +92,7 @@ def _say_of_code(source: Source) -> None:
         return
     commit = str(code.get("commit", ""))
     if commit and not commit.endswith("+dirty"):
-        error_screen().line(f"its code is that of commit {commit[:12]}", "dim")
+        error_screen().line(f"its code is commit {commit[:12]}", "dim")
         return
     error_screen().line(
         f"its code was never committed as it ran: bundle {str(code.get('sha256'))[:12]} in this"

@@ -74,15 +74,15 @@ def show(path: str | None, as_json: bool) -> None:
         out.line(printable(found.taken_over), "warn")
     if found.waiting:
         out.line()
-        out.line("Entered and not over:", "bold")
+        out.line("Accepted and not finished:", "bold")
         out.table(waiting_table(found.waiting, now_ms=now_ms))
     if found.open_operations:
         out.line()
-        out.line("Begun, and no result yet:", "bold")
+        out.line("Started, without a result yet:", "bold")
         out.table(operations_table(found.open_operations))
     if found.waiting and not found.lock.held:
         out.line()
-        out.line("Nobody carries it out now: `fleetform apply` goes on with it.", "warn")
+        out.line("No controller is running: `fleetform apply` continues it.", "warn")
 
 
 @command.command("break", examples=_EXAMPLES[2:])
@@ -104,21 +104,21 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     from fleetform.wiring.locking import break_lock as break_it
 
     if force and not reason:
-        raise Refused("whoever breaks a lock says why", advice="pass --reason TEXT")
+        raise Refused("--force needs a reason", advice="pass --reason TEXT")
     workspace = open_to_write(path)
     found = break_it(workspace, who=who_asks(), reason=reason, force=force)
     out = screen()
     if found is None:
-        out.line("nobody holds this environment", "dim")
+        out.line("no process manages this environment", "dim")
         return 0
     out.line(f"taken from {held_by(found)}", "good")
     if found.left_ms is None:
-        out.line("`fleetform lock show` shows what it has left, `fleetform apply` goes on with it")
+        out.line("`fleetform lock show` shows its open steps, `fleetform apply` continues them")
     else:
         out.line(
-            "no process was ended: a `serve` that lives takes it up again in a moment. Have it"
-            " rest with `fleetform apply --takeover --for 1h --reason TEXT`, or end it where it"
-            " runs",
+            "no process was ended: a running `serve` takes the lease again soon. Pause it"
+            " with `fleetform apply --takeover --for 1h --reason TEXT`, or end it on its"
+            " machine",
             "warn",
         )
     return 0

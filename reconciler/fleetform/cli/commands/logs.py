@@ -69,7 +69,9 @@ def command(
     from fleetform.wiring.controllers import find_controller
 
     if follow and attempt is not None:
-        raise Refused("--follow and --attempt exclude each other: only the latest attempt goes on")
+        raise Refused(
+            "--follow and --attempt exclude each other: only the latest attempt can be followed"
+        )
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     store = workspace.logs()
@@ -80,7 +82,7 @@ def command(
     if len(histories) > 1:
         if attempt is not None:
             raise Refused(
-                f"`{run}` means {len(histories)} runs, and --attempt is of one run",
+                f"`{run}` means {len(histories)} runs, and --attempt needs one run",
                 advice=f"name one of them: {some([one.run.name for one in histories])}",
             )
         prefixes = merged_logs.Prefixes(histories, screen())

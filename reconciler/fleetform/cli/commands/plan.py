@@ -86,7 +86,9 @@ def command(
         refuse_beside_looking(permissions | beside)
         return _show_drift_only(open_workspace(path), as_json=form == "json", detailed=detailed)
     if destroy and permissions["replaces"]:
-        raise Refused("--replace does not go with --destroy: what goes is not made anew")
+        raise Refused(
+            "--replace does not go with --destroy: removed resources are not created again"
+        )
     workspace = open_workspace(path)
     # As in `destroy`: errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
@@ -116,7 +118,7 @@ def command(
         plan = write_plan_file(workspace, plan, out, allowed, who=who_asks(), now_ms=now_ms)
     show_plan(screen(), plan, form)
     if out is not None and form == "text":
-        screen().line(f"Kept in {out}; `fleetform apply {out}` carries out just that.", "dim")
+        screen().line(f"Saved in {out}: `fleetform apply {out}` applies this plan.", "dim")
     keep_plan(workspace, plan, who=who_asks())
     return plan_code(plan, detailed=detailed)
 

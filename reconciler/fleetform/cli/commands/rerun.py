@@ -50,8 +50,8 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     if options.apply and not again:
         # A script would take a success for a run that has been seen to its end.
         raise Refused(
-            "nothing runs once more, and nothing was applied",
-            advice="`fleetform apply` runs what has not run yet, and follows what is not over",
+            "nothing runs again, and nothing was applied",
+            advice="`fleetform apply` runs new runs, and follows active ones",
         )
     return finish(workspace, editor, options, message=f"run {', '.join(again)} again")
 
@@ -68,8 +68,8 @@ def _may_run_again(run: WantedRun) -> bool:
         return False
     if unfinished:
         say.line(
-            f"{counted(len(unfinished), 'element')} of {run.name} not over yet: a plan holds what"
-            " would end running work",
+            f"{counted(len(unfinished), 'element')} of {run.name} not over yet: a plan blocks"
+            " changes that end running work",
             "dim",
         )
     return True

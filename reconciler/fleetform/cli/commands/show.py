@@ -95,4 +95,6 @@ def _made(entries: list[HistoryEntry]) -> str:
 
     if not entries:
         return "Never applied."
-    return f"Made {moment(entries[0].at_ms)} by {entries[0].who or 'somebody'}; never applied."
+    return (
+        f"Made {moment(entries[0].at_ms)} by {entries[0].who or 'an unknown user'}; never applied."
+    )

@@ -94,9 +94,9 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     workspace = open_to_write(path)
     name = workspace.environment.name
     question = (
-        f"The ledger of {name} will be replaced. Type the environment's name, {name}, to go on:"
+        f"The ledger of {name} will be replaced. Type the environment's name, {name}, to continue:"
     )
-    look = "what is there is kept in a backup first:"
+    look = "the current ledger is backed up first:"
     ask(question, expected=name, yes=yes, how="-y to restore it", look=look)
     with given_back(workspace) as notice:
         done = put_back(workspace, Path(file), who=who_asks(), notice=notice)
@@ -107,7 +107,7 @@ def restore(file: str, path: str | None, yes: bool) -> int:
         "good",
     )
     if done.kept:
-        out.line(f"what was there is kept in {done.kept}")
+        out.line(f"the previous ledger is kept in {done.kept}")
     out.line("It is recovering. Ask the hosts what happened since: `fleetform state rebuild`")
     return 0
 
@@ -200,7 +200,9 @@ def rebuild(
     from fleetform.wiring.rebuilding import rebuild as rebuild_ledger
 
     if from_nothing and not trial:
-        raise Refused("--from-nothing is a proof and changes nothing", advice="pass --dry-run too")
+        raise Refused(
+            "--from-nothing changes nothing and needs --dry-run", advice="pass --dry-run too"
+        )
     workspace = open_workspace(path) if trial else open_to_write(path)
     loaded = load(workspace, keep_going=True)
     print_warnings(loaded)
@@ -242,20 +244,20 @@ def _show_proof(out: Screen, result: Rebuilt) -> None:
 
     out.line()
     if not result.differs:
-        out.line("A lost ledger would be found again as it is.", "good")
+        out.line("A rebuild would find the whole ledger again.", "good")
         return
     out.table(differences_table(result.differs))
     out.line()
-    out.line(f"A lost ledger would differ in {counted(len(result.differs), 'resource')}.", "warn")
+    out.line(f"A rebuild would differ in {counted(len(result.differs), 'resource')}.", "warn")
 
 
 def _show(out: Screen, result: Rebuilt, *, trial: bool) -> None:
     from fleetform.views.recovery import recovered_table
 
     if result.kept:
-        out.line(f"what was there is kept in {result.kept}", "dim")
+        out.line(f"the previous ledger is kept in {result.kept}", "dim")
     if not result.found:
-        out.line("no host bears this environment's uid: there is nothing to rebuild from", "dim")
+        out.line("no host has this environment's uid: there is nothing to rebuild from", "dim")
         return
     out.table(recovered_table(result.found))
     out.line()
@@ -268,4 +270,4 @@ def _show(out: Screen, result: Rebuilt, *, trial: bool) -> None:
         needed = "" if result.needed else "; the ledger knows all that its hosts know"
         out.line(f"Nothing was changed. A rebuild would find {summary}{needed}.")
         return
-    out.line(f"Rebuilt: {summary}, epoch {result.epoch}. See what follows: `fleetform plan`")
+    out.line(f"Rebuilt: {summary}, epoch {result.epoch}. Show the next changes: `fleetform plan`")

@@ -134,7 +134,7 @@ def command(
     if live is None or not live.instances:
         raise Refused(
             f"the environment `{workspace.environment.name}` has no host to run on yet",
-            advice="run `fleetform apply` first: `submit` makes no fleets",
+            advice="run `fleetform apply` first: `submit` creates no fleets",
         )
     submission = prepare_submission(
         workspace,
@@ -186,14 +186,14 @@ def _value_here(name: str) -> str:
     value = os.environ.get(name)
     if value is None:
         raise Refused(
-            f"`{name}` is not set here, so there is no value to take",
+            f"`{name}` is not set in this shell",
             advice=f"`export {name}=…` first, or write -e {name}=VALUE",
         )
     try:
         value.encode()
     except UnicodeEncodeError as problem:
         raise Refused(
-            f"the value that `{name}` has here is no UTF-8, and a document is text",
+            f"the value of `{name}` in this shell is not UTF-8, and a document is text",
             advice="encode it, for example with `base64`",
         ) from problem
     # What the shell has is no expression of ours, whatever it looks like.
@@ -207,9 +207,11 @@ def _say_submitted(submission: Submission) -> None:
     print_findings([one for one in submission.findings if one.level is not Level.NOTE])
     bundle = submission.bundle
     for left in bundle.left_out:
-        say.line(f"left out {left}: it leads out of the working copy, or is no file", "warn")
+        say.line(f"left out {left}: it is outside the working copy, or not a file", "warn")
     for key in submission.expired:
-        say.line(f"{key} was submitted over two weeks ago and goes; its result is kept", "dim")
+        say.line(
+            f"{key} was submitted over two weeks ago and is removed; its result is kept", "dim"
+        )
     commit = ""
     if bundle.commit:
         dirty = "+dirty" if bundle.commit.endswith("+dirty") else ""
@@ -244,8 +246,8 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     others = [change.key for change in plan.changes if change.key.kind != "run"]
     if others:
         raise Refused(
-            f"it needs {', '.join(map(str, others))}, which is not as declared yet",
-            advice="run `fleetform apply` first: `submit` changes nothing but runs",
+            f"it needs {', '.join(map(str, others))}, which is not applied as declared yet",
+            advice="run `fleetform apply` first: `submit` changes only runs",
         )
     mine = [
         one
@@ -256,7 +258,7 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
         from fleetform.views.reasons import HELD_BY
 
         raise Refused(
-            f"{submission.key.name} is held: {HELD_BY[mine[0].by]}: {mine[0].detail}",
+            f"{submission.key.name} is blocked: {HELD_BY[mine[0].by]}: {mine[0].detail}",
             advice=mine[0].cure,
             code=Exit.HELD,
         )
@@ -290,7 +292,7 @@ def _carry_out(
             # The terminal may be closed: the line is lost then.
             with contextlib.suppress(OSError):
                 follower.stop()
-                error_screen().line(f"\n{name} goes on", "note")
+                error_screen().line(f"\n{name} continues", "note")
                 say_left(left)
                 if as_json:
                     _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
@@ -348,7 +350,7 @@ def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> No
     elif code == Exit.OK:
         # Nothing is reviewed in the default environment, so there is nowhere to keep it.
         if not is_created_here(workspace.root):
-            say.labelled("help", f"`fleetform keep {name}` keeps it in the tree")
+            say.labelled("help", f"`fleetform keep {name}` moves it into the configuration")
     else:
         say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
 

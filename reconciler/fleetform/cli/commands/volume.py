@@ -64,7 +64,7 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
     out.table(volumes_table(found))
     out.line()
     # An absolute path stays what it is.
-    out.line(f"lies in {workspace.paths.volumes / found[0].path}")
+    out.line(f"directory: {workspace.paths.volumes / found[0].path}")
     for user in found[0].users:
         out.line(f"used by run/{user}")
 

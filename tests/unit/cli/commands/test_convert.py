@@ -70,7 +70,7 @@ def test_nothing_is_written_over(typed, old):
     (old.parent / "new" / "dev.yaml").unlink()
     code, _out, err = typed("convert", "old", "--to", "new")
     assert code == 1
-    assert "new/train.yaml is there already" in err
+    assert "new/train.yaml exists already" in err
     assert not (old.parent / "new" / "dev.yaml").exists()
 
 

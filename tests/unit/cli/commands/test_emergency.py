@@ -134,7 +134,7 @@ def test_a_freeze_names_what_it_comes_too_late_for(typed, lab):
     with closing(open_for_writing(workspace)) as ledger:
         plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
         ledger.accept(plan, dump(plan), who="ada@node1", now_ms=applied.NOW_MS)
-    said = f"an apply of ada@node1 (plan {plan.digest[:12]}) was entered before and goes on"
+    said = f"an apply of ada@node1 (plan {plan.digest[:12]}) was accepted before and continues"
     assert said in typed("emergency", "freeze", *FOR)[2]
     assert said in typed("emergency", "list")[2]
     typed("emergency", "lift", "all")
@@ -146,18 +146,18 @@ def test_a_freeze_names_what_it_comes_too_late_for(typed, lab):
     [
         (("pause",), "Missing option '--reason'"),
         (("pause", "--reason", " "), "--reason is empty"),
-        (("pause", *FOR, "--for", "0s"), "over before it began"),
+        (("pause", *FOR, "--for", "0s"), "would end before it starts"),
         (("pause", *FOR, "--for", "31d"), "30 days at most"),
         (("pause", *FOR, "--for", "soon"), "soon"),
         (("pause", *FOR, "--until", "tomorrow"), "tomorrow"),
-        (("pause", *FOR, "--until", "2020-01-01T00:00Z"), "over before it began"),
+        (("pause", *FOR, "--until", "2020-01-01T00:00Z"), "would end before it starts"),
         (("pause", *FOR, "--for", "1h", "--until", "2090-01-01T00:00Z"), "exclude each other"),
         (("stop", "trian", *FOR), "there is no run `trian`"),
         (("stop", "fleet/local", *FOR), "only runs can be stopped"),
         (("stop", "run/", *FOR), "run/"),
         (("drain", "gpu", *FOR), "there is no fleet or host `gpu`"),
-        (("lift", "7"), "nothing of number 7 is in force"),
-        (("lift", "seven"), "no number"),
+        (("lift", "7"), "no override with number 7 is in force"),
+        (("lift", "seven"), "not the number of an override"),
     ],
 )
 def test_what_makes_no_sense_is_refused(typed, asked, lab, arguments, said):

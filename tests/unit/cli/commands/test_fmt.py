@@ -89,7 +89,7 @@ def test_what_is_not_there_is_said(typed, tree):
     """A slip in a path formats nothing in silence."""
     code, _out, err = typed("fmt", "trian.yaml")
     assert code == 1
-    assert "trian.yaml is no file and no folder" in err
+    assert "trian.yaml is not a file or a folder" in err
 
 
 def test_a_folder_of_environments_is_formatted_whole(typed, tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def test_nobody_holds_a_free_environment(asked, typed, lab):
     (row,) = asked("lock", "list")
     assert (row["held"], row["pid"]) == (False, 0)
     code, out, _err = typed("lock", "break")
-    assert (code, out.strip()) == (0, "nobody holds this environment")
+    assert (code, out.strip()) == (0, "no process manages this environment")
 
 
 def test_a_holder_that_lives_is_named_and_left_alone(typed, lab, held):
@@ -137,6 +137,6 @@ def test_an_ended_lease_is_taken_up_again_by_whoever_lives(typed, lab, monkeypat
     code, out, _err = typed("lock", "break", "--force", "--reason", "it hangs")
     assert code == 0
     assert "taken from serve (pid 7 on node1)" in out
-    assert "takes it up again" in out
+    assert "takes the lease again" in out
     assert "fleetform apply --takeover" in out
     assert "goes on with it" not in out

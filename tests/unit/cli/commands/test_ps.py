@@ -70,4 +70,4 @@ def test_nothing_applied_is_an_error_with_a_way_out(typed, root):
     """Before the first apply there is nothing to list, and the next command is named."""
     code, _out, err = typed("ps", "-C", str(root))
     assert code == 1
-    assert "help: see what would be made with `fleetform plan`" in err
+    assert "help: `fleetform plan` shows what would be created" in err

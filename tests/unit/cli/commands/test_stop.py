@@ -127,7 +127,7 @@ def test_a_run_whose_document_is_gone_says_so(typed, lab):
     )
     code, _out, err = typed("stop", "next")
     assert code == 1
-    assert "the document of `next` is gone from the tree" in err
+    assert "the document of `next` was removed from the configuration" in err
     assert "fleetform emergency stop next" in err
 
 

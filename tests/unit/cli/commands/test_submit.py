@@ -106,7 +106,7 @@ def test_a_variable_that_is_not_set_is_refused(typed, lab, script, plans, monkey
     monkeypatch.delenv("HF_TOKEN", raising=False)
     code, _out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN")
     assert (code, plans) == (1, [])
-    assert "`HF_TOKEN` is not set here" in err
+    assert "`HF_TOKEN` is not set in this shell" in err
     monkeypatch.setenv("HF_TOKEN", "a\udcffb")
     _code, _out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN")
     assert "`HF_TOKEN` has here is no UTF-8" in err
@@ -198,7 +198,7 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
     """A field that nothing carries out yet would have it wait for ever."""
     code, _out, err = typed("submit", str(script), "-n", "held", "-s", "image=alpine")
     assert code == Exit.HELD
-    assert "held is held: not supported yet: " in err, "what holds it comes first"
+    assert "held is blocked: not supported yet: " in err, "what holds it comes first"
     assert not (lab / "scratch/held.yaml").exists()
 
 
@@ -241,7 +241,7 @@ def test_what_is_kept_is_the_same_run(typed, lab, script, plans):
     assert not (lab / "scratch/first.yaml").exists()
     assert typed("plan", "--detailed-exitcode")[0] in {0, 4}
     code, _out, err = typed("keep", "first")
-    assert "in the tree already" in err
+    assert "is not in the scratch folder" in err
 
 
 def test_what_is_kept_under_another_name_is_moved(typed, lab, script, plans):
