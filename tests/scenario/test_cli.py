@@ -232,7 +232,7 @@ def test_an_interrupt_leaves_the_runs_alone(lab):
     terminal.await_text("1 running")
     terminal.interrupt()
     assert terminal.end() == 130
-    assert "running jobs go on" in terminal.shown
+    assert "running jobs continue" in terminal.shown
     lab.let_end()
     again = lab.run("apply", "-y")
     assert again.returncode == 0, again.stderr

@@ -109,7 +109,7 @@ def test_a_variable_that_is_not_set_is_refused(typed, lab, script, plans, monkey
     assert "`HF_TOKEN` is not set in this shell" in err
     monkeypatch.setenv("HF_TOKEN", "a\udcffb")
     _code, _out, err = typed("submit", str(script), "-n", "try", "-e", "HF_TOKEN")
-    assert "`HF_TOKEN` has here is no UTF-8" in err
+    assert "`HF_TOKEN` in this shell is not UTF-8" in err
     assert not (lab / "scratch/try.yaml").exists()
 
 
