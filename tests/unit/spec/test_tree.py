@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -262,3 +263,32 @@ def test_order_means_nothing(tmp_path, data):
     assert len(plain.resources) == 14
     assert plain.digest == mixed.digest
     assert list(plain.resources) == list(mixed.resources)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "image: '${{ secrets.x }}'",
+        "image: 'lab/${{ secrets.x }}:1'",
+        "image: ubuntu\nregistry_auth: '${{ secrets.x }}'",
+        "image: ubuntu\nregistry_auth: {username: u, password: '${{ secrets.x }}'}",
+        "user: '${{ secrets.x }}'",
+        "env: {TOKEN: '${{ secrets.x }}'}",
+        "env: [IMAGE]\nimage: '${{ env.IMAGE }}'",
+        "env: [RANK]\npriority: '${{ env.RANK }}'",
+        "nodes: '${{ run.args }}'",
+        "resources: {gpu: '${{ secrets.x }}'}",
+        "fleets: ['${{ secrets.x }}']",
+    ],
+)
+def test_the_form_of_a_value_that_is_known_later_is_not_judged(tmp_path, fields):
+    """A field with a secret, an argument or a variable without value loads, and blocks its run."""
+    text = f"type: task\nname: train\ncommands: [x]\n{fields}\n---\ntype: secret\nname: x\nenv: X\n"
+    assert run("train") in good(tmp_path, text).beyond
+
+
+def test_a_value_that_is_written_out_is_judged(tmp_path):
+    """An escaped expression is text, and an address that no host will have is a mistake."""
+    for value in ("$${{ secrets.x }}", "${{ groups[3].nodes[0].IP_ADDRESS }}"):
+        text = f"type: task\nname: train\ncommands: [x]\nimage: '{value}'\n"
+        assert load(tmp_path, text).errors != (), value

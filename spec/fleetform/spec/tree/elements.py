@@ -295,11 +295,19 @@ class _RunReader:
         if "env" in texts:
             yield from interpolate.problems(texts["env"], known, ("env",))
         known["env"] = set(model.env or {})
+        yield from self._unset_problems(model.env or {})
         if not self._typed:
             yield from self._address_problems(model)
         for name, compiled in self._marked.items():
             if name != "env":
                 yield from interpolate.problems(compiled, known, (name,))
+
+    def _unset_problems(self, env: Mapping[str, str | None]) -> Iterator[Problem]:
+        """Variables without a value in fields that are read: they are known at submission."""
+        for path, (namespace, key) in interpolate.references(self._typed):
+            if namespace == "env" and key in env and env[key] is None:
+                detail = f"`${{{{ env.{key} }}}}`: `{key}` has no value in `env`."
+                yield Problem("not-supported", path, detail, level=Level.NOTE, word=f"env.{key}")
 
     def _address_problems(self, model: Run) -> Iterator[Problem]:
         from fleetform.spec.tree.group_addresses import address_problems
@@ -384,10 +392,7 @@ class _RunReader:
         if memo not in self._variants:
             self._variants[memo] = self._validate_variant(values)
             for problem in self._variants[memo][1]:
-                # One place with ten thousand wrong values is one mistake.
-                if not any(
-                    (one.path, one.level) == (problem.path, problem.level) for one in problems
-                ):
+                if not _is_reported(problem, problems):
                     problems.append(_for_element(problem, element))
         return self._variants[memo][0]
 
@@ -402,6 +407,20 @@ class _RunReader:
         problems.extend(self._address_problems(model))
         document = self._with_files(model, problems) if "files" in values else model.to_canonical()
         return {name: document[name] for name in values if name in document}, problems
+
+
+def _is_reported(problem: Problem, known: Sequence[Problem]) -> bool:
+    """
+    Whether the place of the problem is reported already.
+
+    One place with ten thousand wrong values is one mistake. The form of a text with a secret in
+    it is judged when the secret is known, so a note there hides every error but an expression
+    that can never be filled in.
+    """
+    there = [one for one in known if one.path == problem.path]
+    if problem.code == "unknown-expression":
+        return any(one.level is problem.level for one in there)
+    return bool(there)
 
 
 def _run(model: Document) -> Run:
