@@ -89,6 +89,7 @@ PAGES = (
     "docs/architecture.md",
     "docs/language-server.md",
     "docs/testing.md",
+    "docs/benchmarks.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 )
@@ -103,6 +104,17 @@ def _pages() -> list[Path]:
 def test_a_page_is_in_plain_english(page: Path) -> None:
     """Help, reference, guides and transcripts use the terms of the glossary and none of the list."""
     assert list(_found(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "tests" / "scenario").glob("*.md")), ids=lambda page: page.stem
+)
+def test_the_prose_of_a_scenario_is_in_plain_english(page: Path) -> None:
+    """Headings and paragraphs of the transcripts use none of the list; what is typed and printed is left out."""
+    prose = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    assert list(_found(prose)) == []
 
 
 _PATTERN = re.compile("|".join(rf"\b{re.escape(phrase)}\b" for phrase, _ in PHRASES), re.IGNORECASE)
