@@ -69,7 +69,7 @@ class EditOptions:
             raise Refused("-y goes with --apply only", advice="pass both, or none")
         if found.as_json and found.apply:
             raise Refused(
-                "--format json prints the edit, and --apply goes on from there",
+                "--format json prints the edit, and --apply applies it",
                 advice="edit with --format json, then `fleetform apply`",
             )
         return found

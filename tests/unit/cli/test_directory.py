@@ -41,7 +41,8 @@ def test_each_command_that_has_an_environment_takes_it_by_the_same_option(typed)
     options = [one for one in command.params if isinstance(one, DirectoryOption)]
     assert [one.opts for one in options] == ([] if typed in WITHOUT else [["-C", "--directory"]])
     if options:
-        help_text = command.get_help(click.Context(command, info_name=typed))
+        context = click.Context(command, info_name=typed, **command.context_settings)
+        help_text = command.get_help(context)
         assert "-C, --directory PATH" in help_text
         assert "--path" not in help_text
         assert "[PATH]" not in help_text.replace("fmt [OPTIONS] [PATH]...", "")

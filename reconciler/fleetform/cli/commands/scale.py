@@ -68,7 +68,7 @@ def _replicas(source: Source, count: int) -> Any:
     if source.type != "service":
         raise Refused(
             f"`{name}` is a {source.type}, and runs once",
-            advice=f"`fleetform set {source.key} nodes={count}` has it run on {counted(count, 'host')}",
+            advice=f"`fleetform set {source.key} nodes={count}` runs it on {counted(count, 'host')}",
         )
     document = source.declared[0].document if source.declared else source.value
     if document.get("groups"):
