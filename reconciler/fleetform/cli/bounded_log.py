@@ -1,5 +1,5 @@
 """
-The log of a process that may run for weeks: each line with its time, and never more than two files.
+The log of a process that may run for weeks: never more than two files.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["BYTES_MAX", "BoundedLog"]
@@ -24,11 +23,8 @@ class BoundedLog(io.TextIOBase):
     cannot be written is left out.
     """
 
-    def __init__(
-        self, path: Path, *, moment: Callable[[], str], bytes_max: int = BYTES_MAX
-    ) -> None:
+    def __init__(self, path: Path, *, bytes_max: int = BYTES_MAX) -> None:
         self._path = path
-        self._moment = moment
         self._bytes_max = bytes_max
         self._at_start = True
         self._open()
@@ -38,16 +34,9 @@ class BoundedLog(io.TextIOBase):
             if self._at_start and os.fstat(1).st_size > self._bytes_max:
                 self._path.replace(self._path.with_suffix(".log.1"))
                 self._open()
-            stamped = self._stamped(text)
-            os.write(1, stamped.encode("utf-8", "backslashreplace"))
+            os.write(1, text.encode("utf-8", "backslashreplace"))
+            self._at_start = text.endswith("\n")
         return len(text)
-
-    def _stamped(self, text: str) -> str:
-        pieces = []
-        for line in text.splitlines(keepends=True):
-            pieces.append(f"{self._moment()} {line}" if self._at_start else line)
-            self._at_start = line.endswith("\n")
-        return "".join(pieces)
 
     def _open(self) -> None:
         descriptor = os.open(

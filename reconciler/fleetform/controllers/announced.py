@@ -30,8 +30,8 @@ class Announced:
         here = {one.number: one for one in holding(overrides, now_ms)}
         for number, one in here.items():
             if number not in self._told:
-                self._progress.notice(in_force(one))
+                self._progress.notice(in_force(one), event="override.in-force")
         for number, one in self._told.items():
             if number not in here:
-                self._progress.notice(f"over: {one.title}")
+                self._progress.notice(f"over: {one.title}", event="override.over")
         self._told = here

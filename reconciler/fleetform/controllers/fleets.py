@@ -19,6 +19,7 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.nursery import Nursery
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.rollout import ENDED, Exchange, Template
 from fleetform.model.run import Job, RunUid
@@ -129,7 +130,12 @@ class Departures:
                 )
             )
         except LedgerUnavailable as problem:
-            self._progress.notice(f"hosts of fleet {fleet} cannot be exchanged: {problem}")
+            self._progress.notice(
+                f"hosts of fleet {fleet} cannot be exchanged: {problem}",
+                event="fleet.exchange-failed",
+                level=LogLevel.ERROR,
+                details={"fleet": fleet},
+            )
         finally:
             self._exchanging.discard(fleet)
             self._hosts.rows_changed = True
@@ -167,7 +173,12 @@ class Departures:
             )
         except (ProviderError, LedgerUnavailable) as problem:
             self._retry_at_ms[instance.uid] = self._clock.now_ms() + RETRY_MS
-            self._progress.notice(f"host {instance.name} cannot be released: {problem}")
+            self._progress.notice(
+                f"host {instance.name} cannot be released: {problem}",
+                event="host.release-failed",
+                level=LogLevel.ERROR,
+                details={"host": instance.name},
+            )
             removal = self._removals.get(instance.uid)
             if removal is not None and not removal.gone.done():
                 removal.gone.set_exception(problem)

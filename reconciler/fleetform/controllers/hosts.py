@@ -16,6 +16,7 @@ from dataclasses import field
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
 from fleetform.controllers.nursery import Nursery
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
 from fleetform.model.run import Job
 from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError
@@ -200,7 +201,12 @@ class HostSessions:
 
     def _tell_waiting(self, session: Session) -> None:
         why = f": {session.problem}" if session.problem else ""
-        self._progress.notice(f"waiting for host {session.instance.name} to answer{why}")
+        self._progress.notice(
+            f"waiting for host {session.instance.name} to answer{why}",
+            event="host.waiting",
+            level=LogLevel.WARNING,
+            details={"host": session.instance.name},
+        )
 
     async def release(self, instance: Instance) -> None:
         """
@@ -414,7 +420,12 @@ class HostSessions:
         session.problem = problem
         if problem != session.told:
             session.told = problem
-            self._progress.notice(f"host {session.instance.name}: {problem}")
+            self._progress.notice(
+                f"host {session.instance.name}: {problem}",
+                event="host.problem",
+                level=LogLevel.WARNING,
+                details={"host": session.instance.name},
+            )
         self.instances_changed = True
         try:
             await self._gate(

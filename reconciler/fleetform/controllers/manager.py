@@ -18,6 +18,7 @@ from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.runs import RunController
 from fleetform.controllers.volumes import Volumes
 from fleetform.controllers.world import ManagedWorld
+from fleetform.model.notice import LogLevel
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
     Accepted,
@@ -168,13 +169,17 @@ class Manager:
                 # A disk or a server may be away for hours.
                 if str(problem) != told:
                     told = str(problem)
-                    self._progress.notice(f"waiting for the ledger: {told}")
+                    self._progress.notice(
+                        f"waiting for the ledger: {told}",
+                        event="ledger.unavailable",
+                        level=LogLevel.ERROR,
+                    )
                 runs.reload()
                 await asyncio.sleep(UNAVAILABLE_SECONDS)
                 continue
             if told:
                 told = ""
-                self._progress.notice("the ledger can be used again")
+                self._progress.notice("the ledger can be used again", event="ledger.available")
             under_way = self._applying or self._look_for_plans or world.departures.is_busy
             if not under_way and finished(self):
                 return
@@ -257,7 +262,7 @@ class Manager:
 
     async def _refuse_plan(self, accepted: Accepted, why: str) -> None:
         """End an apply that nobody here can carry out, or it would keep every manager from work."""
-        self._progress.notice(why)
+        self._progress.notice(why, event="plan.refused", level=LogLevel.ERROR)
         await self._gate(
             lambda: self._ledger.finish_apply(
                 accepted.apply_uid,
@@ -292,9 +297,14 @@ class Manager:
                     now_ms=self._clock.now_ms(),
                 )
             )
+            self._progress.plan_finished(plan, outcome.state)
         except LedgerUnavailable as problem:
             # What was done stays an open operation; the next look asks for it again.
-            self._progress.notice(f"the plan waits for the ledger: {problem}")
+            self._progress.notice(
+                f"the plan waits for the ledger: {problem}",
+                event="ledger.unavailable",
+                level=LogLevel.ERROR,
+            )
             await asyncio.sleep(UNAVAILABLE_SECONDS)
         finally:
             self._applying = ""

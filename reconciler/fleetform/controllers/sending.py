@@ -23,6 +23,7 @@ from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.uploads import Uploads
 from fleetform.lifecycle import Due, SlurmFacts, due, job_request
 from fleetform.model.instance import Instance
+from fleetform.model.notice import LogLevel
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.providers.contract.errors import PermanentError, ProviderError, RefusedForNow
@@ -153,7 +154,9 @@ class Sender:
         try:
             await work
         except PermanentError as problem:
-            self._progress.notice(f"job {job.key}: {problem}")
+            self._progress.notice(
+                f"job {job.key}: {problem}", event="job.problem", level=LogLevel.ERROR
+            )
         except ProviderError:
             # The connection is gone; its keeper says hello again and rows are compared anew.
             self._unsend(job, what)
@@ -251,7 +254,11 @@ class Sender:
 
     async def _take_reply(self, job: Job, session: Session, host: Host, reply: Reply) -> None:
         if not reply.ok and not await self._is_settled(session, host, reply):
-            self._progress.notice(f"job {job.key}: {reply.message or reply.code}")
+            self._progress.notice(
+                f"job {job.key}: {reply.message or reply.code}",
+                event="job.problem",
+                level=LogLevel.ERROR,
+            )
 
     async def _is_settled(self, session: Session, host: Host, reply: Reply) -> bool:
         """
@@ -270,7 +277,12 @@ class Sender:
             self._take_answer(session, read_value(JobRecord, known))
         except FrameError as problem:
             # An agent of another release: what it means is not known, so nothing follows from it.
-            self._progress.notice(f"host {session.instance.name}: {problem}")
+            self._progress.notice(
+                f"host {session.instance.name}: {problem}",
+                event="host.problem",
+                level=LogLevel.ERROR,
+                details={"host": session.instance.name},
+            )
         return True
 
     def _take_refusal(self, session: Session, job: Job, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.suspicion import Suspicion
 from fleetform.model.instance import InstanceState
+from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, Progress
 from fleetform.model.run import Attempt, Run
 
@@ -44,7 +45,12 @@ class Suspects:
             others = [one.uid for one in ready if one.fleet == instance.fleet]
             why = self._suspicion.judge(instance.uid, others, now_ms=now_ms)
             if why:
-                self._progress.notice(f"host {instance.name} is suspect: {why}")
+                self._progress.notice(
+                    f"host {instance.name} is suspect: {why}",
+                    event="host.suspect",
+                    level=LogLevel.WARNING,
+                    details={"host": instance.name},
+                )
                 marks.append((instance.uid, InstanceState.SUSPECT, why))
         for uid, state, message in marks:
             await self._mark(uid, state, message, now_ms)

@@ -9,11 +9,13 @@ since the last look only decides how soon. A tree that cannot be read, or whose
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
+from fleetform.model.notice import LogLevel, Notice
 from fleetform.model.plan import Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, StalePlan
 from fleetform.spec.dataclass import dataclass
+from fleetform.views.notices import not_planned
 
 LOOK_SECONDS = 0.5
 """How late an edit is seen while people edit; a look is one `stat` a file."""
@@ -26,8 +28,6 @@ QUIET_SECONDS = 60.0
 
 RESYNC_SECONDS = 30.0
 """A look at everything although no file changed: runs end, and what waited for them may go on."""
-
-STAYS = "what was applied last stays in force"
 
 RETRY_SECONDS = 1.0
 """After a plan that went stale between planning and acceptance."""
@@ -46,8 +46,8 @@ class Planned:
     """
 
     plan: Plan | None
-    notices: tuple[str, ...]
-    held: tuple[str, ...] = ()
+    notices: tuple[Notice, ...]
+    held: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class TreeKeeper:
     async def keep(self) -> None:
         """Run until cancelled."""
         seen: object = None
-        wrong = _Told(self.progress, "the tree is whole again")
-        held = _Told(self.progress, "nothing is held any more")
-        obstacles = _Told(self.progress, "")
+        wrong = _Said(self.progress)
+        held = _Said(self.progress)
+        obstacles = _Said(self.progress)
         next_look = 0.0
         loop = asyncio.get_running_loop()
         changed_at = loop.time()
@@ -87,48 +87,56 @@ class TreeKeeper:
             if look.content != seen:
                 changed_at = loop.time()
             if look.problem:
-                wrong.tell((look.problem, STAYS))
+                wrong.say(not_planned(look.problem))
                 seen = None
             elif look.content != seen or loop.time() >= next_look:
                 planned = await self.make_plan()
-                wrong.tell(planned.notices)
+                wrong.say(planned.notices)
                 if planned.plan is not None:
-                    held.tell(planned.held)
+                    held.say(planned.held)
                 obstacle = await self._reconcile(planned.plan)
-                obstacles.tell(obstacle)
+                obstacles.say(obstacle)
                 seen = None if obstacle else look.content
                 next_look = loop.time() + self.resync_seconds
             is_quiet = loop.time() - changed_at > QUIET_SECONDS
             pause = QUIET_LOOK_SECONDS if is_quiet else LOOK_SECONDS
             await asyncio.sleep(pause if seen is not None else RETRY_SECONDS)
 
-    async def _reconcile(self, plan: Plan | None) -> tuple[str, ...]:
+    async def _reconcile(self, plan: Plan | None) -> tuple[Notice, ...]:
         """Enter a plan; returns why it could not be, and nothing where all is well."""
         if plan is None or plan.is_empty:
             return ()
         try:
             await self.accept(plan)
         except StalePlan as stale:
-            return (f"planning again, because something moved: {stale}",)
+            return (_obstacle(f"planning again, because something moved: {stale}", LogLevel.INFO),)
         except PolicyRefused as refused:
-            return (f"not applied: {refused}",)
+            return (_obstacle(f"not applied: {refused}", LogLevel.WARNING),)
         except (NotNow, LedgerUnavailable) as problem:
-            return (f"planning again in a moment: {problem}",)
+            return (_obstacle(f"planning again in a moment: {problem}", LogLevel.WARNING),)
         return ()
 
 
-class _Told:
-    """Sentences of one kind: said once, however often they stay true, and that they are over."""
+def _obstacle(text: str, level: LogLevel) -> Notice:
+    return Notice("obstacle", text, event="plan.not-applied", level=level)
 
-    def __init__(self, progress: Progress, over: str) -> None:
+
+class _Said:
+    """Notices of one kind: each is said once while it stays true, and so is its end."""
+
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._over = over
-        self._told: tuple[str, ...] = ()
+        self._said: dict[str, Notice] = {}
 
-    def tell(self, sentences: tuple[str, ...]) -> None:
-        if sentences == self._told:
-            return
-        for sentence in sentences or (self._over,):
-            if sentence:
-                self._progress.notice(sentence)
-        self._told = sentences
+    def say(self, notices: Iterable[Notice]) -> None:
+        """Say the notices that are new or have another text, and the end of those that are missing."""
+        now = {one.key: one for one in notices}
+        before, self._said = self._said, now
+        for key, one in now.items():
+            if key not in before or before[key].text != one.text:
+                self._progress.notice(
+                    one.text, event=one.event, level=one.level, details=one.details
+                )
+        for key, one in before.items():
+            if key not in now and one.over:
+                self._progress.notice(one.over, event=f"{one.event}.over", details=one.details)

@@ -115,7 +115,11 @@ class Volumes:
         wait.is_told = True
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         who = f"run/{names[0]}{more}" if names else "a job that was given up"
-        self._progress.notice(f"volume/{wait.volume} waits for the end of {who}")
+        self._progress.notice(
+            f"volume/{wait.volume} waits for the end of {who}",
+            event="volume.waiting",
+            details={"volume": wait.volume},
+        )
 
 
 def _mounts(run: Run, wait: _Wait) -> bool:

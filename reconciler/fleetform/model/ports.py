@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from fleetform.model.notice import NO_DETAILS, LogLevel
 from fleetform.model.refusals import (
     FenceLost,
     LedgerOutgrown,
@@ -555,5 +556,19 @@ class Progress(Protocol):
     def output(self, run_name: str, rank: int, data: bytes) -> None:
         """A piece of a job's output, as it arrives."""
 
-    def notice(self, text: str) -> None:
-        """A sentence worth showing: a host that is silent, work handed over to `serve`."""
+    def plan_finished(self, plan: Plan, state: str) -> None:
+        """A plan was applied; `state` is `done` or `failed`."""
+
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
+        """
+        A sentence worth showing: a host that is silent, work handed over to `serve`.
+
+        `event` is a constant and `details` are values, both for programs that read a log.
+        """

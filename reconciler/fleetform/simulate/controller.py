@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from fleetform.controllers.manager import LoadPlan, Manager
-from fleetform.model.plan import Step
+from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger, Progress
 from fleetform.model.run import Run
 from fleetform.providers.contract.hosts import Identity
@@ -83,7 +84,15 @@ class Silent:
     def step_finished(self, step: Step, error: str) -> None: ...
     def run_changed(self, run: Run, message: str) -> None: ...
     def output(self, run_name: str, rank: int, data: bytes) -> None: ...
-    def notice(self, text: str) -> None: ...
+    def plan_finished(self, plan: Plan, state: str) -> None: ...
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None: ...
 
 
 class NoLogs:

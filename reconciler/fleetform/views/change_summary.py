@@ -17,6 +17,8 @@ from fleetform.views.plan_fields import leaf_changes
 
 __all__ = ["change_summary"]
 
+_NAMES_MAX = 3
+
 _FIELDS_MAX = 3
 """Paths that are named; the line stands in a table."""
 
@@ -55,12 +57,11 @@ def change_summary(plan: Plan) -> str:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Name what the changes are about, where that is one thing, and its fields where they changed."""
-    names = {change.parent or change.key.name for change in changes}
+    """Name a few resources, and the fields that changed where it is one resource."""
+    names = list(dict.fromkeys(printable(one.parent or one.key.name) for one in changes))
     if len(names) > 1:
-        return ""
-    name = printable(names.pop())
-    first = changes[0]
+        return ", ".join(names) if len(names) <= _NAMES_MAX else ""
+    name, first = names[0], changes[0]
     if len(changes) > 1 or first.action not in _CHANGED or not first.fields:
         return name
     leaves = leaf_changes(first.key.kind, first.fields)

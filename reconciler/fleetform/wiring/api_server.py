@@ -18,6 +18,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
+from fleetform.model.notice import LogLevel
 from fleetform.wiring.problems import Problem
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ async def answer(
     # This process listens and the other accepts: so the address is taken or refused before
     # anything begins, and connections wait while that process is started again.
     with _listening(host, port, listen, insecure=insecure) as there:
-        progress.notice(f"the API answers at http://{_named(host)}:{there.getsockname()[1]}/api/v1")
+        progress.notice(
+            f"the API answers at http://{_named(host)}:{there.getsockname()[1]}/api/v1",
+            event="api.started",
+        )
         pause = _FIRST_PAUSE_SECONDS
         clock = asyncio.get_running_loop().time
         while True:
@@ -72,7 +76,9 @@ async def answer(
             if clock() - started > _STEADY_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             progress.notice(
-                f"the API does not answer: its process {ended}; it is started again in {pause:g} s"
+                f"the API does not answer: its process {ended}; it is started again in {pause:g} s",
+                event="api.ended",
+                level=LogLevel.ERROR,
             )
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)

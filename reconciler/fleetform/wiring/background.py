@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fleetform.model.instance import InstanceState
+from fleetform.model.notice import LogLevel
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
@@ -129,13 +130,21 @@ class _Background:
                 await self._drive_once()
             except FenceLost as lost:
                 # Nothing was caused since; the lease is taken once more unless another has it.
-                self._progress.notice(f"the manager lease was lost: {lost}")
+                self._progress.notice(
+                    f"the manager lease was lost: {lost}",
+                    event="lease.lost",
+                    level=LogLevel.WARNING,
+                )
             except LedgerUnavailable as away:
                 if not self._is_ready:
                     raise
                 if str(away) != told:
                     told = str(away)
-                    self._progress.notice(f"waiting for the ledger: {told}")
+                    self._progress.notice(
+                        f"waiting for the ledger: {told}",
+                        event="ledger.unavailable",
+                        level=LogLevel.ERROR,
+                    )
                 await asyncio.sleep(AWAY_SECONDS)
             else:
                 return
@@ -156,7 +165,9 @@ class _Background:
                 if await asyncio.to_thread(is_requested, self._workspace):
                     break
             await asyncio.sleep(REQUEST_LOOK_SECONDS)
-        self._progress.notice("another command asks for the environment: it is given up")
+        self._progress.notice(
+            "another command asks for the environment: it is given up", event="lease.requested"
+        )
         self._stopped.set()
         for wake in self._wake:
             wake()
@@ -164,7 +175,9 @@ class _Background:
     def _tell_other(self) -> None:
         found = self._workspace.manager()
         other = "another command" if found is None else held_by(found)
-        self._progress.notice(f"{other} drives the runs: this controller ends")
+        self._progress.notice(
+            f"{other} drives the runs: this controller ends", event="lease.unavailable"
+        )
         if not self._is_ready:
             self._ready(other)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleetform.model.drift import Drift
+from fleetform.model.notice import LogLevel
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.observing import log_drift, look
 
@@ -78,6 +79,15 @@ class DriftWatch:
             await self._gate(lambda: log_drift(self._ledger, "drift.corrected", over, at_ms))
         self._told = now
         for one in new:
-            self._progress.notice(f"drift: {one.resource} {one.path}: {one.expected} → {one.seen}")
+            self._progress.notice(
+                f"drift: {one.resource} {one.path}: {one.expected} → {one.seen}",
+                event="drift.found",
+                level=LogLevel.WARNING,
+                details={"resource": str(one.resource), "path": one.path},
+            )
         for one in over:
-            self._progress.notice(f"drift: {one.resource} {one.path} is as it was")
+            self._progress.notice(
+                f"drift: {one.resource} {one.path} is as it was",
+                event="drift.over",
+                details={"resource": str(one.resource), "path": one.path},
+            )

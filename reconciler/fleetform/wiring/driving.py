@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.guarded import GuardedHosts
 from fleetform.controllers.manager import Manager
+from fleetform.model.notice import LogLevel
 from fleetform.plan.file import load as load_plan
 from fleetform.providers.contract.hosts import Identity
 from fleetform.store.blobs import FileBlobStore
@@ -57,7 +58,7 @@ def build_manager(
     live = ledger.read_live()
     notes = GenerationNotes(live.environment_uid, live.ledger_id, live.epoch)
     if problem := notes.note(live.serial):
-        progress.notice(problem)
+        progress.notice(problem, event="ledger.generation-problem", level=LogLevel.WARNING)
     return Manager(
         provider=GuardedHosts(hosts, tenure),
         identity=Identity(

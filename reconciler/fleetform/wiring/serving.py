@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.tree import (
     RESYNC_SECONDS,
-    STAYS,
     Look,
     NotNow,
     Planned,
     TreeKeeper,
 )
 from fleetform.model.fingerprint import short_uid
+from fleetform.model.notice import LogLevel
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
@@ -29,7 +29,7 @@ from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.views.locks import held_by
 from fleetform.views.moments import moment
-from fleetform.views.notices import held_notices, mistake_notices
+from fleetform.views.notices import NOTHING_CHANGES, held_notices, mistake_notices, not_planned
 from fleetform.wiring.api_server import AddressUnusable, answer
 from fleetform.wiring.claims import claimed
 from fleetform.wiring.clock import SystemClock
@@ -150,13 +150,19 @@ class _Serving:
                 told = ""
             except FenceLost as lost:
                 # Nothing was caused since. We stand by, and take up again when nobody manages.
-                self._progress.notice(f"no longer the manager: {lost}")
+                self._progress.notice(
+                    f"no longer the manager: {lost}", event="lease.lost", level=LogLevel.WARNING
+                )
                 self._has_rested = True
             except LedgerUnavailable as away:
                 # It could be used when this began, so that its address is right.
                 if str(away) != told:
                     told = str(away)
-                    self._progress.notice(f"standing by until the ledger can be used: {away}")
+                    self._progress.notice(
+                        f"standing by until the ledger can be used: {away}",
+                        event="ledger.unavailable",
+                        level=LogLevel.ERROR,
+                    )
                 self._has_rested = True
                 await self._pause()
 
@@ -192,7 +198,7 @@ class _Serving:
         except Locked as silent:
             if not self._has_rested:
                 raise
-            self._progress.notice(silent.message)
+            self._progress.notice(silent.message, event="lease.unavailable", level=LogLevel.WARNING)
             return None
 
     # -- managing -----------------------------------------------------------------------------
@@ -234,7 +240,11 @@ class _Serving:
             async with Nursery() as nursery:
                 nursery.start(keeper.keep(), name="tree")
                 name, root = self._workspace.environment.name, self._workspace.root
-                self._progress.notice(f"serving {name} from {root}")
+                self._progress.notice(
+                    f"serving {name} from {root}",
+                    event="serve.started",
+                    details={"environment": name},
+                )
                 managing = under(tenure, manager.run(finished))
                 await nursery.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         except LedgerOutgrown as proof:
@@ -250,12 +260,16 @@ class _Serving:
         """Apply nothing and drive nothing until nobody has taken the environment over."""
         self._progress.notice(
             f"resting: {taken.who} has taken over{_until(taken)}: {taken.reason};"
-            f" `fleetform emergency lift {taken.number}` ends it"
+            f" `fleetform emergency lift {taken.number}` ends it",
+            event="serve.resting",
+            level=LogLevel.WARNING,
         )
         while not self._stopped.is_set() and await self._taken_over() is not None:
             await self._pause()
         if not self._stopped.is_set():
-            self._progress.notice("taking up again: nobody has taken over any more")
+            self._progress.notice(
+                "taking up again: nobody has taken over any more", event="serve.resumed"
+            )
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -305,7 +319,7 @@ class _Keeping:
         try:
             loaded = await asyncio.to_thread(self._workspace.load)
             if (other := _elsewhere(loaded, self._workspace)) is not None:
-                return Planned(None, (other, STAYS))
+                return Planned(None, not_planned(other))
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
                 self._files[:] = sorted(loaded.desired.contents.values())
@@ -333,7 +347,8 @@ class _Keeping:
         if name != self._name:
             self._progress.notice(
                 f"the environment `{self._name}` is called `{name}` from now on; the API calls it"
-                " so once `serve` begins again"
+                " so once `serve` begins again",
+                event="environment.renamed",
             )
             self._name = name
 
@@ -379,14 +394,14 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
     """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
     notices = mistake_notices(loaded.errors)
     if loaded.desired is None:
-        return Planned(None, (*notices, STAYS))
+        return Planned(None, (*notices, NOTHING_CHANGES))
     try:
         live = await claimed(drift.hosts, loaded.desired, await drift.live())
         plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
     except Problem as problem:
-        return Planned(None, (*notices, problem.message))
+        return Planned(None, (*notices, *not_planned(problem.message)))
     except LedgerUnavailable as problem:
-        return Planned(None, (*notices, str(problem)))
+        return Planned(None, (*notices, *not_planned(str(problem))))
     return Planned(plan, notices, held_notices(plan.held))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from typing import IO
@@ -65,7 +66,7 @@ def test_serve_ends_when_its_folder_is_moved_away(lab: Lab) -> None:
     lab.declare(FLEET)
     serve = lab.start("serve")
     assert serve.stdout is not None
-    _read_until(serve.stdout, "fleet/local: made")
+    _read_until(serve.stdout, "fleet/local: created")
     elsewhere = lab.folder / "elsewhere"
     lab.environment.rename(elsewhere)
     lab.declare(FLEET, task("one", lab.says("one")))
@@ -178,17 +179,47 @@ def test_serve_says_what_has_become_of_its_tree(lab: Lab) -> None:
     server = lab.start("serve")
     try:
         assert server.stdout is not None
-        _read_until(server.stdout, "fleet/local: made")
+        _read_until(server.stdout, "fleet/local: created")
         (lab.tree / "broken.yaml").write_text("type: task\n", encoding="utf-8")
         _read_until(server.stdout, "broken.yaml")
         (lab.tree / "broken.yaml").unlink()
-        _read_until(server.stdout, "the tree is whole again")
+        _read_until(server.stdout, "broken.yaml: no longer:")
         text = environment.read_text(encoding="utf-8")
         environment.write_text(text.replace("name: lab", "name: prod"), encoding="utf-8")
         _read_until(server.stdout, "the environment `lab` is called `prod` from now on")
     finally:
         server.terminate()
         server.wait(timeout=PATIENCE_SECONDS)
+
+
+def test_the_log_of_serve_says_what_it_applied_and_what_is_blocked(lab: Lab) -> None:
+    """Each line is an object; a second blocked change does not repeat the first."""
+    lab.declare(FLEET, task("one", "sleep 600"), task("two", "sleep 600"))
+    server = lab.start("serve", "--log-format", "json")
+    try:
+        assert server.stdout is not None
+        begun = _read_until(server.stdout, '"one: running"')
+        if '"two: running"' not in begun:
+            begun += _read_until(server.stdout, '"two: running"')
+        (applied,) = [one for one in _events(begun) if one["event"] == "plan.applied"]
+        assert applied["level"] == "INFO"
+        assert applied["summary"] == "+1 fleet (local), +2 runs (one, two)"
+        lab.declare(FLEET, task("one", "sleep 601"), task("two", "sleep 600"))
+        (blocked,) = _events(_read_until(server.stdout, "change.blocked"))
+        assert (blocked["level"], blocked["resource"]) == ("WARNING", "run/one")
+        lab.declare(FLEET, task("one", "sleep 601"), task("two", "sleep 601"))
+        (blocked,) = _events(_read_until(server.stdout, "change.blocked"))
+        assert blocked["resource"] == "run/two"
+        lab.declare(FLEET, task("one", "sleep 600"), task("two", "sleep 601"))
+        (over,) = _events(_read_until(server.stdout, "change.blocked"))
+        assert (over["event"], over["resource"]) == ("change.blocked.over", "run/one")
+    finally:
+        server.terminate()
+        server.wait(timeout=PATIENCE_SECONDS)
+
+
+def _events(lines: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in lines.splitlines()]
 
 
 def _read_until(stream: IO[str], words: str) -> str:

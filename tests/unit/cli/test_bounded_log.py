@@ -11,7 +11,7 @@ WRITING = """
 import sys
 from pathlib import Path
 from fleetform.cli.bounded_log import BoundedLog
-log = BoundedLog(Path(sys.argv[1]), moment=lambda: "12:00", bytes_max=1000)
+log = BoundedLog(Path(sys.argv[1]), bytes_max=1000)
 for number in range(200):
     log.write(f"line {number}\\n")
 print("Python's own", file=sys.stderr)
@@ -19,7 +19,7 @@ print("Python's own", file=sys.stderr)
 
 
 def test_a_log_never_grows_beyond_two_files(tmp_path: Path) -> None:
-    """Each line has its time; the newest are kept, private, with what Python itself prints."""
+    """The newest lines are kept, private, with what Python itself prints."""
     path = tmp_path / "background.log"
     subprocess.run([sys.executable, "-c", WRITING, str(path)], check=True)
     older = path.with_name("background.log.1")
@@ -28,14 +28,14 @@ def test_a_log_never_grows_beyond_two_files(tmp_path: Path) -> None:
     assert older.stat().st_size <= 1100
     *lines, last = path.read_text().splitlines()
     assert last == "Python's own"
-    assert lines[-1] == "12:00 line 199"
+    assert lines[-1] == "line 199"
 
 
 FULL = """
 import sys
 from pathlib import Path
 from fleetform.cli.bounded_log import BoundedLog
-log = BoundedLog(Path("/dev/full"), moment=lambda: "12:00")
+log = BoundedLog(Path("/dev/full"))
 log.write("lost\\n")
 """
 

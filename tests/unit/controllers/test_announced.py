@@ -12,7 +12,7 @@ class Heard:
     def __init__(self) -> None:
         self.notices: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, **_about: object) -> None:
         self.notices.append(text)
 
 

@@ -106,7 +106,7 @@ def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -
             raise LedgerUnavailable("the disk is full")
 
         monkeypatch.setattr(hosts, "_listen", full)
-        monkeypatch.setattr(hosts._progress, "notice", told.append)
+        monkeypatch.setattr(hosts._progress, "notice", lambda text, **_about: told.append(text))
         silence.end()
         await hosts.reach(instance)
         await asyncio.sleep(60)

@@ -163,7 +163,7 @@ class Heard(Silent):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, **_about: object) -> None:
         self.notices.append(text)
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 from fleetform.controllers.tree import Look, NotNow, Planned, TreeKeeper
+from fleetform.model.notice import NO_DETAILS, LogLevel, Notice
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused
 from fleetform.plan.planner import plan
@@ -17,9 +19,18 @@ from unit.controllers.rig import CountingIds, pool
 class Told(Silent):
     def __init__(self) -> None:
         self.notices: list[str] = []
+        self.events: list[tuple[str, str]] = []
 
-    def notice(self, text: str) -> None:
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
         self.notices.append(text)
+        self.events.append((event, str(level)))
 
 
 def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
@@ -59,12 +70,21 @@ def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
     ]
 
 
-def test_the_end_of_what_was_said_is_said_too() -> None:
-    """Whoever reads the last line of a log reads how it is, and not how it was."""
+def broken(file: str, line: int) -> Notice:
+    return Notice(file, f"{file}:{line}: broken", f"{file}: whole", "document.invalid")
+
+
+def blocked(name: str) -> Notice:
+    return Notice(name, f"blocked: {name}", f"no longer blocked: {name}", "change.blocked")
+
+
+def test_each_notice_is_said_once_and_so_is_its_end() -> None:
+    """A second problem does not repeat the first, and the end of one does not repeat the other."""
     steps = [
-        Planned(_empty(), ("a.yaml:1: broken",), ("held: fleet/a",)),
-        Planned(_empty(), (), ("held: fleet/a",)),
-        Planned(None, ("environment.yaml: broken",)),
+        Planned(_empty(), (broken("a.yaml", 1),), (blocked("fleet/a"),)),
+        Planned(_empty(), (broken("a.yaml", 1),), (blocked("fleet/a"), blocked("fleet/b"))),
+        Planned(_empty(), (), (blocked("fleet/b"),)),
+        Planned(None, (broken("environment.yaml", 2),)),
         Planned(_empty(), (), ()),
     ]
     told = Told()
@@ -84,13 +104,16 @@ def test_the_end_of_what_was_said_is_said_too() -> None:
         keeping.cancel()
 
     run(story(), VirtualLoop())
-    assert told.notices == [
-        "a.yaml:1: broken",
-        "held: fleet/a",
-        "the tree is whole again",
-        "environment.yaml: broken",
-        "the tree is whole again",
-        "nothing is held any more",
+    warning = "WARNING"
+    assert list(zip(told.notices, told.events, strict=True)) == [
+        ("a.yaml:1: broken", ("document.invalid", warning)),
+        ("blocked: fleet/a", ("change.blocked", warning)),
+        ("blocked: fleet/b", ("change.blocked", warning)),
+        ("a.yaml: whole", ("document.invalid.over", "INFO")),
+        ("no longer blocked: fleet/a", ("change.blocked.over", "INFO")),
+        ("environment.yaml:2: broken", ("document.invalid", warning)),
+        ("environment.yaml: whole", ("document.invalid.over", "INFO")),
+        ("no longer blocked: fleet/b", ("change.blocked.over", "INFO")),
     ]
 
 

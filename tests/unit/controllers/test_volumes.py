@@ -38,7 +38,7 @@ class Notices(Silent):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, **_about: object) -> None:
         self.said.append(text)
 
 

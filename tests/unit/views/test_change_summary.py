@@ -34,15 +34,16 @@ TOKEN = FieldChange("env.TOKEN", "old", "new", sensitive=True)
         (
             plan(
                 change("fleet/lab", Action.UPDATE, NODES),
-                *(change(f"run/r{n}", Action.CREATE) for n in range(3)),
+                *(change(f"run/r{n}", Action.CREATE) for n in range(4)),
                 change("volume/data", Action.DELETE),
             ),
-            "+3 runs, ~1 fleet (lab: nodes 2 → 4), -1 volume (data)",
+            "+4 runs, ~1 fleet (lab: nodes 2 → 4), -1 volume (data)",
         ),
         (
             plan(*(change(f"run/s[{n}]", Action.CREATE, parent="s") for n in range(9))),
             "+9 runs (s)",
         ),
+        (plan(*(change(f"run/{n}", Action.CREATE) for n in ("a", "b", "c"))), "+3 runs (a, b, c)"),
         (plan(), "no changes"),
         (
             plan(held=(Held(change("run/a", Action.REPLACE), HeldBy.RUNNING_WORK, "it runs"),)),

@@ -66,7 +66,7 @@ class Notices:
         self.said: list[str] = []
         self._wanted = wanted
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, **_about: object) -> None:
         self.said.append(text)
         if len(self.said) == self._wanted:
             task = asyncio.current_task()

@@ -115,7 +115,7 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         class Told(Silent):
-            def notice(self, message: str) -> None:
+            def notice(self, message: str, **_about: object) -> None:
                 if "has not taken up" in message:
                     told.set_result(message)
 

@@ -93,7 +93,7 @@ async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) ->
         return try_manage(workspace, who=who, command=command)
 
     class Heard(Silent):
-        def notice(self, text: str) -> None:
+        def notice(self, text: str, **_about: object) -> None:
             assert text.startswith("resting: ada has taken over")
             serving._stopped.set()
 

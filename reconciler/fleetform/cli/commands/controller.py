@@ -92,9 +92,8 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
     import asyncio
 
     from fleetform.cli.bounded_log import BoundedLog
-    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.cli.progress.log import LogProgress
     from fleetform.spec.desired import Environment
-    from fleetform.views.moments import moment
     from fleetform.wiring.background import drive
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import BackgroundStart
@@ -102,10 +101,12 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
 
     report = _Report()
     workspace = Workspace(Path("/"), Environment(name, folder.name))
-    log = BoundedLog(workspace.paths.background_log, moment=lambda: moment(SystemClock().now_ms()))
-    progress = PlainProgress(Screen(cast("TextIO", log)))
+    log = BoundedLog(workspace.paths.background_log)
+    progress = LogProgress(Screen(cast("TextIO", log)), SystemClock())
     start = BackgroundStart(os.getpid(), variables, warning)
-    progress.notice(f"background controller of {name} starts (pid {os.getpid()})")
+    progress.notice(
+        f"background controller of {name} starts (pid {os.getpid()})", event="controller.started"
+    )
     try:
         asyncio.run(drive(workspace, start, who=who, ready=report.ready, progress=progress))
     except Exception as error:
@@ -115,7 +116,7 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
             failure.advice if failure else "",
         )
         raise
-    progress.notice("background controller ends")
+    progress.notice("background controller ends", event="controller.ended")
     return 0
 
 

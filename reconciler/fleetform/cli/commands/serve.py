@@ -16,6 +16,7 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write
 
 if TYPE_CHECKING:
+    from fleetform.cli.progress.log import LogFormat
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
@@ -49,6 +50,13 @@ _EXAMPLES = (
 )
 @click.option("--once", is_flag=True, help="Exit when every run is over.")
 @click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Write each event as a line of text or as a JSON object.",
+)
 def command(
     path: str | None,
     listen: str | None,
@@ -56,6 +64,7 @@ def command(
     drift_every_ms: int,
     once: bool,
     show_output: bool,
+    log_format: LogFormat,
 ) -> int:
     """
     Apply continuously: watch the configuration and drive the runs.
@@ -72,11 +81,12 @@ def command(
     import asyncio
 
     from fleetform.cli.background import given_back
-    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.cli.progress.log import LogProgress
+    from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.serving import serve
 
     workspace = open_to_write(path)
-    progress = PlainProgress(screen(), show_output=show_output)
+    progress = LogProgress(screen(), SystemClock(), form=log_format, show_output=show_output)
     signals: list[signal.Signals] = []
     code = Exit.OK
     try:

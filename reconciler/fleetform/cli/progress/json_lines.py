@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fleetform.model.notice import NO_DETAILS, LogLevel
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run
 
@@ -98,7 +99,17 @@ class JsonProgress:
     def output(self, run_name: str, rank: int, data: bytes) -> None:
         self.write("output", run=run_name, rank=rank, text=data.decode("utf-8", "replace"))
 
-    def notice(self, text: str) -> None:
+    def plan_finished(self, plan: Plan, state: str) -> None:
+        """Nothing: the last line, of type `result`, says it."""
+
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
         self.write("notice", text=text)
 
     def result(self, result: ApplyResult | None, exit_code: int) -> None:

@@ -8,6 +8,7 @@ updates of a dictionary and eight redraws.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +21,8 @@ from rich.text import Text
 from fleetform.cli.progress.board import Board, Item
 from fleetform.cli.words import step_doing
 from fleetform.model.figures import span
-from fleetform.model.plan import Step
+from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run, RunState
 from fleetform.views.lines import printable_lines
 
@@ -78,7 +80,17 @@ class LiveProgress:
     def output(self, run_name: str, rank: int, data: bytes) -> None:
         self._board.note_output(run_name, data)
 
-    def notice(self, text: str) -> None:
+    def plan_finished(self, plan: Plan, state: str) -> None:
+        """Nothing: the command that applies says so itself."""
+
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
         self._console.print(Text(printable_lines(text), style="cyan"))
 
     def _draw(self) -> RenderableType:

@@ -8,13 +8,14 @@ bad news gets its own line and the rest is counted at intervals.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fleetform.cli.progress.board import Board, Item, printable
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
 from fleetform.model.figures import span
-from fleetform.model.plan import Step
+from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.plan import Plan, Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.views.lines import printable_lines
 
@@ -48,7 +49,7 @@ class PlainProgress:
         self._clock = clock
         self._board = Board()
         self._counted_at = clock()
-        self._partial: dict[tuple[str, int], bytes] = {}
+        self._output = OutputLines()
 
     def step_started(self, step: Step) -> None:
         self._board.start_step(step)
@@ -66,7 +67,7 @@ class PlainProgress:
         before = known.state if known else None
         item = self._board.note_run(run, message)
         if len(self._board.items) <= _RUNS_SHOWN_SINGLY or run.state in _BAD:
-            if _is_news(item, before):
+            if is_news(item, before):
                 self._say(f"{run.name}: {item_words(item)}", _TONES.get(run.state, ""))
         elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
             self._counted_at = self._clock()
@@ -75,14 +76,21 @@ class PlainProgress:
     def output(self, run_name: str, rank: int, data: bytes) -> None:
         if not self._show_output:
             return
-        *lines, rest = (self._partial.get((run_name, rank), b"") + data).split(b"\n")
-        self._partial[run_name, rank] = rest
-        for line in lines:
-            text = printable(line.decode("utf-8", "replace").expandtabs())
+        for text in self._output.lines(run_name, rank, data):
             self._screen.line(f"{self._screen.toned(f'[{run_name}]', 'dim')} {text}")
         self._screen.flush()
 
-    def notice(self, text: str) -> None:
+    def plan_finished(self, plan: Plan, state: str) -> None:
+        """Nothing: the command that applies says so itself."""
+
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
         self._say(printable_lines(text), "note")
 
     def _say(self, text: str, tone: str = "") -> None:
@@ -90,7 +98,20 @@ class PlainProgress:
         self._screen.flush()
 
 
-def _is_news(item: Item, before: RunState | None) -> bool:
+class OutputLines:
+    """Puts the pieces of what jobs print together to whole lines that no terminal obeys."""
+
+    def __init__(self) -> None:
+        self._partial: dict[tuple[str, int], bytes] = {}
+
+    def lines(self, run_name: str, rank: int, data: bytes) -> list[str]:
+        """Return the lines that end in `data`, a piece as it arrived."""
+        *lines, rest = (self._partial.get((run_name, rank), b"") + data).split(b"\n")
+        self._partial[run_name, rank] = rest
+        return [printable(line.decode("utf-8", "replace").expandtabs()) for line in lines]
+
+
+def is_news(item: Item, before: RunState | None) -> bool:
     """Tell whether a person would want to read of it; what waits from the start is in the plan."""
     if item.state is before or item.state in _PASSING:
         return False

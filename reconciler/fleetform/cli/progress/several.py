@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fleetform.model.plan import Step
+from collections.abc import Mapping
+
+from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Progress
 from fleetform.model.run import Run
 
@@ -29,6 +32,17 @@ class SeveralProgress:
         for watcher in self._watchers:
             watcher.output(run_name, rank, data)
 
-    def notice(self, text: str) -> None:
+    def plan_finished(self, plan: Plan, state: str) -> None:
         for watcher in self._watchers:
-            watcher.notice(text)
+            watcher.plan_finished(plan, state)
+
+    def notice(
+        self,
+        text: str,
+        *,
+        event: str = "notice",
+        level: LogLevel = LogLevel.INFO,
+        details: Mapping[str, str] = NO_DETAILS,
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.notice(text, event=event, level=level, details=details)

@@ -1,0 +1,43 @@
+"""Notices: what a controller says to people and logs, with the event that programs look for."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import field
+from types import MappingProxyType
+
+from fleetform.spec.dataclass import dataclass
+
+__all__ = ["NO_DETAILS", "LogLevel", "Notice"]
+
+NO_DETAILS: Mapping[str, str] = MappingProxyType({})
+
+
+class LogLevel(enum.StrEnum):
+    """INFO: work as intended. WARNING: a person should look. ERROR: something failed."""
+
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """
+    One sentence about a state that lasts, such as a blocked change.
+
+    Attributes:
+        key: Names the state: a notice with the same key and text is said once while the state lasts.
+        text: The sentence.
+        over: What is said when the state is over; empty: nothing.
+        event: Constant, for programs: `change.blocked`. The end of the state is `change.blocked.over`.
+        details: Values for programs.
+    """
+
+    key: str
+    text: str
+    over: str = ""
+    event: str = "notice"
+    level: LogLevel = LogLevel.WARNING
+    details: Mapping[str, str] = field(default_factory=dict)
