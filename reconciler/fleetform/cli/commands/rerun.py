@@ -53,7 +53,8 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
             "nothing runs again, and nothing was applied",
             advice="`fleetform apply` runs new runs, and follows active ones",
         )
-    return finish(workspace, editor, options, message=f"run {', '.join(again)} again")
+    message = f"run {', '.join(again)} again"
+    return finish(workspace, editor, options, message=message, targets=again)
 
 
 def _may_run_again(run: WantedRun) -> bool:

@@ -61,3 +61,16 @@ def test_nothing_that_runs_once_more_is_no_success(typed, lab):
     assert "nothing was applied" in err
     assert "the tree says so" not in out
     assert (lab / "tree.yaml").read_bytes() == before
+
+
+def test_an_element_that_is_applied_is_the_only_target(typed, lab, monkeypatch):
+    """`--apply` targets the elements that were named, and not their whole document."""
+    asked = {}
+
+    def take(_workspace, scope, **_options):
+        asked.update(targets=scope.targets)
+        return 0
+
+    monkeypatch.setattr("fleetform.cli.scoped.apply_scoped", take)
+    assert typed("rerun", "sweep[lr=0.1]", "bad", "--apply", "-y")[0] == 0
+    assert asked["targets"] == ("run/sweep[lr=0.1]", "run/bad")
