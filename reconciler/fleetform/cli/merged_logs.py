@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLLOW_SECONDS", "Prefixes", "follow_all", "print_all"]
 
 FOLLOW_SECONDS = 0.5
-"""Between two looks: the rows and files of a thousand elements are read each time."""
+"""Between two looks: the files of all elements that are not over are read each time."""
 
 _TONES = ("info", "good", "warn", "bold")
 

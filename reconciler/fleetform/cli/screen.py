@@ -91,13 +91,27 @@ class Screen:
 
     def table(self, table: Table) -> None:
         """Write a table; its last column is cut to the terminal, and in a pipe nothing is."""
-        from fleetform.views.table import aligned
+        self.stream.writelines(f"{line}\n" for line in self.table_lines(table))
 
-        for cells in aligned(table, width=self.width):
+    def table_lines(self, table: Table, *, is_cut: bool = False) -> list[str]:
+        """
+        Return the lines that `table` writes, without their ends.
+
+        Args:
+            table: What to write.
+            is_cut: Cut every line to the terminal, also within a column before the last one.
+        """
+        from fleetform.views.table import aligned, cut_cells
+
+        lines: list[str] = []
+        width = self.width
+        for padded in aligned(table, width=width):
+            cells = cut_cells(padded, width) if is_cut else padded
             # Padding is outside the tone and goes at the line's end: no blanks are left there.
             line = "".join(self.toned(cell.text, cell.tone) for cell in cells[:-1])
             line += self.toned(cells[-1].text, cells[-1].tone)
-            self.stream.write(f"{_inert(line.rstrip())}\n")
+            lines.append(_inert(line.rstrip()))
+        return lines
 
     def json(self, value: Any) -> None:
         """Write a row, or anything made of rows, as JSON for scripts."""

@@ -7,8 +7,8 @@ is refused with the names that are near.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import unknown
@@ -19,7 +19,30 @@ from fleetform.spec.names import split_element
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
 
-__all__ = ["select_histories", "select_runs"]
+__all__ = ["Reread", "select_histories", "select_runs"]
+
+T = TypeVar("T")
+
+
+class Reread(Generic[T]):
+    """
+    Calls `read` again only if the ledger has changed since, and returns its last answer.
+
+    A command that follows runs looks several times a second; the rows of a thousand elements take
+    tens of milliseconds to read, and most of the time none has changed.
+    """
+
+    def __init__(self, reader: Reader, read: Callable[[], T]) -> None:
+        self._reader = reader
+        self._read = read
+        self._known: tuple[int, T] | None = None
+
+    def __call__(self) -> T:
+        # Before it is read: a commit meanwhile has it read once more.
+        serial = self._reader.serial()
+        if self._known is None or self._known[0] != serial:
+            self._known = (serial, self._read())
+        return self._known[1]
 
 
 def select_runs(reader: Reader, typed: Sequence[str]) -> list[RunHistory]:

@@ -18,7 +18,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.runs import RunRow, row_message
 
-__all__ = ["RunList", "counts_text", "list_runs", "state_counts"]
+__all__ = ["RunList", "counts_text", "list_runs", "state_counts", "states_text"]
 
 FAILURE_ROWS_MAX = 6
 """Rows of one array that name failed elements: more kinds of failure are looked at one by one."""
@@ -77,13 +77,22 @@ def list_runs(rows: Iterable[RunRow], *, unfolded: Iterable[str] = ()) -> RunLis
 
 def state_counts(rows: Iterable[RunRow]) -> dict[str, int]:
     """Count rows by state: what went wrong first, then what moves, then what is over."""
-    counts = Counter(row.state for row in rows)
-    return {state.value: counts[state] for state in _COUNTED if counts[state]}
+    return _counts(row.state for row in rows)
 
 
 def counts_text(rows: Iterable[RunRow]) -> str:
     """Write the counts: `8 failed, 12 running, 980 done`."""
-    return ", ".join(f"{count} {state}" for state, count in state_counts(rows).items())
+    return states_text(row.state for row in rows)
+
+
+def states_text(states: Iterable[str]) -> str:
+    """Write the counts of states, in the same order."""
+    return ", ".join(f"{count} {state}" for state, count in _counts(states).items())
+
+
+def _counts(states: Iterable[str]) -> dict[str, int]:
+    counts = Counter(states)
+    return {state.value: counts[state] for state in _COUNTED if counts[state]}
 
 
 def _folded(name: str, elements: Sequence[RunRow]) -> RunRow:

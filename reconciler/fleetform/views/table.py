@@ -84,6 +84,15 @@ def plain_lines(table: Table, *, width: int = 0) -> tuple[str, ...]:
     )
 
 
+def cut_cells(line: Iterable[Cell], width: int) -> tuple[Cell, ...]:
+    """Cut a line of padded cells after `width` columns, wherever that is."""
+    cut: list[Cell] = []
+    for cell in line:
+        cut.append(Cell(cell.text[: max(0, width)], cell.tone))
+        width -= len(cell.text)
+    return tuple(cut)
+
+
 def _padded(
     line: tuple[Cell, ...], widths: Sequence[int], right: frozenset[int], width: int
 ) -> tuple[Cell, ...]:

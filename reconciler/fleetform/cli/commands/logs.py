@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.controller_notice import ControllerNotice
 from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import complete_runs, one_run, some
-from fleetform.cli.screen import Screen, error_screen, screen
-from fleetform.cli.selection import select_runs
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.selection import Reread, select_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.cli.words import not_driven
 from fleetform.model.run import FINAL
@@ -21,10 +21,6 @@ from fleetform.model.run import FINAL
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
     from fleetform.model.run import Attempt
-    from fleetform.wiring.workspace import Workspace
-
-_CONTROLLER_LOOK_SECONDS = 2.0
-"""How late it is said that no controller is running."""
 
 _EXAMPLES = (
     ("fleetform logs train", "Print the output of the latest attempt"),
@@ -88,12 +84,12 @@ def command(
         prefixes = merged_logs.Prefixes(histories, screen())
         if follow:
             pieces = merged_logs.follow_all(
-                lambda: select_runs(reader, [run]),
+                Reread(reader, lambda: select_runs(reader, [run])),
                 store,
                 prefixes,
                 rank=rank,
                 tail=tail,
-                sleep=_Pause(workspace, told),
+                sleep=ControllerNotice(workspace, told),
             )
         else:
             pieces = merged_logs.print_all(histories, store, prefixes, rank=rank, tail=tail)
@@ -104,7 +100,7 @@ def command(
             rank=rank,
             tail=tail,
             notice=lambda text: told.line(text, "note"),
-            sleep=_Pause(workspace, told),
+            sleep=ControllerNotice(workspace, told),
         )
     else:
         chosen = _attempt(history, attempt)
@@ -117,28 +113,6 @@ def command(
     is_over = all(one.run.state in FINAL for one in histories)
     if not follow and not is_over and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
-
-
-class _Pause:
-    """Waits between looks at the output, and says when no controller is running any more."""
-
-    def __init__(self, workspace: Workspace, told: Screen) -> None:
-        self._workspace = workspace
-        self._told = told
-        self._is_driven = True
-        self._look_at = 0.0
-
-    def __call__(self, seconds: float) -> None:
-        from fleetform.wiring.controllers import find_controller
-
-        if time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + _CONTROLLER_LOOK_SECONDS
-            was_driven = self._is_driven
-            self._is_driven = find_controller(self._workspace) is not None
-            if was_driven and not self._is_driven:
-                self._told.labelled("help", not_driven(self._workspace))
-                self._told.flush()
-        time.sleep(seconds)
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

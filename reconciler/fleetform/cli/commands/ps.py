@@ -18,13 +18,14 @@ from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 _EXAMPLES = (
     ("fleetform ps", "List the runs; an array or sweep is one line"),
     ("fleetform ps --state running,failed", "List each run and element in these states"),
     ("fleetform ps sweep", "List each element of a sweep"),
     ("fleetform ps 'train*' 'arr[3-7]'", "List runs by pattern, and elements by index"),
+    ("fleetform ps sweep --watch", "Redraw the list while the runs change; q ends it"),
     ("fleetform ps --all --format json", "List archived runs too, as JSON: each element is a row"),
 )
 
@@ -58,6 +59,13 @@ def _read_states(
     help="List only runs and elements in these states, one line each.",
 )
 @click.option("--all-elements", is_flag=True, help="Print one line for each element.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="Redraw the list until q or Ctrl-C; in a pipe or with JSON, print one line for each change"
+    " of a state.",
+)
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -65,6 +73,7 @@ def command(
     archived: bool,
     states: frozenset[str],
     all_elements: bool,
+    watch: bool,
     as_json: bool,
 ) -> None:
     """
@@ -75,45 +84,39 @@ def command(
     `train*`. A name lists its elements. A run that waits shows its first reason; `fleetform why
     RUN` shows all of them.
     """
-    from fleetform.api.waiting import waiting_reasons
-    from fleetform.cli.selection import select_runs
+    from fleetform.cli.run_listing import RunListing, RunQuery
     from fleetform.model.override import holding
     from fleetform.views.overrides import in_force_notice
-    from fleetform.views.run_list import counts_text, list_runs
-    from fleetform.views.runs import in_order, run_rows, runs_table
+    from fleetform.views.run_list import counts_text
+    from fleetform.views.runs import runs_table
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(or_default(path))
-    reader = open_reader(workspace)
-    now_ms = SystemClock().now_ms()
-    found = select_runs(reader, runs) if runs else in_order(reader.read_runs())
-    histories = [
-        history
-        for history in found
-        if (archived or not history.archived) and (not states or history.run.state in states)
-    ]
-    book = reader.read_book()
-    rows = run_rows(
-        histories,
-        instances=book.instances,
-        waiting=waiting_reasons(book, now_ms=now_ms),
-        now_ms=now_ms,
-    )
+    listing = RunListing(open_reader(workspace), RunQuery(runs, states, archived, all_elements))
     out = screen()
+    if watch:
+        from fleetform.cli.full_screen import can_redraw
+        from fleetform.cli.run_watch import print_changes, redraw
+
+        if can_redraw(out) and not as_json:
+            redraw(listing, workspace, out)
+        else:
+            print_changes(listing, workspace, out, as_json=as_json)
+        return
+    now_ms = SystemClock().now_ms()
+    rows = listing.rows(now_ms)
     if as_json:
         out.json(rows)
         return
-    if notice := in_force_notice(holding(book.overrides, now_ms)):
+    if notice := in_force_notice(holding(listing.book.overrides, now_ms)):
         error_screen().labelled("note", notice)
     if not rows:
         out.line("no runs in these states" if states else "no runs", "dim")
         if runs and not states:
             error_screen().labelled("help", "`--all` lists archived runs too")
         return
-    is_unfolded = all_elements or bool(states)
-    unfolded = {row.parent for row in rows if is_unfolded or _is_named(row.parent, runs)}
-    listed = list_runs(rows, unfolded=unfolded)
+    listed = listing.fold(rows)
     out.table(runs_table(listed.rows, now_ms=now_ms))
     out.flush()
     if out.interactive and len(rows) > 1:
@@ -122,11 +125,6 @@ def command(
     _say_unlisted(listed.unlisted)
     if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
-
-
-def _is_named(parent: str, typed: Sequence[str]) -> bool:
-    """Tell whether an address names this array or elements of some, and is not a pattern of names."""
-    return any("[" in text or text.removeprefix("run/") == parent for text in typed)
 
 
 def _say_unlisted(unlisted: Mapping[str, int]) -> None:

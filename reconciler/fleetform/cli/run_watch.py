@@ -1,0 +1,129 @@
+"""
+`ps --watch`: the list of runs redrawn in place, or a line for each change of state in a pipe.
+
+Both look at the ledger's serial and read rows only after a commit. The pause between two looks
+grows with their cost, so a watch of many runs takes little of a processor that runs also need.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fleetform.cli.controller_notice import ControllerNotice
+from fleetform.cli.full_screen import FullScreen
+from fleetform.cli.screen import error_screen
+from fleetform.cli.words import not_driven
+from fleetform.model.run_state import FINAL
+from fleetform.views.moments import age, moment
+from fleetform.views.run_changes import change_text, state_changes
+from fleetform.views.run_list import counts_text, states_text
+from fleetform.views.runs import runs_table
+from fleetform.wiring.clock import SystemClock
+from fleetform.wiring.controllers import find_controller
+
+if TYPE_CHECKING:
+    from fleetform.cli.run_listing import RunListing
+    from fleetform.cli.screen import Screen
+    from fleetform.model.ports import Book
+    from fleetform.views.runs import RunRow
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["print_changes", "redraw"]
+
+_REDRAW_SECONDS = 1.0
+_LOOK_SECONDS = 0.25
+_PAUSE_BY_COST = 24
+"""A pause is so many times the processor time of the look before: looks take 4 % of a CPU."""
+_PAUSE_SECONDS_MAX = 10.0
+
+
+def redraw(listing: RunListing, workspace: Workspace, out: Screen) -> None:
+    """
+    Redraw the list on a terminal until `q`.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; the terminal is restored.
+        Refused: A name means no run.
+    """
+    # Before the screen is taken: a name without a run is an error as without --watch.
+    listing.states()
+    with FullScreen(out) as terminal:
+        while True:
+            began = time.process_time()
+            terminal.draw(_frame(listing, workspace, out, terminal.height))
+            if terminal.wait_for("qQ", _pause(began, _REDRAW_SECONDS)):
+                return
+
+
+def print_changes(listing: RunListing, workspace: Workspace, out: Screen, *, as_json: bool) -> None:
+    """
+    Print a line for each change of a run's state, until Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+        Refused: A name means no run.
+    """
+    wait = ControllerNotice(workspace, error_screen())
+    before = listing.states()
+    notice = error_screen()
+    notice.line(f"watching {len(before)} runs: {states_text(before.values())}", "dim")
+    notice.flush()
+    began = time.process_time()
+    while True:
+        pause = _pause(began, _LOOK_SECONDS)
+        if all(state in FINAL for state in before.values()):
+            time.sleep(pause)
+        else:
+            wait(pause)
+        began = time.process_time()
+        after = listing.states()
+        now_ms = SystemClock().now_ms()
+        for change in state_changes(before, after, states=listing.query.states, now_ms=now_ms):
+            if as_json:
+                out.json_line(change)
+            else:
+                out.line(change_text(change))
+        out.flush()
+        before = after
+
+
+def _pause(began: float, least: float) -> float:
+    cost = time.process_time() - began
+    return min(max(least, cost * _PAUSE_BY_COST), _PAUSE_SECONDS_MAX)
+
+
+def _frame(listing: RunListing, workspace: Workspace, out: Screen, height: int) -> list[str]:
+    """Write what fits: when and how many, what needs attention, rows, and how many rows are left."""
+    from fleetform.model.override import holding
+    from fleetform.views.overrides import in_force_notice
+
+    now_ms = SystemClock().now_ms()
+    rows = listing.rows(now_ms)
+    book = listing.book
+    lines = [(_title(rows, book, now_ms), "bold")]
+    if notice := in_force_notice(holding(book.overrides, now_ms)):
+        lines.append((notice, "note"))
+    if any(row.state not in FINAL for row in rows) and find_controller(workspace) is None:
+        lines.append((not_driven(workspace), "help"))
+    frame = [out.toned(text[: out.width], tone) for text, tone in lines]
+    listed = listing.fold(rows).rows
+    # One line is for the titles of the columns.
+    room = height - len(frame) - 1
+    if len(listed) > room:
+        room = max(0, room - 1)
+    if listed:
+        frame += out.table_lines(runs_table(listed[:room], now_ms=now_ms), is_cut=True)
+    if len(listed) > room:
+        frame.append(out.toned(f"and {len(listed) - room} more lines"[: out.width], "dim"))
+    return frame
+
+
+def _title(rows: tuple[RunRow, ...], book: Book, now_ms: int) -> str:
+    """Write the time, the counts, and the age of what the ledger knows of hosts."""
+    counts = f"{len(rows)} runs: {counts_text(rows)}" if rows else "no runs"
+    title = f"{moment(now_ms)}  {counts}"
+    heard = [each.seen_at_ms for each in book.instances if each.seen_at_ms is not None]
+    if heard:
+        title += f"; hosts last heard {age(min(heard), now_ms)} ago"
+    return f"{title}  (q quits)"
