@@ -13,6 +13,7 @@ import bench_impossible
 import bench_latency
 import bench_newcomer
 import bench_resources
+import bench_watch
 from measuring import parser_of
 
 
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     bench_api_load.main([])
     bench_impossible.main([])
     bench_resources.main([])
+    bench_watch.main([])
 
 
 if __name__ == "__main__":
