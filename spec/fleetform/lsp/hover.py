@@ -94,7 +94,7 @@ def _of_expression(cursor: Cursor) -> tuple[str, Extent] | None:
 
 def _expression_words(expression: Expression, words: str) -> str:
     name = f"`{expression.namespace}.{expression.key}`"
-    return f"{name}: {words or NAMESPACES.get(expression.namespace, 'nothing is called so')}"
+    return f"{name}: {words or NAMESPACES.get(expression.namespace, 'unknown name')}"
 
 
 def _of_field(cursor: Cursor) -> tuple[str, Extent] | None:

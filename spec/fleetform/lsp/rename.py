@@ -43,7 +43,7 @@ def rename(cursor: Cursor, session: Session, name: str) -> types.WorkspaceEdit:
     """
     mention = prepare(cursor)
     if mention is None:
-        raise RenameRefused("There is no name of a declared resource here.")
+        raise RenameRefused("No name of a declared resource is at this position.")
     _check(cursor, mention.key, name)
     changes: dict[str, list[types.TextEdit]] = {}
     for found in cursor.tree.index.mentions(mention.key):
@@ -75,7 +75,9 @@ def _check(cursor: Cursor, key: ResourceKey, name: str) -> None:
         raise RenameRefused(f"The {key.kind} `{name}` is declared in {taken[0][0]} already.")
     broken = index.unsound_with(key)
     if broken:
-        raise RenameRefused(f"{broken[0]} mentions `{key.name}` and cannot be read; mend it first.")
+        raise RenameRefused(
+            f"{broken[0]} mentions `{key.name}` and cannot be read; correct that file first."
+        )
     vague = [one for one in index.mentions(key) if not one.mention.is_exact]
     if vague:
         file, text, mention = vague[0]

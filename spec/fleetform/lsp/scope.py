@@ -17,12 +17,12 @@ from fleetform.spec.plurals import counted
 __all__ = ["NAMESPACES", "Known", "Said", "known"]
 
 NAMESPACES: Mapping[str, str] = {
-    "secrets": "a secret, filled in on the host and shown nowhere",
+    "secrets": "a secret; filled in on the host and never shown",
     "env": "a variable of this document's `env`",
-    "matrix": "the element's value of a parameter",
+    "matrix": "the value of a parameter for this element",
     "run": "the run itself: its name, its index",
-    "node": "the node that the job is on, known when it starts",
-    "dstack": "what dstack puts there, known when the job starts",
+    "node": "the node of the job, known when the job starts",
+    "dstack": "a value of dstack, known when the job starts",
     "values": "a value of the environment, from `environment.yaml`",
 }
 """Every namespace, and what is in it."""

@@ -44,13 +44,12 @@ def _check_uid(value: str | None, info: ValidationInfo) -> str | None:
         raise refuse(
             "missing-field",
             "`uid` is missing.",
-            "Run `fleetform init`, which writes one; it is committed and never changed. A base that"
-            " is never applied itself says `abstract: true` instead.",
+            "Run `fleetform init`, which writes one; it is committed and never changed. A base that is never applied has `abstract: true` instead.",
         )
     if is_abstract:
         raise refuse(
             "contradiction",
-            "An abstract environment has no uid: nothing is ever made for it.",
+            "An abstract environment has no uid, because it has no resources.",
             "Remove one of the two.",
         )
     if is_uid(value):
@@ -75,14 +74,13 @@ def _values(value: Any) -> Any:
         if not isinstance(item, Scalar):
             raise refuse(
                 "wrong-type",
-                f"The value `{name}`: {unfit(item, 'text, a number or a truth value')}",
+                f"The value `{name}`: {unfit(item, 'a string, a number or a boolean')}",
             )
         if isinstance(item, str) and EXPRESSION_MARK in item:
             raise refuse(
                 "bad-value",
-                f"The value `{name}` is filled in as it stands, and `{EXPRESSION_MARK}` in it would"
-                " not be.",
-                "Write the expression where the value is used, beside it.",
+                f"The value `{name}` is filled in unchanged, so `{EXPRESSION_MARK}` in it has no effect.",
+                "Write the expression next to the reference to the value.",
             )
         if isinstance(item, str):
             storable(item)
@@ -95,7 +93,7 @@ def _target(value: str) -> str:
         return value
     raise refuse(
         "bad-value",
-        f"{shown(value)} does not say which documents it means.",
+        f"{shown(value)} does not name any documents.",
         "Write kind and name: `run/train`, `fleet/gpu-*`.",
     )
 
@@ -118,14 +116,11 @@ _STEPS_SCHEMA: dict[str, Any] = {
         "type": "object",
         "properties": {
             "op": {
-                "description": "What the step does. `add`: set a field, or insert into a list."
-                " `remove`: take a value away. `replace`: put another in its place. `move`: take it"
-                " from elsewhere. `copy`: take the same as elsewhere. `test`: fail where something"
-                " else stands.",
+                "description": "The operation. `add`: set a field, or insert into a list. `remove`: remove the value. `replace`: replace the value. `move`: move the value from `from`. `copy`: copy the value from `from`. `test`: fail unless the value is equal.",
                 "enum": ["add", "remove", "replace", "move", "copy", "test"],
             },
             "path": {"description": "Where: `/commands/0`, `/env/LR`.", "type": "string"},
-            "from": {"description": "From where, of `move` and `copy`.", "type": "string"},
+            "from": {"description": "The source of `move` and `copy`.", "type": "string"},
             "value": {"description": "What, of `add`, `replace` and `test`."},
         },
         "required": ["op", "path"],
@@ -146,8 +141,8 @@ def _timezone(value: str) -> str:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise refuse(
             "bad-value",
-            f"{shown(value)} is no time zone that is known here.",
-            "Write one as the IANA's list has it: `Europe/Berlin`, `UTC`.",
+            f"{shown(value)} is not a known time zone.",
+            "Write a name of the IANA database: `Europe/Berlin`, `UTC`.",
         ) from None
     return value
 
@@ -203,7 +198,7 @@ class PatchDocument(Model):
         said = " and ".join(f"`{way}`" for way in ways) or "nothing"
         raise refuse(
             "bad-patch",
-            f"The entry says {said}, and changes its target in exactly one way.",
+            f"The entry says {said}, but needs exactly one of these fields.",
             "Write one of `merge`, `patch`, `file`, `delete`; further ones in entries of their own.",
         )
 
@@ -227,7 +222,7 @@ def _resource(value: Any) -> Any:
     if any(low != high for low, high in address.indices) or len(address.indices) > 1:
         raise refuse(
             "bad-value",
-            f"{shown(value)} means several elements, and one is meant here.",
+            f"{shown(value)} names several elements, but exactly one is expected.",
             f"Name one, or `run/{address.name}` for all of them.",
         )
     return str(address)
@@ -237,19 +232,19 @@ def _bad_kind(value: str, address: Address) -> PydanticCustomError:
     if not address.kind:
         return refuse(
             "bad-value",
-            f"{shown(value)} does not say of what kind it is.",
+            f"{shown(value)} does not name its kind.",
             f"Write for example `run/{address.name}`.",
         )
     if address.kind in {"task", "service", "dev-environment"}:
         return refuse(
             "bad-value",
-            f"{shown(value)}: tasks, services and dev environments share one space of names.",
+            f"{shown(value)}: the kind of tasks, services and dev environments is `run`.",
             f"Write `run/{str(address).partition('/')[2]}`.",
         )
     return refuse(
         "bad-value",
         f"{shown(value)}: only fleets, volumes and runs are kept in the ledger.",
-        "For everything else a change of the document is all there is to do.",
+        "For other kinds, change the document only.",
     )
 
 
@@ -257,8 +252,7 @@ def _imported(value: str) -> str:
     if value.startswith("run/"):
         raise refuse(
             "bad-value",
-            f"{shown(value)}: a run cannot be imported, since what ran elsewhere was not this"
-            " document.",
+            f"{shown(value)}: runs cannot be adopted.",
             "Import volumes and fleets; a run that the ledger knows by another name is `moved:`.",
         )
     return value
@@ -292,7 +286,7 @@ class MovedDocument(Model):
             return value
         raise refuse(
             "wrong-type",
-            f"{shown(value)} does not say two names: which it had, and which it has now.",
+            f"{shown(value)} needs two names: `from` and `to`.",
             "Write `{from: run/train, to: run/pretrain}`.",
         )
 
@@ -304,7 +298,7 @@ class MovedDocument(Model):
             raise refuse(
                 "contradiction",
                 f"{shown(self.from_)} cannot become {shown(self.to)}: that is of another kind.",
-                "Remove the entry; the one is removed, and the other made.",
+                "Remove the entry. The plan then deletes the one and creates the other.",
             )
         return self
 
@@ -314,8 +308,8 @@ def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
         return value
     raise refuse(
         "bad-value",
-        f"There are {len(value)} patches, and {PATCHES_MAX} are carried out at most.",
-        "Write what many documents have in common into one patch, or into a profile.",
+        f"There are {len(value)} patches; the most is {PATCHES_MAX}.",
+        "Use one patch or a profile for fields that many documents share.",
     )
 
 
@@ -378,16 +372,14 @@ class FreezeDocument(Model):
         if once == again or sum(part is not None for part in parts) != 2:
             raise refuse(
                 "contradiction",
-                "A window has `from` and `to`, or `cron` and `for`, and nothing of the other two.",
+                "A window has `from` and `to`, or `cron` and `for`, but not fields of both pairs.",
                 "Write `{from: 2026-12-20T00:00Z, to: 2027-01-02T00:00Z, reason: holidays}`, or"
                 ' `{cron: "0 18 * * fri", for: 60h, reason: weekend}`.',
             )
         if once and (self.begin or 0) >= (self.end or 0):
             raise refuse("contradiction", "It ends before it begins.", "Swap the two.")
         if once and self.timezone is not None:
-            raise refuse(
-                "contradiction", "`from` and `to` say their time zone themselves.", "Remove it."
-            )
+            raise refuse("contradiction", "`from` and `to` contain their time zone.", "Remove it.")
         if again and never_ends(self.cron or "", self.duration or 0, self.timezone or "UTC"):
             raise refuse(
                 "contradiction",
@@ -530,7 +522,7 @@ class EnvironmentDocument(Model):
         if self.abstract and said:
             raise refuse(
                 "contradiction",
-                f"An abstract environment has no `{said[0]}`: nothing of it is ever there.",
+                f"An abstract environment has no `{said[0]}`, because it has no resources.",
                 "Write it into the environments that extend this one.",
             )
         return self

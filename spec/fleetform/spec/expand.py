@@ -106,7 +106,7 @@ def _no_element(field: str, text: str, value: int | str, run: Run) -> Problem:
         "bad-value",
         (field, text),
         f"{shown(text)} names no element of `{run.name}`.",
-        f"Write the text in an element's brackets: `{{lr=0.1: {value}}}`, `{{3: {value}}}`;"
+        f"Write the text in the brackets of an element: `{{lr=0.1: {value}}}`, `{{3: {value}}}`;"
         f" `{field}: {value}` is for the whole.",
         at_key=True,
     )
@@ -157,14 +157,18 @@ def _oversized(matrix: Mapping[str, Sequence[Any]]) -> Problem | None:
         return _too_many(f"There are {len(matrix)} parameters; a sweep may have {PARAMETERS_MAX}.")
     count = math.prod(len(values) for values in matrix.values())
     if count > ELEMENTS_MAX:
-        return _too_many(f"That makes {count} elements; one document may make {ELEMENTS_MAX}.")
+        return _too_many(
+            f"This declares {count} elements; one document may declare {ELEMENTS_MAX}."
+        )
     lengths = {name: [len(scalar_text(value)) for value in matrix[name]] for name in matrix}
     for parameter, of_values in lengths.items():
         if max(of_values) > VALUE_LENGTH_MAX:
             return _long(parameter, of_values.index(max(of_values)))
     longest = sum(len(name) + max(of_values) for name, of_values in lengths.items())
     if count * longest > NAMES_LENGTH_MAX:
-        return _too_many(f"That makes {count} elements, with names of up to {longest} characters.")
+        return _too_many(
+            f"This declares {count} elements, with names of up to {longest} characters."
+        )
     return None
 
 
@@ -183,7 +187,7 @@ def _long(parameter: str, number: int) -> Problem:
         "bad-value",
         ("matrix", parameter, number),
         f"The value is a part of its element's name and has more than {VALUE_LENGTH_MAX} characters.",
-        "Give it a short name here, and let the command find the long text by it.",
+        "Give it a short name here, and let the command look up the long text by that name.",
     )
 
 

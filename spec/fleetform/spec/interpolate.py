@@ -34,26 +34,26 @@ _ADDRESS = re.compile(
 _LATE = {
     "secrets": ("Secrets are not supported yet.", ""),
     "node": (
-        "Which node a command runs on is known when it starts, and nothing fills it in yet.",
+        "The node is known only when the job starts; filling it in is not supported yet.",
         "In commands, write `$FLEETFORM_NODE_RANK`.",
     ),
     "dstack": (
-        "What dstack puts there is known when the job starts, and nothing fills it in yet.",
+        "The value is known only when the job starts; filling it in is not supported yet.",
         "In commands, write the variables `$DSTACK_…`.",
     ),
     "groups": (
-        "Addresses are known when the run starts, and nothing fills them in yet.",
-        "In commands, read `$FLEETFORM_NODES_IPS`: an address a line, in the order of the nodes.",
+        "Addresses are known only when the run starts; filling them in is not supported yet.",
+        "In commands, read `$FLEETFORM_NODES_IPS`: one address per line, in the order of the nodes.",
     ),
 }
 
 # The same of single keys. Each stands in one kind of document, and is unknown in the others.
 _LATE_KEYS = {
     ("run", "args"): (
-        "dstack puts the arguments of its command line there, and `fleetform submit` takes none yet.",
+        "dstack fills in the arguments of its command line; `fleetform submit` does not support this yet.",
         "Write them into the command.",
     ),
-    ("run", "project_name"): ("Nothing makes gateways yet.", ""),
+    ("run", "project_name"): ("Gateways are not supported yet.", ""),
 }
 
 
@@ -206,7 +206,7 @@ def _judge(namespace: str, key: str, known: Mapping[str, Collection[str]]) -> tu
         )
     if namespace not in known:
         names = [*known, *_LATE]
-        return f"{whole}: there is nothing called `{namespace}` here.", _candidates(
+        return f"{whole}: the namespace `{namespace}` does not exist here.", _candidates(
             namespace, names
         )
     if key not in known[namespace]:

@@ -116,7 +116,7 @@ def scalar_text(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return value
-    raise TypeError(f"a parameter is text, a number or a truth value, not {_kind_of(value)}")
+    raise TypeError(f"a parameter is a string, a number or a boolean, not {_kind_of(value)}")
 
 
 def parameter_value(value: Any) -> Any:
@@ -371,7 +371,7 @@ def _kind_of(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):
-        return "a truth value"
+        return "a boolean"
     if isinstance(value, (int, float)):
         return "a number"
     return "a mapping" if isinstance(value, Mapping) else "a list"

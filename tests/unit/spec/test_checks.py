@@ -33,7 +33,7 @@ def test_unknown_references(tmp_path):
     assert [finding.level for finding in loaded.findings] == ["error", "warning", "error"]
     assert [finding.advice for finding in loaded.findings] == [
         "Did you mean `local`?",
-        "This tree declares no volume; add a document with `type: volume`. Until then, a plan holds this back.",
+        "The configuration declares no volume; add a document with `type: volume`. Until then, plans block this.",
         "Did you mean `two`?",
     ]
     assert [(finding.place.line, finding.place.column) for finding in loaded.findings] == [
@@ -97,7 +97,7 @@ def test_upstream_of_a_sweep_is_shared(tmp_path):
 @pytest.mark.parametrize(
     ("one", "two", "detail"),
     [
-        ("array: 1-3", "array: 1-4", "`two[4]` would wait for `one[4]`"),
+        ("array: 1-3", "array: 1-4", "`two[4]` would wait for the element `one[4]`"),
         ("array: 1-4", "array: 1-3", "Nothing would wait for `one[4]`"),
         ("", "array: 1-3", "`one` is one run"),
         ("array: 1-3", "", "`two` is one run"),

@@ -130,7 +130,7 @@ def test_nodes_need_a_network(tmp_path, rest, nodes):
     assert bool(found) == (nodes > 1 and not JOINED[rest])
     if found:
         assert found == [
-            "Its 2 nodes have to reach each other, and nothing says that the hosts of `gpus` can."
+            "Its 2 nodes must reach each other, and no fleet declares that the hosts of `gpus` can."
         ]
         (finding,) = [one for one in loaded.findings if one.code == "no-interconnect"]
         assert finding.level == "warning"
@@ -280,4 +280,4 @@ def test_reservations_of_hosts_that_are_not(tmp_path):
         + RESERVATION.format("two", "begin: 2027-12-01T00:00Z\nnodes: 9"),
     )
     assert told(loaded, "unknown-reference") == ["The fleet `gpus` has no host `gpu7`."]
-    assert told(loaded, "never-placed") == ["`gpus` has 4 hosts of the 9 that are to be kept."]
+    assert told(loaded, "never-placed") == ["`gpus` has 4 hosts of the 9 that are to be reserved."]

@@ -134,7 +134,7 @@ VOLUME = "---\ntype: volume\nname: {}\nfleet: {}\npath: {}\n"
         ("['one:/data', 'two:/database']", "", ""),
         (
             "[{name: one, path: /data, read_only: true}, 'two:/data/in']",
-            "`/data/in` lies inside of `/data`, which may only be read",
+            "`/data/in` is inside of `/data`, which is read-only",
             "warning",
         ),
         (
@@ -175,8 +175,8 @@ def test_mounts_in_the_way(tmp_path, mounts, detail, level):
     ("fleets", "mounts", "detail"),
     [
         ("", "['one:/a', 'three:/b']", ""),
-        ("", "['one:/a', 'two:/b']", "The volume `two` lies on the hosts of `other`, and `one` on those of `local`; no host has both."),
-        ("fleets: [local]", "['two:/b']", "The volume `two` lies on the hosts of `other`, and the run may be placed on `local` only."),
+        ("", "['one:/a', 'two:/b']", "The volume `two` is on the hosts of `other`, and `one` on those of `local`; no host has both."),
+        ("fleets: [local]", "['two:/b']", "The volume `two` is on the hosts of `other`, and the run may be placed on `local` only."),
         ("fleets: [local, other]", "['two:/b']", ""),
         ("", "[{name: [one, two], path: /a}, 'two:/b']", ""),
     ],

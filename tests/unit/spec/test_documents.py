@@ -170,7 +170,7 @@ WRONG = [
     ("a: !!binary x", "unknown-tag", 1, 4, "`!!binary`"),
     ("a: !!int x", "tag-mismatch", 1, 4, "`!!int`"),
     ("a: {{ x }}", "complex-key", 1, 5, "not a template"),
-    ("? [a]\n: b\n", "complex-key", 1, 3, "name belongs"),
+    ("? [a]\n: b\n", "complex-key", 1, 3, "A mapping or a list is used as the name of a field."),
     ("a: .inf", "number-out-of-range", 1, 4, "finite"),
     ("a: 1e999", "number-out-of-range", 1, 4, "too large"),
     ("a: 99999999999999999999", "number-out-of-range", 1, 4, "64 bits"),

@@ -46,9 +46,13 @@ def test_native_keeps_the_type():
     ("text", "detail", "advice"),
     [
         ("${{ matrix.lrr }}", "has no `lrr`", "Did you mean `lr`?"),
-        ("${{ matrx.lr }}", "nothing called `matrx`", "Did you mean `matrix`?"),
+        ("${{ matrx.lr }}", "namespace `matrx` does not exist", "Did you mean `matrix`?"),
         ("${{ secrets.token }}", "Secrets are not supported yet.", ""),
-        ("${{ node.rank }}", "nothing fills it in yet", "$FLEETFORM_NODE_RANK"),
+        (
+            "${{ node.rank }}",
+            "The node is known only when the job starts; filling it in is not supported yet.",
+            "$FLEETFORM_NODE_RANK",
+        ),
         ("${{ lr }}", "is not a reference", "a dot and a key"),
         ("${{ 1 + 1 }}", "is not a reference", "a dot and a key"),
         ("${{ matrix.lr", "is not a reference", "a dot and a key"),

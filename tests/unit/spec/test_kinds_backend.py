@@ -49,7 +49,7 @@ def test_two_of_one_name(tmp_path):
         (
             SLURM.format("gpu_partitions: {gpu: 'A100:8', partitions: a}"),
             "bad-value",
-            "known to Slurm",
+            "Slurm knows the number of GPUs of a node.",
         ),
         ("type: kubernetes\nproxy_jump: {port: 99999}", "bad-value", "the most is 65535"),
     ],

@@ -36,7 +36,7 @@ def document(tmp_path, text):
         ("blocks: AUTO", "bad-value", "`AUTO`"),
         ("sharing: blocks", "contradiction", "Add `blocks:`"),
         ("sharing: whole\nblocks: 2", "contradiction", "no effect with `sharing: whole`"),
-        ("nodes: 1..", "bad-value", "would never be complete"),
+        ("nodes: 1..", "bad-value", "A local fleet needs a maximum."),
         ("nodes: -1", "bad-value", "negative"),
         ("nodes: {target: 3, max: 2}", "bad-value", "not between"),
         ("nodes: 100000000", "bad-value", "the most is 20000"),
@@ -46,7 +46,7 @@ def document(tmp_path, text):
         ("update: {max_unavailable: 0}", "bad-value", "the least is 1"),
         ("run_as: root", "bad-value", "`agent`, `owner`"),
         ("runtime: podman", "bad-value", "`process`, `container`"),
-        ("local: false", "wrong-type", "Leave out the whole document"),
+        ("local: false", "wrong-type", "Remove the document if you do not want the fleet."),
     ],
 )
 def test_refused(tmp_path, rest, code, words):
@@ -85,7 +85,7 @@ def test_offers_are_for_clouds(tmp_path, source, field):
     (finding,) = loaded.errors
     assert finding.code == "contradiction"
     name = field.partition(":")[0]
-    assert finding.detail.startswith(f"`{name}` chooses among hosts that can be had")
+    assert finding.detail.startswith(f"`{name}` chooses among available hosts")
     assert finding.address == f"fleet.gpus.{name}"
 
 
@@ -205,7 +205,7 @@ def test_ranges_of_names(tmp_path, text, names):
         (
             "[{hostname: one, maintenance: {from: 2026-12-24 18:00, to: 2026-12-25T17:00Z}}]",
             "bad-value",
-            "does not say its time zone",
+            "has no time zone;",
         ),
         ("[{hostname: one, proxy_jump: 'a b'}]", "bad-value", "`user@host:22`"),
         ("7", "wrong-type", "a list of hosts"),

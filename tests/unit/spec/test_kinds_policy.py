@@ -12,12 +12,16 @@ DOCUMENT = "type: policy\nname: production\n"
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ("match: {kinds: [fleet]}", "missing-field", "The policy demands nothing."),
-        ("deny: never\napproval: 2", "contradiction", "whoever agrees"),
+        ("match: {kinds: [fleet]}", "missing-field", "The policy has no rule."),
+        (
+            "deny: never\napproval: 2",
+            "contradiction",
+            "`deny` blocks the changes, so approvals have no effect.",
+        ),
         ("warn: a\nmatch: {kinds: [flet]}", "bad-value", "Did you mean `fleet`?"),
         ("warn: a\nmatch: {actions: [remove]}", "bad-value", "`delete`"),
         ("approval: 0", "bad-value", "the least is 1"),
-        ("approval: true", "wrong-type", "truth value"),
+        ("approval: true", "wrong-type", "is a boolean;"),
         ("windows: {begin: '9', end: '16:00'}", "bad-value", "not a time of day"),
         ("windows: {begin: '09:00', end: '24:30'}", "bad-value", "not a time of day"),
         ("windows: {begin: '09:00', end: '9:00'}", "contradiction", "for the whole day"),

@@ -19,7 +19,7 @@ DOCUMENT = "type: project\nname: vision\n"
             "`admin`, `manager`, `user`, `reader`",
         ),
         ("members: [Ada]", "bad-name", "lower-case"),
-        ("queues: [one]\ndefault_queue: two", "contradiction", "none of its `queues`"),
+        ("queues: [one]\ndefault_queue: two", "contradiction", "is not one of its `queues`."),
         ("backends: [{type: awz}]", "bad-value", "Did you mean `aws`?"),
         ("backends: [aws]", "wrong-type", "a backend, such as `{type: aws}`"),
         ("backends: [{type: aws}, {type: aws}]", "said-twice", "Add `name:` to one of them."),

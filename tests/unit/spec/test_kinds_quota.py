@@ -12,7 +12,7 @@ DOCUMENT = "type: quota\nname: small\n"
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ("gpus: 8", "missing-field", "Nothing says whose quota it is."),
+        ("gpus: 8", "missing-field", "The quota names no project, user or queue."),
         ("user: ada", "missing-field", "The quota limits nothing."),
         ("user: ada\neach: user\ngpus: 8", "contradiction", "`user:` names one"),
         ("project: a1\neach: project\ngpus: 8", "contradiction", "`project:` names one"),
@@ -30,7 +30,11 @@ DOCUMENT = "type: quota\nname: small\n"
             "bad-value",
             "`day`, `week`, `month`, `quarter`, `year`",
         ),
-        ("user: ada\nbudget: {limit: 0, per: month}", "bad-value", "0 dollars"),
+        (
+            "user: ada\nbudget: {limit: 0, per: month}",
+            "bad-value",
+            "The price must be larger than 0; remove the field for no limit.",
+        ),
         ("user: ada\nshares: 0", "bad-value", "the least is 1"),
     ],
 )

@@ -12,11 +12,11 @@ DOCUMENT = "type: reservation\nname: week\nfleet: local\n"
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ("begin: 2026-12-01T00:00Z", "missing-field", "whom the hosts are kept for"),
+        ("begin: 2026-12-01T00:00Z", "missing-field", "The reservation has no users."),
         ("users: ada", "missing-field", "`begin` is missing"),
         ("begin: 2026-12-01\nusers: ada", "bad-value", "write `2026-12-01T00:00Z`"),
         ("begin: 2026-12-01 08:00\nusers: ada", "bad-value", "time zone"),
-        ("begin: 2026-02-30T08:00Z\nusers: ada", "bad-value", "on no calendar"),
+        ("begin: 2026-02-30T08:00Z\nusers: ada", "bad-value", "is not a valid date."),
         ("begin: 1812-02-03T08:00Z\nusers: ada", "bad-value", "before 1970"),
         ("begin: tomorrow\nusers: ada", "bad-value", "not a moment"),
         (
@@ -32,12 +32,12 @@ DOCUMENT = "type: reservation\nname: week\nfleet: local\n"
         (
             "begin: 2026-12-01T00:00Z\nfrom: 2026-12-02T00:00Z\nusers: ada",
             "said-twice",
-            "another field says already",
+            "is already set by another field.",
         ),
         (
             "begin: 2026-12-01T00:00Z\nrepeat: daily\nusers: ada",
             "contradiction",
-            "never ends cannot come again",
+            "A reservation without an end cannot repeat.",
         ),
         (
             "begin: 2026-12-01T00:00Z\nduration: 25h\nrepeat: daily\nusers: ada",
@@ -52,7 +52,7 @@ DOCUMENT = "type: reservation\nname: week\nfleet: local\n"
         (
             "begin: 2026-12-01T00:00Z\nmaintenance: true\nusers: ada",
             "contradiction",
-            "nobody's runs",
+            "During maintenance, no runs may use the hosts.",
         ),
         ("begin: 2026-12-01T00:00Z\nnodes: 0\nusers: ada", "bad-value", "the least is 1"),
     ],

@@ -13,7 +13,7 @@ DOCUMENT = "type: secret\nname: hf_token\n"
     ("fields", "code", "words"),
     [
         ("", "missing-field", "Add one of `env:`, `file:`"),
-        ("value: hunter2", "secret-in-clear", "If the value has been committed, change it"),
+        ("value: hunter2", "secret-in-clear", "If the value was committed, replace it."),
         ("data: hunter2", "secret-in-clear", "Put it into a file"),
         ("stringData: {a: hunter2}", "secret-in-clear", "Put it into a file"),
         ("env: A\nfile: /a", "contradiction", "comes from `env` already"),

@@ -29,7 +29,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ('shell: "/bin/s\\0h"', "bad-value", "NUL"),
         ('entrypoint: "a\\0b"', "bad-value", "NUL"),
         ("nodes: 0", "bad-value", "the least is 1"),
-        ("nodes: true", "bad-value", "truth value"),
+        ("nodes: true", "bad-value", "is a boolean;"),
         ("priority: 101", "bad-value", "the most is 100"),
         ("priority: -1", "bad-value", "negative"),
         ("max_duration: 2 hours", "bad-value", "2h"),
@@ -47,14 +47,14 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("array: 1-9%0", "bad-array", "from 1 behind"),
         ("array: 1,1", "said-twice", "occurs twice"),
         ("array: 1-9:0", "bad-array", "step"),
-        ("array: 0-4000000", "too-many-elements", "one document may make"),
+        ("array: 0-4000000", "too-many-elements", "elements; one document may declare"),
         ("matrix: {}", "wrong-type", "parameters with their values"),
         ("matrix: {lr: []}", "bad-value", "no values"),
         ("matrix: {lr: [[1]]}", "wrong-type", "list"),
         ("matrix: {a-b: [1]}", "bad-name", "cannot be the name of a parameter"),
         ("matrix: {lr: [1, 1]}", "said-twice", "twice"),
         ("array: 1-2\nmatrix: {lr: [1]}", "contradiction", "not both"),
-        ("array: 1-9%2\nconcurrency: 3", "contradiction", "Say it once."),
+        ("array: 1-9%2\nconcurrency: 3", "contradiction", "Keep one of the two."),
         ("key: lr", "unknown-parameter", "Its parameters: none."),
         ("matrix: {lr: [1, 2], b: [1, 2]}\nkey: lr", "said-twice", "Add to `key`"),
         ("max_duration: 5m\ncheckpoint: {signal: USR1, lead: 5m}", "contradiction", "Shorten"),
@@ -65,13 +65,17 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         (r'tags: {a: "b\0"}', "bad-value", "NUL"),
         (r'matrix: {lr: ["a\0b"]}', "bad-value", "NUL"),
         (r'image: "a\0b"', "bad-value", "NUL"),
-        ("nodes: ${{ matrix.n }}", "unknown-expression", "nothing called `matrix`"),
+        ("nodes: ${{ matrix.n }}", "unknown-expression", "namespace `matrix` does not exist"),
         ("env: {A: }", "wrong-type", "takes it over"),
-        ("volumes: [{path: /x}]", "missing-field", "neither which volume"),
+        (
+            "volumes: [{path: /x}]",
+            "missing-field",
+            "The mount names neither a volume nor a directory of the host.",
+        ),
         ("volumes: [{name: data, instance_path: /y, path: /x}]", "contradiction", "not both"),
         ("volumes: [{name: data, path: /x, optional: true}]", "contradiction", "the run waits"),
         ("volumes: ['sub/dir:/x']", "bad-path", "does not begin with `/`"),
-        ("volumes: ['data:/x:rx']", "bad-value", "Write `data:/x`, with `:ro`"),
+        ("volumes: ['data:/x:rx']", "bad-value", "Write `data:/x`, and add `:ro`"),
         ("volumes: ['data:/x:ro:z']", "bad-value", "no mode of a mount"),
         ("volumes: ['a:b:c']", "bad-value", "no mode of a mount"),
         ("volumes: ['Data-${{ dstack.node_rank }}:/x']", "bad-name", "lower-case"),
@@ -83,7 +87,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("user: 'a:'", "bad-value", "behind its colon"),
         ("registry_auth: {username: a, password: b}\nimage: x", "secret-in-clear", "secrets.NAME"),
         ("repos: [a, b]", "bad-value", "one repository"),
-        ("repos: ['a:b:c']", "bad-value", "a colon too many"),
+        ("repos: ['a:b:c']", "bad-value", "has too many colons."),
         ("repos: [{}]", "missing-field", "local_path: ."),
         ("ports: [0]", "bad-value", "from 1 to 65535"),
         ("ports: ['80:*']", "bad-value", "`8080:8000`"),
@@ -100,7 +104,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("fleets: [a/b/c]", "bad-name", "PROJECT/NAME"),
         ("instances: [{name: one, hostname: two}]", "contradiction", "one of the three"),
         ("instances: [{fleet: local, instance: null}]", "contradiction", "one of the three"),
-        ("files: ['a:b:c']", "bad-value", "a colon too many"),
+        ("files: ['a:b:c']", "bad-value", "has too many colons."),
         (f"tags: {{a: {'x' * 257}}}", "bad-tag", "may have 256"),
         ("max_price: off", "bad-value", "dollars"),
         ("resources: {gpu: {slice: 1g.10gb, memory: 10GB}}", "bad-value", "leave out `memory`"),
@@ -129,9 +133,18 @@ def test_refused(tmp_path, field, code, words):
         ("volumes: [/host:/x]", "Mounting directories of the host"),
         ("volumes: [{name: data, path: /x, instance: true}]", "that hosts keep for runs"),
         ("volumes: [{name: [data, more], path: /x}]", "Name one of them."),
-        ("volumes: ['scratch-${{ dstack.node_rank }}:/x']", "nothing fills it in yet"),
-        ("working_dir: '${{ run.args }}'", "`fleetform submit` takes none yet"),
-        ("files: ['../x:x']", "outside of the tree"),
+        (
+            "volumes: ['scratch-${{ dstack.node_rank }}:/x']",
+            "known only when the job starts",
+        ),
+        (
+            "working_dir: '${{ run.args }}'",
+            "dstack fills in the arguments of its command line; `fleetform submit` does not support this yet.",
+        ),
+        (
+            "files: ['../x:x']",
+            "outside of the configuration",
+        ),
         ("runtime: container", "processes of the host"),
         ("stop_duration: off", "without limit"),
         ("startup_order: master-first", "at once"),
@@ -280,7 +293,7 @@ def test_array_bounds():
     """The largest array is as large as the cap, and one more is refused."""
     assert len(parse_array(f"1-{ELEMENTS_MAX}").indices) == ELEMENTS_MAX
     assert parse_array("1-100:2%10").indices[:3] == (1, 3, 5)
-    with pytest.raises(ValueError, match="makes 100001"):
+    with pytest.raises(ValueError, match="declares 100001"):
         parse_array(f"0-{ELEMENTS_MAX}")
 
 

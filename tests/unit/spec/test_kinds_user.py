@@ -12,13 +12,21 @@ DOCUMENT = "type: user\nname: ada\n"
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ("emails: ada", "bad-value", "not an address of mail"),
-        ("account: root", "bad-value", "Nobody's runs belong to root"),
+        ("emails: ada", "bad-value", "is not an email address."),
+        (
+            "account: root",
+            "bad-value",
+            "The account of a user cannot be root; `grants` of a project permit root.",
+        ),
         ("account: Ada", "bad-value", "not the name of an account on Linux"),
         ("account: {on-prem: root}", "bad-value", "root"),
         ("account: 7", "wrong-type", "accounts by fleet"),
         ("ssh_keys: [abc]", "bad-value", "Write the line of its `.pub` file."),
-        ("ssh_keys: ['-----BEGIN OPENSSH PRIVATE KEY-----']", "secret-in-clear", "Make a new pair"),
+        (
+            "ssh_keys: ['-----BEGIN OPENSSH PRIVATE KEY-----']",
+            "secret-in-clear",
+            "Create a new key pair, and write",
+        ),
         ("role: owner", "bad-value", "`admin`, `user`, `reader`"),
         ("state: gone", "bad-value", "`active`, `disabled`"),
     ],

@@ -13,11 +13,15 @@ DOCUMENT = "type: volume\nname: data\n"
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
-        ("", "missing-field", "neither `fleet` nor `backend`"),
+        ("", "missing-field", "Neither `fleet` nor `backend` is set."),
         ("size: 500GB", "missing-field", "Add `backend:`, which `size` goes with"),
         ("fleet: local", "missing-field", "`path` is missing"),
-        ("path: /data", "missing-field", "neither `fleet` nor `backend`"),
-        ("fleet: local\npath: /data\nbackend: aws", "contradiction", "and not both"),
+        ("path: /data", "missing-field", "Neither `fleet` nor `backend` is set."),
+        (
+            "fleet: local\npath: /data\nbackend: aws",
+            "contradiction",
+            "either a directory on the hosts of a fleet or a disk",
+        ),
         (
             "fleet: local\npath: /data\nsize: 1GB",
             "contradiction",
@@ -34,7 +38,7 @@ DOCUMENT = "type: volume\nname: data\n"
         (
             "backend: aws\nregion: a\nsize: 1GB\npath: /data",
             "contradiction",
-            "`path` says where a directory lies",
+            "`path` is for directories on hosts, not for disks of a backend.",
         ),
         ("backend: aws\nregion: a\nsize: 1GB..2GB", "bad-value", "1GB..2GB"),
         ("backend: aws\nregion: a\nsize: 0", "bad-value", "the least is 1"),

@@ -37,7 +37,7 @@ from fleetform.spec.names import (
         ("a\x00b", "U+0000"),
         (7, "a number"),
         (None, "nothing"),
-        (True, "a truth value"),
+        (True, "is a boolean;"),
         ([], "a list"),
     ],
 )

@@ -116,7 +116,7 @@ def test_what_is_filled_in_later_is_there(tmp_path):
         ("type: Deployment\nname: chat", "Did you mean `service`?"),
         ("type: node-pool\nname: gpus", "Did you mean `fleet`?"),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}", "Write a `type: task`"),
-        ("apiVersion: v1\nkind: ConfigMap", "of Kubernetes, and those are not read here"),
+        ("apiVersion: v1\nkind: ConfigMap", "of Kubernetes, which fleetform does not read."),
         (TASK + "commands: [a]\nmax_duration: 1-12:00:00", "write `1d12h`"),
         (TASK + "commands: [a]\nmax_duration: '24:00:00'", "write `1d`"),
         (TASK + "commands: [a]\nenv: [{name: A, value: true}]", "`{name: A, value: true}` is a"),

@@ -14,10 +14,15 @@ from fleetform.wiring.workspace import Workspace
 @pytest.mark.parametrize(
     ("entry", "column", "detail", "help_"),
     [
-        ("run/a", 12, "does not say two names", "Write `{from: run/train, to: run/pretrain}`."),
+        (
+            "run/a",
+            12,
+            "needs two names: `from` and `to`.",
+            "Write `{from: run/train, to: run/pretrain}`.",
+        ),
         ("{from: run/old}", 12, "`to` is missing", "Add `to:`."),
         ("{from: run/old, too: run/new}", 28, "no field `too`", "Did you mean `to`?"),
-        ("{from: old, to: run/new}", 19, "not say of what kind", "Write for example `run/old`."),
+        ("{from: old, to: run/new}", 19, "does not name its kind.", "Write for example `run/old`."),
     ],
 )
 def test_a_mistake_in_a_renaming_is_told_with_its_place(

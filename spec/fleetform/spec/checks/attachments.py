@@ -39,14 +39,14 @@ def _problem(document: Mapping[str, Any], catalogue: Catalogue) -> Problem | Non
         if fleets and fleet not in fleets:
             return _apart(
                 name,
-                f"The volume `{name}` lies on the hosts of `{fleet}`, and the run may be placed on"
+                f"The volume `{name}` is on the hosts of `{fleet}`, and the run may be placed on"
                 f" {' and '.join(f'`{one}`' for one in sorted(fleets))} only.",
-                f"Add `{fleet}` to `fleets`, or mount a volume that lies there.",
+                f"Add `{fleet}` to `fleets`, or mount a volume of these hosts.",
             )
         if first is not None and fleet != first[1]:
             return _apart(
                 name,
-                f"The volume `{name}` lies on the hosts of `{fleet}`, and `{first[0]}` on those of"
+                f"The volume `{name}` is on the hosts of `{fleet}`, and `{first[0]}` on those of"
                 f" `{first[1]}`; no host has both.",
                 "Mount volumes of one fleet.",
             )

@@ -56,7 +56,7 @@ def _problem(
         "never-placed",
         (reasons[0][0],),
         "; ".join(reason for _, reason in reasons[:5]) + ".",
-        "Ask for less, or declare a fleet that has it.",
+        "Require less, or declare a fleet that has it.",
         level=Level.WARNING,
     )
 

@@ -51,7 +51,7 @@ def _detail(way: list[str]) -> str:
 
 
 def _detail_of_many(name: str, count: int) -> str:
-    return f"`{name}` can never start: it is one of {count} runs that all wait for each other."
+    return f"Run `{name}` can never start: it is one of {count} runs that all wait for each other."
 
 
 def _problem(detail: str, word: str) -> Problem:

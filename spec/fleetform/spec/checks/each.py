@@ -36,7 +36,7 @@ def _mismatch(entry: Entry, other: Entry) -> str:
             return f"`{one.key.name}` is one run and has no elements."
     lacking = sorted(entry.elements - other.elements)
     if lacking:
-        return f"`{entry.key.name}[{lacking[0]}]` would wait for `{other.key.name}[{lacking[0]}]`, which does not exist."
+        return f"`{entry.key.name}[{lacking[0]}]` would wait for the element `{other.key.name}[{lacking[0]}]`, which is not declared."
     extra = sorted(other.elements - entry.elements)
     if extra:
         return f"Nothing would wait for `{other.key.name}[{extra[0]}]`."

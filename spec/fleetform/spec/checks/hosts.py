@@ -47,8 +47,7 @@ def _problem(names: list[str], other: Entry) -> Problem:
     return Problem(
         "host-claimed-twice",
         ("ssh_config", "hosts"),
-        f"{what} to the fleet `{other.key.name}` ({other.place.file}:{other.place.line}) as well;"
-        " what is free there would be given away twice.",
+        f"{what} to the fleet `{other.key.name}` ({other.place.file}:{other.place.line}) as well; its free resources would be allocated twice.",
         "Remove it from one of the two. Several queues may lead to one fleet.",
         word=names[0],
     )

@@ -37,7 +37,7 @@ def _problem(wanted: int, names: list[str]) -> Problem:
     return Problem(
         "no-interconnect",
         ("nodes",),
-        f"Its {wanted} nodes have to reach each other, and nothing says that {which} can.",
+        f"Its {wanted} nodes must reach each other, and no fleet declares that {which} can.",
         f"Add `placement: cluster` to {f'`{names[0]}`' if len(names) == 1 else 'one of them'}, or"
         " name a fleet that has it in `fleets`.",
         level=Level.WARNING,

@@ -54,8 +54,7 @@ def _nested(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[Prob
         yield Problem(
             "mount-in-the-way",
             ("volumes",),
-            f"`{inner['path']}` lies inside of `{outer['path']}`, which may only be read: it can be"
-            " mounted only if a directory of that name is there already.",
+            f"`{inner['path']}` is inside of `{outer['path']}`, which is read-only: the mount works only if that directory already exists.",
             "Mount it elsewhere.",
             level=Level.WARNING,
             word=_word(inner["path"], [inner]),
@@ -64,8 +63,7 @@ def _nested(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[Prob
         yield Problem(
             "mount-in-the-way",
             ("volumes",),
-            f"`{inner['path']}` would be a link inside of the volume at `{outer['path']}`, there"
-            " for all who mount that.",
+            f"`{inner['path']}` would be a link inside of the volume at `{outer['path']}`, visible to all runs that mount it.",
             "Mount it beside the other, or at an absolute path.",
             word=_word(inner["path"], [inner]),
         )

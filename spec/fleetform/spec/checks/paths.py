@@ -68,16 +68,15 @@ def _nested(lying: dict[tuple[str, str], Entry]) -> Iterator[tuple[Entry, Proble
                 Problem(
                     "path-inside-another",
                     ("path",),
-                    f"It lies in the directory of the volume `{around.key.name}`"
-                    f" ({around.place.file}:{around.place.line}) of the same fleet; deleting or"
-                    " moving that one would take this one's data along.",
-                    "Give it a path beside that one.",
+                    f"It is inside the directory of the volume `{around.key.name}`"
+                    f" ({around.place.file}:{around.place.line}) of the same fleet; deleting or moving that volume would also delete or move the data of this one.",
+                    "Give it a path outside of that directory.",
                 ),
             )
 
 
 _CLAIMS = (
-    ("fleet", "path", "lies at the same path of the same fleet"),
+    ("fleet", "path", "has the same path on the same fleet"),
     ("backend", "volume_id", "is the same disk"),
     ("backend", "claim_name", "is the same claim"),
 )

@@ -86,8 +86,7 @@ def _defaults(catalogue: Catalogue, kind: str) -> Iterator[tuple[Entry, Problem]
             Problem(
                 "two-defaults",
                 ("default",),
-                f"The {kind} `{other.key.name}` ({other.place.file}:{other.place.line}) is the"
-                " default as well; which one is meant, nobody could tell.",
+                f"The {kind} `{other.key.name}` ({other.place.file}:{other.place.line}) is the default too; only one can be the default.",
                 "Keep `default: true` in one of them.",
                 at_key=True,
             ),

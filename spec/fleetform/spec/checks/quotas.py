@@ -49,9 +49,8 @@ def _first(document: Mapping[str, Any], quotas: list[Entry], projects: list[str]
                 "beyond-quota",
                 (excess.field,),
                 f"It needs {excess.wanted}, and the quota `{quota.key.name}`"
-                f" ({quota.place.file}:{quota.place.line}) allows {excess.allowed}: it would wait"
-                " for ever.",
-                "Ask for less, or raise the quota.",
+                f" ({quota.place.file}:{quota.place.line}) allows {excess.allowed}: it would wait forever.",
+                "Require less, or raise the quota.",
                 level=Level.WARNING,
             )
     return None

@@ -45,8 +45,8 @@ def _own(document: Mapping[str, Any], name: str, fleet: Mapping[str, Any]) -> It
         yield Problem(
             "never-placed",
             ("nodes",),
-            f"`{name}` has {counted(most, 'host')} of the {document['nodes']} that are to be kept.",
-            "Ask for fewer, or leave it out for all of them.",
+            f"`{name}` has {counted(most, 'host')} of the {document['nodes']} that are to be reserved.",
+            "Reserve fewer, or remove the field to reserve all of them.",
             level=Level.WARNING,
         )
     if "ssh_config" not in fleet:
@@ -134,8 +134,7 @@ def _problem(other: Entry) -> Problem:
     return Problem(
         "reservations-overlap",
         ("begin",),
-        f"The reservation `{other.key.name}` ({other.place.file}:{other.place.line}) keeps the same"
-        " hosts at the same time.",
+        f"The reservation `{other.key.name}` ({other.place.file}:{other.place.line}) reserves the same hosts at the same time.",
         "Move one of the two, or name different hosts in `hosts`.",
         at_key=True,
     )

@@ -57,7 +57,7 @@ def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -
             "undeclared-reference",
             (field,),
             detail,
-            f"{advice} Until then, a plan holds this back.",
+            f"{advice} Until then, plans block this.",
             level=Level.WARNING,
             word=_word(reference),
         )
@@ -84,9 +84,9 @@ def _advice(kind: str, name: str, catalogue: Catalogue) -> str:
     if kind == "backend":
         return f"Write the type of one, such as `aws`, or add a document with `name: {name}`."
     if catalogue.has_unread:
-        return "It may stand in a file that could not be read; mend that one first."
+        return "It may be declared in a file that could not be read; correct that file first."
     if not names:
-        return f"This tree declares no {kind}; add a document with `type: {'task' if kind == 'run' else kind}`."
+        return f"The configuration declares no {kind}; add a document with `type: {'task' if kind == 'run' else kind}`."
     listed = ", ".join(f"`{known}`" for known in sorted(names)[:5])
     return f"There is {listed}{' and others' if len(names) > 5 else ''}."
 

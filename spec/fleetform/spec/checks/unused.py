@@ -30,7 +30,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
                     "unused",
                     ("name",),
                     f"No document mentions `${{{{ secrets.{entry.key.name} }}}}`.",
-                    "Remove it, if nobody needs it any more.",
+                    "Remove it if it is no longer needed.",
                     level=Level.NOTE,
                 ),
             )

@@ -88,14 +88,14 @@ def _is_known(value: Any, node: Node, notes: Notes) -> bool:
     ):
         return True
     said = (
-        f"`{type_name}` is no type of document here"
+        f"`{type_name}` is not a type of document"
         if type_name
-        else "This is no configuration of dstack's"
+        else "This is not a configuration of dstack"
     )
     notes.refused(
         spot(node, ("type",)).line,
-        f"{said}, so the file is not taken over.",
-        "Leave it out, or convert the others by themselves.",
+        f"{said}, so the file is not converted.",
+        "Remove it, or convert the other files without it.",
     )
     return False
 
@@ -135,15 +135,16 @@ def _named(text: str, number: int, node: Node, notes: Notes, fallback: str, name
     if own == name:
         return text
     if own is None:
-        notes.otherwise(line, f"It has no name, and every document needs one: it is `{name}` now.")
+        notes.otherwise(
+            line, f"It has no name, and every document needs one. It was named `{name}`."
+        )
     elif name == wanted:
-        notes.otherwise(line, f"`{own}` cannot be a name here: it is `{name}` now.")
+        notes.otherwise(line, f"`{own}` is not a valid name. It was renamed `{name}`.")
     else:
         notes.lost(
             line,
-            f"Another {kind} is called `{wanted}` too, and a name is taken once in a tree: this one is"
-            f" `{name}` now.",
-            "Give it a better one, and use that where it is referred to.",
+            f"Another {kind} is called `{wanted}` too, and names must be unique. This one was renamed `{name}`.",
+            "Choose a better name, and use it in all references.",
         )
     return set_value(text, number, ("name",), name, after="type")
 
@@ -183,12 +184,12 @@ def _retry_policy(text: str, number: int, path: Path, value: Any) -> str:
 _OLD: Final[Mapping[str, _Edit]] = {
     "termination_idle_time": _Edit(_rename("idle_duration"), "It is called `idle_duration` now."),
     "termination_policy": _Edit(
-        _termination_policy, "`idle_duration` says it now: `off` where idle hosts stay."
+        _termination_policy, "It is replaced by `idle_duration`; `off` keeps idle hosts."
     ),
-    "retry_policy": _Edit(_retry_policy, "It is `retry` now, which names the events."),
-    "pool_name": _Edit(_drop, "There are no pools any more: `fleets` says where it may run.", is_loss=True),
+    "retry_policy": _Edit(_retry_policy, "It is replaced by `retry`, which lists the events."),
+    "pool_name": _Edit(_drop, "Pools are no longer supported: `fleets` names the allowed fleets.", is_loss=True),
     "instance_name": _Edit(
-        _drop, "Instances are in fleets now, which name them: `instances` chooses one.", is_loss=True
+        _drop, "Instances now belong to fleets: choose one with `instances`.", is_loss=True
     ),
 }  # fmt: skip
 
@@ -236,9 +237,8 @@ def _without_secrets(text: str, number: int, node: Node, notes: Notes) -> str:
         text = set_value(text, number, path, f"${{{{ secrets.{name} }}}}")
         notes.secret(
             line,
-            f"`{path[-1]}` stands here in clear. A tree is read by all who can read its repository, so"
-            f" `${{{{ secrets.{name} }}}}` stands there now.",
-            f"Declare `type: secret` with the name `{name}`, and say where its value lies.",
+            f"`{path[-1]}` is in plaintext. Everyone who can read the repository can read it, so it was replaced by `${{{{ secrets.{name} }}}}`.",
+            f"Declare `type: secret` with the name `{name}`, and set where its value is stored.",
         )
     return text
 

@@ -118,7 +118,7 @@ class _Converter:
         notes.refused(
             0,
             "This is neither YAML (`.yml`, `.yaml`) nor a script that begins with `#!`.",
-            "Name a file of dstack's, a batch script, or a folder with such.",
+            "Name a file of dstack, a batch script, or a folder of these.",
         )
         self._result.findings += notes.findings
 
@@ -158,8 +158,8 @@ class _Converter:
         line = next((n for n, text in enumerate(notes.lines, 1) if local in text), 1)
         notes.lost(
             line,
-            f"`{local}` is not a part of the folder that is converted, so it was not copied.",
-            "Put it into the new tree beside the document, or what is large into a volume.",
+            f"`{local}` is outside of the converted folder, so it was not copied.",
+            "Put it next to the new document, or large data into a volume.",
         )
         self._result.findings += notes.findings
 

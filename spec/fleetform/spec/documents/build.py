@@ -248,10 +248,9 @@ class Builder:
         if name not in self._anchors:
             self.report(
                 "unknown-anchor",
-                "An alias names an anchor that is not there",
+                "An alias names an anchor that does not exist",
                 place,
-                f"`*{shown}` repeats what is marked `&{shown}`, and no such mark stands above it"
-                " in this document.",
+                f"`*{shown}` repeats what is marked `&{shown}`, and this document has no such anchor above it.",
                 f"Mark the value with `&{shown}`, or put the text in quotes if it begins with `*`.",
             )
             self._attach(_NO_NODE._replace(place=place), 0)
@@ -262,8 +261,8 @@ class Builder:
                 "recursive-anchor",
                 "A value contains itself",
                 place,
-                f"`*{shown}` stands inside of what `&{shown}` marks, so it has no end.",
-                "Write out what is meant here.",
+                f"`*{shown}` is inside of the value that `&{shown}` marks, so it has no end.",
+                "Write the value out.",
             )
             self._attach(_NO_NODE._replace(place=place), 0)
             return
@@ -317,7 +316,7 @@ class Builder:
                 "bad-merge",
                 "A merge key has nothing to merge",
                 key.place,
-                "`<<` brings in the fields of other mappings, and here it has something else.",
+                "`<<` merges the fields of other mappings, but its value is not a mapping.",
                 "Write `<<: *name` or `<<: [*one, *two]`, where each name marks a mapping.",
             )
         frame.merged = mappings
@@ -368,12 +367,11 @@ class Builder:
         if self._nodes > self._limits.nodes_max:
             self.report(
                 "too-many-values",
-                "The file says too much",
+                "The file has too many values",
                 place,
                 f"It has more than {self._limits.nodes_max} values, aliases written out; reading"
                 " stopped here.",
-                "Split the file. Where aliases repeat what contains aliases, write out what is"
-                " needed of it.",
+                "Split the file. Write out aliases that repeat values with aliases.",
             )
             raise CannotGoOnError(rest=False)
 
@@ -391,8 +389,8 @@ class Builder:
             "too-deep",
             "Values are nested too deeply",
             place,
-            f"Lists and mappings stand in each other more than {self._limits.depth_max} deep;"
-            " no field lies deeper than 8. The rest of this document was not read.",
+            f"Lists and mappings are nested more than {self._limits.depth_max} deep;"
+            " no field is deeper than 8. The rest of this document was not read.",
             "Look for a bracket or a brace that is opened again and again.",
         )
         raise CannotGoOnError(rest=True)
@@ -402,8 +400,7 @@ class Builder:
             "unknown-tag",
             "A tag is not known",
             place,
-            f"`{_shown_tag(tag)}` asks for a type that the language does not have. Tags are never"
-            " carried out: nothing in a document makes objects or runs code.",
+            f"`{_shown_tag(tag)}` asks for a type that the language does not have. Tags are never executed: no document can create objects or run code.",
             "Leave the tag out. If the text begins with `!`, put it in quotes.",
         )
 
@@ -413,8 +410,7 @@ class Builder:
             "duplicate-key",
             "A field is declared twice",
             second,
-            f"`{name}` stands here and on line {first.line}. Only one of them can hold, and"
-            " which one depends on the reader.",
+            f"`{name}` is here and on line {first.line}. Only one of them can apply.",
             f"Delete one of the two, or join them under the `{name}` of line {first.line}."
             if raw != _MERGE
             else "Join them: `<<: [*one, *two]`.",
@@ -426,7 +422,7 @@ class Builder:
             "complex-key",
             "The name of a field is not text",
             node.place,
-            "A mapping or a list stands where a field's name belongs."
+            "A mapping or a list is used as the name of a field."
             + (" `{{ x }}` is not a template here: braces make mappings." if is_template else ""),
             "Write `name: value`. An interpolation is `${{ matrix.x }}`; text that begins with a"
             " brace or a bracket needs quotes.",

@@ -54,7 +54,7 @@ def number(raw: str) -> str | int | float:
         return _integer(raw)
     if match.lastgroup == "real":
         return _real(raw)
-    raise OutOfRangeError("It is not a finite number, and no field takes another.")
+    raise OutOfRangeError("It is not a finite number.")
 
 
 def _integer(raw: str) -> int:
@@ -64,7 +64,7 @@ def _integer(raw: str) -> int:
         value = int(raw, base)
         if abs(value) <= _INT_MAX:
             return value
-    raise OutOfRangeError("It is a whole number of more than 64 bits, which nothing can store.")
+    raise OutOfRangeError("It is a whole number of more than 64 bits, which cannot be stored.")
 
 
 def _real(raw: str) -> float:

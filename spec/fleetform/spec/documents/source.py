@@ -49,8 +49,7 @@ def decode(data: bytes, file: str, limits: Limits) -> str | Finding:
             "The file is too large",
             Place(file),
             f"It has {len(data)} bytes, and {limits.bytes_max} are read at most.",
-            "Split it; any file of the tree may hold any documents. Data does not belong into"
-            " documents: name a file under `files:` instead.",
+            "Split it; documents may be in any file. Data does not belong in documents: name a file under `files:` instead.",
         )
     wide = next((name for mark, name in _WIDE if data.startswith(mark)), None)
     wide = wide or next((name for name, zeros in _ZEROS if zeros.match(data)), None)
@@ -148,8 +147,7 @@ def _encoding_finding(file: str, place: Place, detail: str, advice: str) -> Find
         "not-utf8",
         "The file is not UTF-8",
         place,
-        f"{detail} Documents are read as UTF-8 and nothing else, so that they say the same"
-        " on every machine.",
+        f"{detail} Documents are always read as UTF-8, so that they mean the same on every machine.",
         advice,
     )
 
@@ -162,7 +160,7 @@ def _character_finding(character: str, before: str, file: str) -> Finding:
         "control-character",
         "The file contains a character that YAML does not have",
         _place_after(before, file),
-        f"Here stands {name} (U+{ord(character):04X}), which editors do not show.",
+        f"This is {name} (U+{ord(character):04X}), which editors do not show.",
         "Delete it. Where it is meant, write it as an escape in double quotes:"
         f' "\\u{ord(character):04x}".',
     )

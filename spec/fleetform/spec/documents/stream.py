@@ -172,8 +172,7 @@ def _refuse_directives(text: str, file: str) -> Finding | None:
         "too-many-directives",
         "The file has too many %TAG lines",
         Place(file, line, 1, len("%TAG")),
-        f"It has {len(starts)}, and {_TAG_DIRECTIVES_MAX} are read at most. No tag but YAML's own"
-        " means anything here.",
+        f"It has {len(starts)}, and {_TAG_DIRECTIVES_MAX} are read at most. Only the tags of YAML itself are supported.",
         "Delete them.",
         text="%TAG",
     )

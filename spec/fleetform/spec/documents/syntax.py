@@ -70,10 +70,8 @@ _ROWS = (
     ),
     _Row(
         "mapping values are not allowed", False,
-        "A second colon followed by a space stands on this line, or the line is indented deeper"
-        " than the one above it allows.",
-        "If the colon belongs to the text, put the text in quotes. Else give the line the"
-        " indentation of its neighbours.",
+        "This line has a second colon followed by a space, or is indented too deep.",
+        "If the colon belongs to the text, put the text in quotes. Otherwise indent the line like the lines around it.",
     ),
     _Row(
         "could not find expected ':'", True,
@@ -85,21 +83,21 @@ _ROWS = (
         "block mapping: did not find expected key", False,
         "This line does not belong to the mapping above it: its indentation fits none of the"
         " lines above.",
-        "Indent it like the fields beside it.",
+        "Indent it like the other fields of the mapping.",
     ),
     _Row(
         "block collection: did not find expected '-' indicator", False,
-        "This line stands between the items of a list and is none of them.",
+        "This line is between the items of a list and is not an item.",
         "Begin it with `- `, or indent it like the field that it belongs to.",
     ),
     _Row(
         "block sequence entries are not allowed", False,
-        "An item of a list (`- `) stands where a value on one line is expected.",
+        "An item of a list (`- `) is where a value on one line is expected.",
         "Put the items on lines of their own below the name, or write `[one, two]`.",
     ),
     _Row(
         "mapping keys are not allowed", False,
-        "A `? ` stands where no key can begin.",
+        "A `? ` is where no key can begin.",
         "If it belongs to the text, put the text in quotes.",
     ),
     _Row(
@@ -193,8 +191,8 @@ def _conflict(number: int, line: str) -> Problem:
         "merge-conflict",
         "A merge is not finished",
         Span(number, 1, len(line[:60])),
-        "Here stands a mark that git leaves where two versions disagree.",
-        "Choose what is to stay, delete the lines with the marks, and commit.",
+        "This is a conflict marker of git: two versions disagree.",
+        "Choose a version, delete the lines with the markers, and commit.",
     )
 
 
@@ -213,7 +211,7 @@ def _tab(place: Span, lines: Sequence[str]) -> Problem:
         "tab-indentation",
         "A line is indented with a tab",
         Span(place.line, at + 1 if at >= 0 else place.column),
-        "YAML indents with spaces only, because a tab is as wide as each editor likes.",
+        "YAML indents with spaces only, because the width of a tab differs between editors.",
         "Replace it by spaces, two for each level.",
     )
 
@@ -236,7 +234,7 @@ def _after_quote(place: Span) -> Problem:
 def _flow(place: Span, opened: Span, lines: Sequence[str]) -> Problem:
     if _letter(place, lines) == ",":
         return _syntax(
-            place, "Nothing stands between two commas, or before the first.", "Delete the comma."
+            place, "There is no value between two commas, or before the first.", "Delete the comma."
         )
     opening = _letter(opened, lines)
     closing = {"[": "]", "{": "}"}.get(opening, opening)
@@ -268,7 +266,7 @@ def _odd_start(place: Span, lines: Sequence[str]) -> Problem:
         name = f"the character U+{ord(letter):04X}"
     return _syntax(
         _within(place, lines),
-        f"A value cannot begin with {name}, which YAML keeps for itself.",
+        f"A value cannot begin with {name}, which YAML reserves.",
         "Put the value in quotes.",
     )
 

@@ -221,11 +221,11 @@ class _Values:
             said = _read(text)
         except EditRefused as exc:
             raise EditRefused(
-                "the change does not fit into how the file is written", "make it by hand"
+                "the layout of the file does not allow this change", "edit the file by hand"
             ) from exc
         if not same_values(said, expected):
             raise EditRefused(
-                "the change would change something else too",
+                "the change would also change other values",
                 "where a value is shared through an anchor (`&`, `*`, `<<`), write it out first",
             )
         return self._bom + text
@@ -244,7 +244,7 @@ def _apply(
     try:
         on_values(values.plain[number])
     except (KeyError, IndexError, TypeError, AttributeError) as exc:
-        raise EditRefused("the document has no such place") from exc
+        raise EditRefused("the document has no such path") from exc
     return values.checked(new, values.plain)
 
 

@@ -67,8 +67,8 @@ def _child(part: Part, step: str | int) -> Entry | Item | None:
         return part.items[step] if 0 <= step < len(part.items) else None
     if part.style == "*":
         raise EditRefused(
-            f"`*{part.value}` repeats what stands elsewhere, and a change would be one there too",
-            "write out here what is meant, then change it",
+            f"`*{part.value}` repeats a value, and the change would apply there too",
+            "write the value out, then change it",
         )
     if not part.is_empty:
         raise EditRefused(f"there is nothing below `{_excerpt(part)}`")
@@ -277,7 +277,7 @@ def _empty(layout: Layout, found: Found) -> str:
     if parent.is_flow:
         return _splice(layout, parent.body, parent.end, flow_text(nothing))
     if len(found.parents) == 1:
-        raise EditRefused("nothing would be left of the document", "remove the document")
+        raise EditRefused("the document would be empty", "remove the document")
     # A comment behind what goes would stand behind what never had it.
     end = layout.line_end(parent.end)
     return _replace_block(layout, _holder_of(found), parent, nothing, end)

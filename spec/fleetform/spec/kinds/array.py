@@ -45,7 +45,7 @@ def parse_array(value: Any) -> Array:
         if throttle < 1:
             raise refuse(
                 "bad-array",
-                f"{shown(value)} does not say how many elements run at a time.",
+                f"{shown(value)} has no number of elements behind `%`.",
                 "Write a number from 1 behind the `%`.",
             )
     ranges = [_span(span, value) for span in spans.split(",")]
@@ -95,7 +95,7 @@ def _checked(indices: list[int]) -> tuple[int, ...]:
 def _too_many(count: int) -> Exception:
     return refuse(
         "too-many-elements",
-        f"That makes {count} elements; one document may make {ELEMENTS_MAX}.",
+        f"This declares {count} elements; one document may declare {ELEMENTS_MAX}.",
         "Let each element do more, or declare several documents.",
     )
 

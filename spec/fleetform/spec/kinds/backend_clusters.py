@@ -131,7 +131,7 @@ def _gpu_name(value: str) -> str:
     if gpu.count is not None:
         raise refuse(
             "bad-value",
-            "How many GPUs a node has is known to Slurm.",
+            "Slurm knows the number of GPUs of a node.",
             "Write for example `A100:80GB`.",
         )
     return value

@@ -155,7 +155,7 @@ def storable(value: str) -> str:
         raise refuse(
             "bad-value",
             "It contains a NUL character, which no ledger on PostgreSQL can keep.",
-            "Leave it out.",
+            "Remove it.",
         )
     return value
 

@@ -23,7 +23,7 @@ def _signal(value: str) -> str:
         close = nearest(name, _SIGNALS)
         raise refuse(
             "bad-value",
-            f"{shown(value)} is not a signal that a program can be told to save its state by.",
+            f"{shown(value)} is not a signal for saving the state of a program.",
             (f"Did you mean `{close}`? " if close else "") + f"There is {', '.join(_SIGNALS)}.",
         )
     return name

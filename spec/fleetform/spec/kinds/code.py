@@ -40,7 +40,6 @@ def code_problems(code: Code | None, working_dir: str | None) -> Iterator[Proble
         yield Problem(
             "contradiction",
             ("working_dir",),
-            "The code lies in a fresh directory of the job's own, and the commands would run"
-            " elsewhere.",
+            "The code is in the directory of the job, but the commands would run in another directory.",
             "Write a path below it, or leave out one of the two.",
         )

@@ -32,7 +32,7 @@ def command(value: Any) -> str:
     if isinstance(value, Mapping):
         raise refuse(
             "wrong-type",
-            "YAML reads this command as a mapping, because a colon and a space stand in it.",
+            "YAML reads this command as a mapping, because it contains a colon and a space.",
             _quoting(value),
         )
     return text_of(value, "A command")

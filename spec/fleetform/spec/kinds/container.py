@@ -35,7 +35,7 @@ def _python(value: Any) -> str:
     advice = f"Write `{short}`, without what follows. " if short in PYTHONS else ""
     raise refuse(
         "bad-value",
-        f"{shown(value)} is no version that can be chosen.",
+        f"{shown(value)} is not a supported version.",
         f"{advice}There is {known}.",
     )
 
@@ -128,7 +128,7 @@ def source_problems(
                 yield Problem(
                     "contradiction",
                     (*above, other),
-                    f"`{one}` and `{other}` each say what the container is made from.",
+                    f"`{one}` and `{other}` each choose the image of the container.",
                     "Remove one of the two.",
                     at_key=True,
                 )

@@ -65,7 +65,7 @@ def warn_in_clear(parts: Iterable[tuple[Path, Guarded | None]], advice: str) -> 
             yield Problem(
                 "secret-in-clear",
                 path,
-                f"`{name}` stands here in clear, for all who can read this tree or its history.",
+                f"`{name}` is in plaintext: everyone who can read the configuration or its history can read it.",
                 advice,
                 level=Level.WARNING,
                 at_key=True,

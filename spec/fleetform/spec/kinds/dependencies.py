@@ -22,8 +22,7 @@ def _run_reference(value: str) -> str:
     if colon and kind in _OF_SLURM:
         raise refuse(
             "bad-name",
-            f"{shown(value)} is Slurm's way to wait for jobs by number. Here a run is waited for by"
-            " its name, and `when` says which end of it counts.",
+            f"{shown(value)} is Slurm's way to wait for jobs by number. fleetform waits for runs by name, and `when` is the state to wait for.",
             " ".join(_in_our_words(kind, job) for job in jobs.split(":")[:_SUGGESTED_MAX]),
         )
     raise refuse("bad-name", problem)

@@ -90,7 +90,7 @@ class DevEnvironment(Run):
             yield Problem(
                 "contradiction",
                 ("inactivity_duration",),
-                "`dstack` keeps a connection open, so that nobody would ever count as gone.",
+                "`dstack` keeps a connection open, so the inactivity would never begin.",
                 "Remove one of the two.",
                 at_key=True,
             )

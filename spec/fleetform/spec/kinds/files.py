@@ -52,7 +52,7 @@ def _file(value: Any) -> Any:
     if path is not None and ":" in path:
         raise refuse(
             "bad-value",
-            f"{shown(value)} has a colon too many.",
+            f"{shown(value)} has too many colons.",
             "Write `{local_path: HERE, path: THERE}` for a path that contains one.",
         )
     return {"local_path": local_path} if path is None else {"local_path": local_path, "path": path}
@@ -66,7 +66,7 @@ def _check_file(value: FileEntry) -> FileEntry:
         raise refuse(
             "bad-path",
             f"{shown(path)} is not inside the job's working directory.",
-            f"Say where it lies there: `{value.local_path}:{name}`.",
+            f"Set its path in the job: `{value.local_path}:{name}`.",
         )
     return value
 
@@ -78,9 +78,8 @@ def files_beyond(entries: Sequence[FileEntry]) -> Iterator[Problem]:
         if entry.path is not None and entry.destination.startswith(("/", "~")):
             yield not_carried_out(
                 ("files", number),
-                f"{shown(entry.destination)} is outside of the job's working directory, which is"
-                " where files are put.",
-                "Put it into a directory there, and name that one in the commands.",
+                f"{shown(entry.destination)} is outside of the job's working directory, which contains all files.",
+                "Choose a path in that directory, and use it in the commands.",
             )
 
 

@@ -101,7 +101,7 @@ def _local(value: Any) -> Any:
     raise refuse(
         "wrong-type",
         str(unfit(value, "`true`, or what each node has: `{cpu: 8, memory: 32GB}`")),
-        "Leave out the whole document if there shall be no such fleet." if value is False else "",
+        "Remove the document if you do not want the fleet." if value is False else "",
     )
 
 
@@ -328,14 +328,13 @@ class Fleet(OfferChoice):
         return not_carried_out(
             (self.source or "type",),
             what,
-            "Until then, a plan holds the fleet and all that runs on it. `local: true` makes one"
-            " of this machine.",
+            "Until then, plans block the fleet and its runs. `local: true` declares a fleet on this machine.",
         )
 
     def beyond(self) -> Iterator[Problem]:
         if self.blocks == "auto":
             yield not_carried_out(
-                ("blocks",), "Nothing divides a host by its GPUs yet.", "Write how many there are."
+                ("blocks",), "`auto` is not supported yet.", "Write the number of blocks."
             )
         if self.runtime == "container":
             yield not_carried_out(("runtime",), "Containers are not supported yet.")
@@ -354,7 +353,7 @@ class Fleet(OfferChoice):
             yield Problem(
                 "bad-value",
                 ("nodes",),
-                "A local fleet without an upper end would never be complete.",
+                "A local fleet needs a maximum.",
                 f"Write a number, or a range such as `{self.nodes.min}..{self.nodes.min + 1}`.",
             )
 
@@ -364,16 +363,16 @@ class Fleet(OfferChoice):
             yield Problem(
                 "contradiction",
                 (name,),
-                f"The hosts come from `{said[0]}` already; a fleet has hosts of one make.",
-                "Make a fleet of each.",
+                f"The hosts come from `{said[0]}` already; all hosts of a fleet have one source.",
+                "Declare one fleet per source.",
                 at_key=True,
             )
         if not said and self.price is not None:
             yield Problem(
                 "contradiction",
                 ("price",),
-                "What a host in a cloud costs is said by whoever offers it.",
-                "Write `max_price` for the most that it may cost.",
+                "The price of a host in a cloud is that of its offer.",
+                "Use `max_price` to limit it.",
                 at_key=True,
             )
         if len(said) == 1:
@@ -385,13 +384,13 @@ class Fleet(OfferChoice):
     def _unfit(name: str, source: str) -> Problem:
         advice = "Remove one of the two."
         if name == "nodes":
-            advice = "Remove it: the hosts that are named are the hosts that there are."
+            advice = "Remove it: the named hosts are all hosts of the fleet."
         elif name == "resources" and source == "local":
-            advice = "Say under `local:` what each node has."
+            advice = "Set the resources of each node under `local:`."
         return Problem(
             "contradiction",
             (name,),
-            f"`{name}` chooses among hosts that can be had, and the hosts of this fleet are"
+            f"`{name}` chooses among available hosts, but the hosts of this fleet are"
             f" {_SOURCE_WORDS[source]}.",
             advice,
             at_key=True,
@@ -417,7 +416,7 @@ class Fleet(OfferChoice):
                         "said-twice",
                         path,
                         f"The host {shown(name)} is drained twice.",
-                        "Say it once, with both reasons.",
+                        "Keep one entry, with both reasons.",
                         word=name,
                     )
                 seen.add(name)
@@ -426,7 +425,7 @@ class Fleet(OfferChoice):
                 "contradiction",
                 ("drain",),
                 "One entry drains all hosts, and others single ones.",
-                "Keep the one that is meant.",
+                "Keep one of the two.",
                 at_key=True,
             )
 
@@ -443,14 +442,14 @@ class Fleet(OfferChoice):
     def _hosts_told(self) -> str:
         if self.source != "local":
             return "Name it as `ssh_config.hosts` does."
-        return f"They are called `{self.name}-0` and so on."
+        return f"Their names are `{self.name}-0` and so on."
 
     def _sharing_problems(self) -> Iterator[Problem]:
         if self.sharing == "blocks" and self.blocks is None:
             yield Problem(
                 "contradiction",
                 ("sharing",),
-                "`sharing: blocks` does not say into how many parts a host is divided.",
+                "`sharing: blocks` needs the number of blocks per host.",
                 "Add `blocks:` with their number.",
                 for_lack_of=("blocks",),
             )

@@ -82,7 +82,7 @@ def _replicas(value: Any) -> Range:
     count = parse_int_range(value)
     if count.max is None:
         raise ValueError(
-            "How many replicas there may be at most is missing; write for example"
+            "The largest number of replicas is missing; write for example"
             f" `{count.min}..{(count.min or 0) + 4}`."
         )
     return Range(count.min or 0, count.max)
@@ -281,7 +281,7 @@ def scaling_problems(
         yield Problem(
             "missing-field",
             (*above, "replicas"),
-            "`replicas` is a range, and nothing says when their number changes.",
+            "`replicas` is a range, but there is no `scaling`.",
             "Add `scaling: {metric: rps, target: 10}`, or write one number.",
             for_lack_of=("scaling",),
         )
@@ -302,7 +302,7 @@ def router_problems(groups: Sequence[ReplicaGroup], field: str = "groups") -> It
         yield Problem(
             "said-twice",
             (field, number, "router"),
-            "Another group has a router already; requests come in at one place.",
+            "Another group has a router already; a service has one router.",
             "Keep one of them.",
             at_key=True,
         )
@@ -325,7 +325,7 @@ def group_sources(groups: Sequence[ReplicaGroup], field: str = "groups") -> Iter
             yield Problem(
                 "contradiction",
                 (field, number, "privileged"),
-                "Whoever starts containers has all rights on the host, and `privileged` is `false`.",
+                "Starting containers requires all privileges of the host, but `privileged` is `false`.",
                 "Remove one of the two.",
                 at_key=True,
             )

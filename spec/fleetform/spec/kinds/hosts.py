@@ -71,7 +71,7 @@ def _private(value: str) -> str:
     if not address.is_private:
         raise refuse(
             "bad-value",
-            f"{shown(value)} is a public address; what passes between nodes would leave the network.",
+            f"{shown(value)} is a public address; traffic between nodes would leave the internal network.",
             "Write the address that the host has in the fleet's own network.",
         )
     return value
@@ -99,7 +99,7 @@ def _blocks(value: Any) -> int | str:
     try:
         count = parse_count(value)
     except ValueError as exc:
-        raise refuse("bad-value", str(exc), "Write a number, or `auto` for one a GPU.") from None
+        raise refuse("bad-value", str(exc), "Write a number, or `auto` for one per GPU.") from None
     if not 1 <= count <= BLOCKS_MAX:
         bound = "too small; the least is 1" if count < 1 else f"too large; the most is {BLOCKS_MAX}"
         raise refuse("bad-value", f"{shown(value)} is {bound}.")
@@ -406,12 +406,12 @@ class SshConfig(Model):
                 yield Problem(
                     "said-twice",
                     ("hosts",),
-                    f"The host {shown(name)} is named twice; its GPUs would be given away twice.",
+                    f"The host {shown(name)} is named twice; its GPUs would be allocated twice.",
                     "Remove one of the two.",
                     word=name,
                 )
         yield from warn_in_clear(
-            self._keys(), "Name a file that does not lie in the tree: `identity_file: ~/.ssh/KEY`."
+            self._keys(), "Name a file outside of the configuration: `identity_file: ~/.ssh/KEY`."
         )
 
     def _keys(self) -> Iterator[tuple[tuple[str | int, ...], SshKey | None]]:

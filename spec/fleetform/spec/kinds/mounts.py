@@ -34,7 +34,7 @@ def _absolute(value: str) -> str:
     if not value.startswith("/"):
         raise refuse(
             "bad-path",
-            f"{shown(value)} does not begin with `/`; where it starts from, nobody could say.",
+            f"{shown(value)} is not an absolute path: it does not begin with `/`.",
             "Write the whole path, as it is on the host.",
         )
     return value
@@ -106,7 +106,7 @@ def _mount(value: Any) -> Any:
     if not colon or not path:
         raise refuse(
             "bad-value",
-            f"{shown(value)} does not say where the volume is mounted.",
+            f"{shown(value)} has no path at which the volume is mounted.",
             f"Write `{source or 'NAME'}:/path`.",
         )
     path, colon, mode = path.partition(":")
@@ -114,7 +114,7 @@ def _mount(value: Any) -> Any:
         raise refuse(
             "bad-value",
             f"{shown(value)} has a third part that is no mode of a mount.",
-            f"Write `{source}:{path}`, with `:ro` behind it for a mount that may only be read.",
+            f"Write `{source}:{path}`, and add `:ro` for a read-only mount.",
         )
     is_path = "/" in source and EXPRESSION_MARK not in source
     mount = {"instance_path" if is_path else "name": source, "path": path}
@@ -127,7 +127,7 @@ def _check_mount(value: Mount) -> Mount:
             "contradiction" if value.name is not None else "missing-field",
             "A mount has `name` or `instance_path`, and not both."
             if value.name is not None
-            else "The mount says neither which volume nor which directory of the host.",
+            else "The mount names neither a volume nor a directory of the host.",
             "Add `name:` for a volume, or `instance_path:` for a directory of the host."
             if value.name is None
             else "Remove one of the two.",
@@ -164,7 +164,7 @@ def mounts_beyond(mounts: Sequence[Mount]) -> Iterator[Problem]:
             yield not_carried_out(
                 ("volumes", number),
                 "Mounting directories of the host is not supported yet.",
-                "A volume with that directory as its `path:` can be, by its name.",
+                "Declare a volume with that directory as its `path:`, and mount it by name.",
             )
         elif mount.name is not None and len(mount.name) > 1:
             yield not_carried_out(

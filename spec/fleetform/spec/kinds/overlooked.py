@@ -19,14 +19,14 @@ from fleetform.spec.quantities.ranges import shown
 
 # What makes it this resource, what it stands on, and what is said about other fields.
 _DECISIVE: Mapping[str, str] = {
-    **dict.fromkeys(("type", "name"), "says which resource it is"),
-    **dict.fromkeys(("array", "matrix", "key"), "says which elements there are"),
+    **dict.fromkeys(("type", "name"), "identifies the resource"),
+    **dict.fromkeys(("array", "matrix", "key"), "decides which elements exist"),
     **dict.fromkeys(
         ("fleet", "fleets", "volumes", "depends_on", "instances", "queue", "backend", "backends"),
-        "says what else has to be there",
+        "names what the resource depends on",
     ),
-    **dict.fromkeys(("ignore", "initial"), "says what to overlook"),
-    "protect": "says what may be done to it",
+    **dict.fromkeys(("ignore", "initial"), "lists the ignored fields"),
+    "protect": "decides which changes are permitted",
 }
 
 
@@ -53,8 +53,8 @@ def _problem(model: type[Model], where: tuple[str | int, ...], path: str) -> Pro
         return Problem(
             "contradiction",
             where,
-            f"`{steps[0]}` {_DECISIVE[steps[0]]}, so a difference of it cannot be overlooked.",
-            "Leave the path out.",
+            f"`{steps[0]}` {_DECISIVE[steps[0]]}, so its changes cannot be ignored.",
+            "Remove the path.",
         )
     annotation: Any = model
     for number, step in enumerate(steps):
@@ -96,7 +96,7 @@ def _unknown(
         return Problem(
             "bad-value",
             where,
-            f"{shown('.'.join(steps))} would overlook all of the document.",
+            f"{shown('.'.join(steps))} would ignore the whole document.",
             "Name a field first: `env.*`.",
         )
     known = [
@@ -129,6 +129,6 @@ def _twice(where: tuple[str | int, ...], path: str, other: str, said: str, field
     return Problem(
         "contradiction",
         where,
-        f"`{path}` {same} in `{said}` already: it cannot be kept for ever and be set anew as well.",
+        f"`{path}` {same} in `{said}` already: a field is either ignored always, or set when the resource is created.",
         "Keep it in one of the two.",
     )

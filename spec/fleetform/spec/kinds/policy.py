@@ -213,7 +213,7 @@ class Policy(Document):
             yield Problem(
                 "missing-field",
                 (),
-                "The policy demands nothing.",
+                "The policy has no rule.",
                 "Add `deny:`, `warn:`, `approval:`, `windows:` or `limits:`.",
                 for_lack_of=("deny", "warn", "approval", "windows", "limits"),
             )
@@ -221,7 +221,7 @@ class Policy(Document):
             yield Problem(
                 "contradiction",
                 ("approval",),
-                "What is denied is not carried out, whoever agrees.",
+                "`deny` blocks the changes, so approvals have no effect.",
                 "Remove one of the two.",
                 at_key=True,
             )
@@ -230,6 +230,6 @@ class Policy(Document):
                 yield Problem(
                     "contradiction",
                     ("windows", number),
-                    "The window ends when it begins; nothing could ever be carried out.",
+                    "The window ends when it begins, so every plan would be blocked.",
                     'Write `begin: "00:00"` and `end: "24:00"` for the whole day.',
                 )

@@ -108,7 +108,7 @@ def _backend(value: Any) -> Backend:
         close = nearest(type_name, TYPES)
         raise refuse(
             "bad-value",
-            f"{shown(type_name)} is no backend that is known here.",
+            f"{shown(type_name)} is not a known type of backend.",
             f"Did you mean `{close}`?" if close else f"There is {', '.join(TYPES)}.",
         )
     model = KINDS[type_name].model
@@ -214,7 +214,7 @@ class Project(Document):
         if self.default_profile is not None:
             yield not_carried_out(
                 ("default_profile",),
-                "Nothing says of a run which project it belongs to, so none gets this profile.",
+                "Runs do not belong to projects yet, so no run gets this profile.",
                 f"Until then, write `default: true` into the profile `{self.default_profile}`: every"
                 " run that names none gets it.",
             )
@@ -235,7 +235,7 @@ class Project(Document):
             yield Problem(
                 "contradiction",
                 ("default_queue",),
-                f"Its runs go into {shown(default)}, which is none of its `queues`.",
+                f"The default queue {shown(default)} is not one of its `queues`.",
                 "Add it there, or choose one of them.",
             )
 

@@ -180,8 +180,8 @@ class Quota(Document):
             yield Problem(
                 "missing-field",
                 (),
-                "Nothing says whose quota it is.",
-                "Add `project:`, `user:` or `queue:`, or `each: user` for everybody.",
+                "The quota names no project, user or queue.",
+                "Add `project:`, `user:` or `queue:`, or `each: user` for all users.",
                 for_lack_of=("project", "user", "queue", "each"),
             )
         clashing = self.each if self.each and getattr(self, self.each) is not None else None

@@ -28,7 +28,7 @@ def parse_rate(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise unfit(value, "requests a second, such as 10")
     if isinstance(value, int) and abs(value) > COUNT_MAX:
-        raise ValueError("That is more requests than there are.")
+        raise ValueError("The number is too large.")
     text = value.strip() if isinstance(value, str) else f"{Decimal(repr(value)):f}"
     if not _RATE.fullmatch(text):
         raise ValueError(f"{shown(value)} is not a number of requests a second, such as 10 or 0.5.")

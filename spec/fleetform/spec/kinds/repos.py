@@ -21,7 +21,7 @@ def _checkout_path(value: str) -> str:
     if value.startswith("~") and value != "~" and not value.startswith("~/"):
         raise refuse(
             "bad-path",
-            f"{shown(value)} is in somebody else's home directory.",
+            f"{shown(value)} is in the home directory of another user.",
             "Write `~/…` for the home directory of the run's own user.",
         )
     return value
@@ -76,8 +76,7 @@ def warn_of_passwords(repos: Iterable[Repo]) -> Iterator[Problem]:
             yield Problem(
                 "secret-in-clear",
                 ("repos",),
-                "The password of an address stands here in clear, for all who can read this tree or"
-                " its history.",
+                "The URL contains a password in plaintext: everyone who can read the configuration or its history can read it.",
                 "Write the address without it; hosts can have keys of their own for it.",
                 level=Level.WARNING,
                 at_key=True,
@@ -94,8 +93,8 @@ def _repo(value: Any) -> Any:
     if path is not None and ":" in path:
         raise refuse(
             "bad-value",
-            f"{shown(value)} has a colon too many.",
-            "Write what to check out, a colon, and where it lies: `.:code`.",
+            f"{shown(value)} has too many colons.",
+            "Write what to check out, a colon, and its path in the job: `.:code`.",
         )
     source = value[:start] + source
     return {field: source} if path is None else {field: source, "path": path}
@@ -115,8 +114,8 @@ def _check_repo(value: Repo) -> Repo:
     if value.local_path is None and value.url is None:
         raise refuse(
             "missing-field",
-            "The entry does not say which repository.",
-            "Add `local_path: .` for the one that the document lies in, or `url:`.",
+            "The entry names no repository.",
+            "Add `local_path: .` for the repository of the document, or `url:`.",
         )
     return value
 

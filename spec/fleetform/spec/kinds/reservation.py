@@ -145,16 +145,16 @@ class Reservation(Document):
             yield Problem(
                 "contradiction",
                 ("maintenance",),
-                "While hosts are worked on, nobody's runs may use them.",
-                "Remove `maintenance`, or who may use it.",
+                "During maintenance, no runs may use the hosts.",
+                "Remove `maintenance`, or remove `users` and `projects`.",
                 at_key=True,
             )
         if not self.maintenance and not somebody:
             yield Problem(
                 "missing-field",
                 (),
-                "Nothing says whom the hosts are kept for.",
-                "Add `users:` or `projects:`, or `maintenance: true` if it is for nobody.",
+                "The reservation has no users.",
+                "Add `users:` or `projects:`, or `maintenance: true` to keep all runs away.",
                 for_lack_of=("users", "projects", "maintenance"),
             )
 
@@ -176,7 +176,7 @@ class Reservation(Document):
             yield Problem(
                 "contradiction",
                 ("repeat",),
-                "What never ends cannot come again.",
+                "A reservation without an end cannot repeat.",
                 "Add `duration:`.",
                 at_key=True,
                 for_lack_of=("end", "duration"),

@@ -474,7 +474,7 @@ class Run(OfferChoice):
                 getattr(self, "nodes", None), getattr(self, "commands", None) or ()
             )
         for name, detail in self._unbuilt_values():
-            yield not_carried_out((name,), detail, "A plan blocks it until then.")
+            yield not_carried_out((name,), detail, "Until then, plans block it.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:
             yield not_carried_out(
                 ("resources", "cpu"),

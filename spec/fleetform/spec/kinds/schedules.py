@@ -36,7 +36,7 @@ def cron_expression(value: str) -> str:
     if expression.lower() in _NAMED:
         raise refuse(
             "bad-value",
-            f"{shown(value)} is a name that not every cron knows.",
+            f"{shown(value)} is not supported as a cron expression.",
             f"Write `{_NAMED[expression.lower()]}`.",
         )
     if len(parts) != len(_FIELDS):

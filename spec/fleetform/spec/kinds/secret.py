@@ -31,7 +31,7 @@ def _absolute(value: str) -> str:
     if not value.startswith(("/", "~/")):
         raise refuse(
             "bad-path",
-            "A secret's file lies outside of the tree, and this path is relative.",
+            "The file of a secret is outside of the configuration, but this path is relative.",
             "Write the whole path, `/etc/fleetform/…` or `~/…`.",
         )
     return value
@@ -49,9 +49,8 @@ def _variable(value: str) -> str:
 
 _IN_CLEAR = Refusal(
     "secret-in-clear",
-    "Whoever reads this tree, or what it ever was, would read the secret.",
-    "Put it into a file and write `file: /etc/fleetform/NAME`, or into a variable of whoever"
-    " applies and write `env: NAME`. If the value has been committed, change it: it is known.",
+    "Everyone who can read the configuration or its history could read the secret.",
+    "Put it into a file and write `file: /etc/fleetform/NAME`, or into an environment variable and write `env: NAME`. If the value was committed, replace it.",
 )
 
 
@@ -175,7 +174,7 @@ class Secret(Document):
             yield Problem(
                 "missing-field",
                 (),
-                "Nothing says where the secret comes from.",
+                "The secret has no source.",
                 "Add one of " + ", ".join(f"`{name}:`" for name in SOURCES) + ".",
                 # A value in clear is told how it becomes one of these.
                 for_lack_of=(*SOURCES, *self.refused),

@@ -198,8 +198,8 @@ class Service(Run):
                     yield Problem(
                         "contradiction",
                         (self._groups_field, number, other),
-                        f"The service says `{name}` for all of its groups.",
-                        "Say it once: for the service, or in each group.",
+                        f"The service sets `{name}` for all of its groups.",
+                        "Set it for the service, or in each group.",
                         at_key=True,
                     )
 

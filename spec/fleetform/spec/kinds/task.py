@@ -48,7 +48,7 @@ def _axis(key: str, value: Any) -> list[Scalar]:
         if not isinstance(item, Scalar):
             raise refuse(
                 "wrong-type",
-                f"A value of `{key}`: {unfit(item, 'text, a number or a truth value')}",
+                f"A value of `{key}`: {unfit(item, 'a string, a number or a boolean')}",
             )
         if isinstance(item, str):
             storable(item)
@@ -177,7 +177,7 @@ class Task(Run):
                 yield Problem(
                     "missing-field",
                     ("groups", number),
-                    "The group has no `commands`, and the task no `image` that would have some.",
+                    "The group has no `commands`, and the task has no `image`.",
                     "Add `commands:` with a list of shell commands.",
                     for_lack_of=("image",),
                 )
@@ -201,6 +201,6 @@ class Task(Run):
             yield Problem(
                 "contradiction",
                 ("concurrency", "limit"),
-                f"`array` lets {throttle} run at a time, and `concurrency` {limit}.",
-                "Say it once.",
+                f"`array` limits the elements at a time to {throttle}, and `concurrency` to {limit}.",
+                "Keep one of the two.",
             )

@@ -29,7 +29,7 @@ EVERYWHERE = "any"
 def _email(value: str) -> str:
     if _EMAIL.fullmatch(value):
         return value
-    raise refuse("bad-value", f"{shown(value)} is not an address of mail.")
+    raise refuse("bad-value", f"{shown(value)} is not an email address.")
 
 
 def _account(value: Any) -> str:
@@ -38,7 +38,7 @@ def _account(value: Any) -> str:
     if value == "root":
         raise refuse(
             "bad-value",
-            "Nobody's runs belong to root; what a project may do as root is said in its `grants`.",
+            "The account of a user cannot be root; `grants` of a project permit root.",
         )
     raise refuse("bad-value", f"{shown(value)} is not the name of an account on Linux.")
 
@@ -56,8 +56,8 @@ def _public_keys(value: tuple[str, ...]) -> tuple[str, ...]:
         if "PRIVATE KEY" in key:
             raise refuse(
                 "secret-in-clear",
-                "This is a private key, and everybody who reads this tree could sign in with it.",
-                "Make a new pair, and write the line of its `.pub` file here.",
+                "This is a private key, and everyone who can read the configuration could sign in with it.",
+                "Create a new key pair, and write the line of its `.pub` file here.",
             )
         if not _PUBLIC_KEY.fullmatch(key.strip()):
             raise refuse(

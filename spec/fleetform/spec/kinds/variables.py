@@ -97,7 +97,7 @@ def without_value(variables: Values | None) -> Iterator[Problem]:
                 ("env",),
                 f"`{name}` has no value, and taking values from the environment of `apply` is not supported"
                 " yet.",
-                f"Write `{name}=VALUE`. A plan blocks it until then.",
+                f"Write `{name}=VALUE`. Until then, plans block it.",
                 level=Level.NOTE,
                 word=name,
             )
@@ -110,8 +110,7 @@ def warn_of_secret_parameters(names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(
                 "secret-in-clear",
                 ("matrix", name),
-                f"The values of `{name}` stand here in clear, for all who can read this configuration, its"
-                " history or the ledger. Names of elements have `sealed-…` in their place.",
+                f"The values of `{name}` are in plaintext: everyone who can read the configuration, its history or the ledger can read them. Names of elements have `sealed-…` in their place.",
                 "A secret is no parameter: give the sweep a name of each, such as an account, and let the"
                 " commands read the secret by it from a file that only the job's account can read.",
                 level=Level.WARNING,
@@ -130,8 +129,7 @@ def warn_of_secrets(variables: Values | None) -> Iterator[Problem]:
             yield Problem(
                 "secret-in-clear",
                 ("env",),
-                f"`{name}` stands here in clear, for all who can read this tree, its history or"
-                " the ledger.",
+                f"`{name}` is in plaintext: everyone who can read the configuration, its history or the ledger can read it.",
                 "Let the commands read it from a file that only the job's account can read, and"
                 " change it if it was committed.",
                 level=Level.WARNING,

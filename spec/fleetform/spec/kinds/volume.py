@@ -167,7 +167,7 @@ class Volume(Document):
         return not_carried_out(
             ("backend",),
             "Disks of backends are not supported yet.",
-            "Until then, a plan holds the volume and the runs that mount it. With `fleet:` and"
+            "Until then, plans block the volume and the runs that mount it. With `fleet:` and"
             " `path:`, it is a directory on that fleet's hosts.",
         )
 
@@ -177,7 +177,7 @@ class Volume(Document):
             yield Problem(
                 "contradiction",
                 ("backend",),
-                "A volume lies on the hosts of a fleet, or is a disk of a backend, and not both.",
+                "A volume is either a directory on the hosts of a fleet or a disk of a backend.",
                 "Remove `fleet` and `path`, or remove `backend`.",
                 at_key=True,
             )
@@ -195,7 +195,7 @@ class Volume(Document):
             yield Problem(
                 "missing-field",
                 (),
-                "Nothing says where the volume lies: neither `fleet` nor `backend` is there.",
+                "Neither `fleet` nor `backend` is set.",
                 advice,
                 for_lack_of=("fleet", "backend"),
             )
@@ -223,8 +223,8 @@ class Volume(Document):
             yield Problem(
                 "contradiction",
                 ("path",),
-                "A disk lies where its backend puts it; `path` says where a directory lies.",
-                "Remove it. Where runs see the volume is said in their `volumes:`.",
+                "`path` is for directories on hosts, not for disks of a backend.",
+                "Remove it. Runs set the mount path in their `volumes:`.",
                 at_key=True,
             )
         for name in _CLAIM_FIELDS if backend in _REGIONAL else ():
@@ -254,7 +254,7 @@ class Volume(Document):
                 yield Problem(
                     "missing-field",
                     (),
-                    "Nothing says how large the disk is to be, or which one it is.",
+                    "Neither `size` nor `volume_id` is set.",
                     "Add `size:` for a new disk, or `volume_id:` for one that exists.",
                     level=Level.WARNING,
                     for_lack_of=("size", "volume_id", "claim_name"),
@@ -272,7 +272,7 @@ class Volume(Document):
             yield Problem(
                 "contradiction",
                 ("auto_cleanup_duration",),
-                f"What `{existing}` registers was made by somebody else, and is never deleted.",
+                f"What `{existing}` names an existing disk, which is never deleted.",
                 "Remove it.",
                 at_key=True,
             )
@@ -280,6 +280,6 @@ class Volume(Document):
             yield Problem(
                 "contradiction",
                 ("deletion_policy",),
-                f"What `{existing}` registers was made by somebody else, and is never deleted.",
+                f"What `{existing}` names an existing disk, which is never deleted.",
                 "Write `deletion_policy: retain`, or leave it out.",
             )

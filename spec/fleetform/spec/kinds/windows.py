@@ -57,8 +57,6 @@ def window(value: Any) -> Any:
     for key, item in value.items():
         name = _ALIASES.get(key, key)
         if name in named:
-            raise refuse(
-                "said-twice", f"`{key}` says what another field says already.", "Keep one."
-            )
+            raise refuse("said-twice", f"`{key}` is already set by another field.", "Keep one.")
         named[name] = item
     return named

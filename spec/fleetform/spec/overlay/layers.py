@@ -60,7 +60,7 @@ def _declared_below(name: str, other: Written) -> Problem:
     return Problem(
         "declared-in-base",
         ("name",),
-        f"The base declares {name} too, in {other.file}:{line}; neither stands for both.",
+        f"The base declares {name} too, in {other.file}:{line}; a resource can be declared only once.",
         f"Patch the base's in `environment.yaml`: `patches: [{{target: {name}, merge: {{…}}}}]`;"
         " or choose another name.",
     )

@@ -94,7 +94,9 @@ def _problems(item: Node, number: int) -> Iterator[Problem]:
         listed = ", ".join(f"`{one}`" for one in _NEEDS)
         yield _bad(
             (number, "op"),
-            f"{shown(word)} is no step of a patch." if verb else "The step does not say its `op`.",
+            f"{shown(word)} is not an operation of a patch."
+            if verb
+            else "The step does not say its `op`.",
             f"Did you mean `{close}`?" if close else f"Choose one of {listed}.",
         )
         return
@@ -197,7 +199,7 @@ def _test(node: Node, operation: Operation) -> Node:
         where = f"`{written(operation.path)}`" if operation.path else "the document"
         raise Refusal(
             f"The test fails: {where} is {_brief(there)}, and the patch was written for {_brief(wanted)}.",
-            "Look whether the patch still means what it meant, and change the test.",
+            "Check whether the patch is still right, and change the test.",
         )
     return node
 
@@ -322,9 +324,7 @@ def _grown(size: int, node: Node, operation: Operation) -> int:
         return size
     size += size_of(value)
     if size > VALUES_MAX:
-        raise Refusal(
-            f"The document would come to more than {VALUES_MAX} values.", "Copy less of it."
-        )
+        raise Refusal(f"The document would have more than {VALUES_MAX} values.", "Copy less of it.")
     if len(operation.path) + depth_of(value) > DEPTH_MAX:
         raise Refusal(f"The document would be more than {DEPTH_MAX} levels deep.")
     return size

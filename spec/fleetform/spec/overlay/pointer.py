@@ -46,7 +46,8 @@ def parse_pointer(text: str) -> Pointer:
         )
     if _STRAY_TILDE.search(text):
         raise Refusal(
-            f"In {shown(text)}, a `~` stands alone.", "In a pointer `~0` is a `~`, and `~1` a `/`."
+            f"In {shown(text)}, a `~` has no digit behind it.",
+            "In a pointer `~0` is a `~`, and `~1` a `/`.",
         )
     # In this order: `~01` is `~1` and not a slash.
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
@@ -104,7 +105,7 @@ def _missing(step: str, names: list[str], above: Pointer) -> Refusal:
         f"{_owner(above)} has no field {shown(step)}.",
         f"Did you mean `{written((*above, close))}`?"
         if close
-        else "A step makes no fields on its way; a `merge:` does.",
+        else "An operation does not create missing parent fields; `merge:` does.",
     )
 
 

@@ -89,6 +89,6 @@ def matches_nothing(target: str, known: Iterable[Address]) -> Problem:
     return Problem(
         "patch-matches-nothing",
         ("target",),
-        f"No document is {shown(target)}, so what the patch was to change would go on without it.",
+        f"No document matches {shown(target)}, so the patch has no effect.",
         advice,
     )

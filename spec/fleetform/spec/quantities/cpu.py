@@ -69,10 +69,10 @@ def parse_cpu(value: Any) -> Cpu:
             raise ValueError(_empty_problem(value))
         if _AMOUNT.match(part):
             if count is not None:
-                raise ValueError(f"{shown(value)} says twice how many CPUs.")
+                raise ValueError(f"{shown(value)} sets the number of CPUs twice.")
             count = _parse_cores_range(part)
         elif arch:
-            raise ValueError(f"{shown(value)} says the architecture twice.")
+            raise ValueError(f"{shown(value)} sets the architecture twice.")
         else:
             arch = _parse_arch(part, value)
     return Cpu(count, arch)
@@ -107,7 +107,7 @@ def _parse_cores(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise unfit(value, "CPUs, such as 4 or `2..`")
     if isinstance(value, int) and abs(value) > COUNT_MAX:
-        raise ValueError("That is more CPUs than any machine has.")
+        raise ValueError("The number of CPUs is too large.")
     text = value.strip() if isinstance(value, str) else f"{Decimal(repr(value)):f}"
     if not _CORES.fullmatch(text):
         raise ValueError(_cores_problem(text))
@@ -123,7 +123,7 @@ def _parse_mapping(value: Mapping[str, Any]) -> Cpu:
         )
     arch, count = value.get("arch"), value.get("count")
     if arch is None and count is None:
-        raise ValueError("`cpu` says neither `arch` nor `count`; write for example `cpu: 4`.")
+        raise ValueError("`cpu` has neither `arch` nor `count`; write for example `cpu: 4`.")
     return Cpu(
         None if count is None else _parse_cores_range(count),
         "" if arch is None else _parse_arch(str(arch), str(arch)),

@@ -77,7 +77,7 @@ def _unfit(value: object, *, off: bool) -> ValueError:
             f"{shown(value)} is not a whole number of seconds; write for example `90m`."
         )
     if value is False:
-        return ValueError("`off` cannot be said here; write a duration, such as `2h`.")
+        return ValueError("`off` is not allowed here; write a duration, such as `2h`.")
     return unfit(value, f"a duration, such as `2h`{_or_off(off)}")
 
 

@@ -209,7 +209,7 @@ def _parse_mapping(value: Mapping[str, Any]) -> Gpu:
     vendor = str(said.get("vendor", "")).lower()
     if vendor and vendor not in _VENDORS:
         known = ", ".join(sorted(set(_VENDORS.values())))
-        raise ValueError(f"{shown(vendor)} is no vendor of GPUs that is known here: {known}.")
+        raise ValueError(f"{shown(vendor)} is not a known vendor of GPUs: {known}.")
     if "slice" in said and "memory" in said:
         raise ValueError("A slice has its memory in its name; leave out `memory`.")
     return Gpu(

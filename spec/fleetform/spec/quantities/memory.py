@@ -37,7 +37,7 @@ def parse_memory(value: Any) -> int:
         raise ValueError(_unit_problem(text, number, match[2]))
     amount = int(Decimal(number) * _UNITS[unit])
     if amount > COUNT_MAX:
-        raise ValueError(f"{shown(text)} is more than any machine has.")
+        raise ValueError(f"{shown(text)} is too large.")
     return amount
 
 

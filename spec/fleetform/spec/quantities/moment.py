@@ -32,17 +32,17 @@ def parse_moment(value: Any) -> int:
         )
     day, clock, zone = match.groups()
     if clock is None:
-        raise ValueError(f"{shown(value)} does not say a time; write `{day}T00:00Z`.")
+        raise ValueError(f"{shown(value)} has no time of day; write `{day}T00:00Z`.")
     if zone is None:
         raise ValueError(
-            f"{shown(value)} does not say its time zone; write `{day}T{clock}Z` for UTC, or an"
+            f"{shown(value)} has no time zone; write `{day}T{clock}Z` for UTC, or an"
             f" offset such as `{day}T{clock}+01:00`."
         )
     try:
         moment = dt.datetime.fromisoformat(f"{day}T{clock}{zone.upper()}")
     except ValueError:
-        raise ValueError(f"{shown(value)} is on no calendar.") from None
+        raise ValueError(f"{shown(value)} is not a valid date.") from None
     seconds = int(moment.timestamp())
     if seconds < 0:
-        raise ValueError(f"{shown(value)} lies before 1970.")
+        raise ValueError(f"{shown(value)} is before 1970.")
     return seconds

@@ -35,11 +35,11 @@ def parse_price(value: Any) -> int:
         if comma is not None:
             raise ValueError(f"{shown(value)} has a comma; write `{comma[1]}.{comma[2]}`.")
         if text.startswith("-"):
-            raise ValueError(f"{shown(value)} is negative; leave it out for no bound.")
+            raise ValueError(f"{shown(value)} is negative; remove the field for no limit.")
         raise ValueError(f"{shown(value)} is not an amount of dollars, such as 2.5.")
     micros = int(Decimal(match[1]) * MICRO)
     if not micros:
-        raise ValueError("Nothing is to be had for 0 dollars; leave it out for no bound.")
+        raise ValueError("The price must be larger than 0; remove the field for no limit.")
     if micros > _DOLLARS_MAX * MICRO:
         raise ValueError(f"{shown(value)} is more than a billion dollars.")
     return micros

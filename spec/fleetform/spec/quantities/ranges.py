@@ -145,7 +145,7 @@ def unfit(value: object, expected: str) -> ValueError:
     if value is None:
         return ValueError(f"No value is given; expected {expected}.")
     if isinstance(value, bool):
-        return ValueError(f"`{str(value).lower()}` is a truth value; expected {expected}.")
+        return ValueError(f"`{str(value).lower()}` is a boolean; expected {expected}.")
     kind = "a mapping" if isinstance(value, Mapping) else "a list"
     if isinstance(value, (str, int, float)):
         kind = "text" if isinstance(value, str) else "a number"
@@ -193,7 +193,7 @@ def _text_ends(text: str, example: str) -> tuple[str, str]:
         raise ValueError(f"{shown(text)} has more than two ends; write for example `{example}`.")
     if not any(ends):
         raise ValueError(
-            f"{shown(text)} bounds nothing; write for example `{example}`, or leave it out."
+            f"{shown(text)} has no bounds; write for example `{example}`, or leave it out."
         )
     return ends[0], ends[1]
 

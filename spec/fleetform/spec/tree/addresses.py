@@ -81,14 +81,14 @@ def _check_moves(
             yield Problem(
                 "said-twice",
                 ("moved", number, "from"),
-                f"`{before}` has become `{following[before]}` already, and is one resource.",
+                f"`{before}` is already renamed to `{following[before]}`.",
                 "Keep one of the two entries.",
             )
         elif after in taken:
             yield Problem(
                 "contradiction",
                 ("moved", number, "to"),
-                f"`{taken[after]}` has become `{after}` already, and a name means one resource.",
+                f"`{taken[after]}` is already renamed to `{after}`, and names are unique.",
                 "Keep one of the two entries.",
             )
         following.setdefault(before, after)
@@ -101,8 +101,8 @@ def _check_moves(
                 yield Problem(
                     "contradiction",
                     ("moved", number),
-                    f"The moves lead in a circle: {' → '.join(map(str, (*circle, before)))}.",
-                    "Remove the entry that was undone.",
+                    f"The renames form a cycle: {' → '.join(map(str, (*circle, before)))}.",
+                    "Remove one of the entries.",
                 )
             continue
         yield from _check_ends(number, before, after, following, catalogue)
@@ -129,15 +129,14 @@ def _check_ends(
         yield Problem(
             "contradiction",
             ("moved", number, "from"),
-            f"`{before}` is still declared, so it is not the earlier name of another.",
+            f"`{before}` is still declared, so it is not an old name.",
             "Rename its document, or remove the entry.",
         )
     if after not in following and not _may_be_declared(after, catalogue):
         yield Problem(
             "unknown-reference",
             ("moved", number, "to"),
-            f"No document declares `{after}`. If there is a `{before}` still, nothing is done with"
-            " it; else the entry means nothing any more.",
+            f"No document declares `{after}`. The entry has no effect.",
             _meant(after, catalogue, "Declare it, or remove the entry."),
             level=Level.WARNING,
         )
@@ -154,14 +153,14 @@ def _check_removed(addresses: Addresses, catalogue: Catalogue) -> Iterator[Probl
             yield Problem(
                 "contradiction",
                 where,
-                f"`{key}` is still declared, so it cannot be forgotten.",
+                f"`{key}` is still declared, so it cannot be released.",
                 "Remove its document, or this entry.",
             )
         elif key in moved:
             yield Problem(
                 "contradiction",
                 where,
-                f"`{key}` has become `{moved[key]}`, so it cannot be forgotten as well.",
+                f"`{key}` is renamed to `{moved[key]}`, so it cannot be released too.",
                 "Keep one of the two entries.",
             )
         seen.add(key)
@@ -177,7 +176,7 @@ def _check_imports(addresses: Addresses, catalogue: Catalogue) -> Iterator[Probl
             yield Problem(
                 "unknown-reference",
                 where,
-                f"No document declares `{key}`, so nothing is taken in.",
+                f"No document declares `{key}`, so it cannot be adopted.",
                 _meant(key, catalogue, "Declare it as it is, or remove the entry."),
                 level=Level.WARNING,
             )

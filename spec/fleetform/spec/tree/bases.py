@@ -138,8 +138,7 @@ class Bases:
         """Go to the base that is named, or say why not."""
         if named.startswith(("/", "~")) or "\\" in named or "\0" in named:
             return _bad_base(
-                f"{shown(named)} is no path from this folder, and would be another place on"
-                " another machine.",
+                f"{shown(named)} is not a relative path, and would differ between machines.",
                 "Write it from here, with slashes: `../base`.",
             )
         real = os.path.realpath(f"{self._real[-1]}/{named}")
@@ -164,13 +163,12 @@ class Bases:
         for other in self._real:
             if _is_below(real, other) or _is_below(other, real):
                 return _bad_base(
-                    f"{shown(named)} and {shown(Path(other).name)} lie in each other, so documents"
-                    " would belong to both.",
-                    "Put the base beside the environments that extend it.",
+                    f"{shown(named)} and {shown(Path(other).name)} contain each other, so documents would belong to both.",
+                    "Put the base next to the environments that extend it.",
                 )
         if len(self._real) > BASES_MAX:
             return _bad_base(
-                f"More than {BASES_MAX} bases stand on each other.", "Join some of them."
+                f"More than {BASES_MAX} bases extend each other.", "Join some of them."
             )
         return None
 
@@ -212,8 +210,8 @@ class Bases:
                 Problem(
                     "file-outside",
                     where,
-                    f"{shown(named)} leads out of the tree of this file.",
-                    "Put the patch beside it.",
+                    f"{shown(named)} is outside of the configuration.",
+                    "Put the patch inside it.",
                 ),
             )
             return None
@@ -255,12 +253,12 @@ def _bad_base(detail: str, advice: str) -> Problem:
 def _outside(named: str, *, is_git: bool) -> tuple[str, str]:
     if is_git:
         return (
-            f"{shown(named)} lies outside of this repository, so no commit says what is in it.",
+            f"{shown(named)} is outside of this repository, so no commit contains it.",
             "Put the base into the repository of the environments that extend it.",
         )
     return (
-        f"{shown(named)} leads further away than the folder beside this one.",
-        "Put the base beside the environment; in a git repository it may lie anywhere.",
+        f"{shown(named)} is farther away than a neighbouring folder.",
+        "Put the base next to the environment, or use a git repository, in which it may be anywhere.",
     )
 
 

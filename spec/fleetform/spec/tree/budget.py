@@ -66,7 +66,7 @@ class Budget:
         return Problem(
             "too-many-elements",
             (field,),
-            f"With these there are more than {2 * ELEMENTS_MAX} elements in the tree.",
+            f"With these there are more than {2 * ELEMENTS_MAX} elements in the configuration.",
             "Let each element do more, or give some of the documents an environment of their own.",
             at_key=True,
         )
@@ -80,6 +80,6 @@ class Budget:
         return Problem(
             "too-much-text",
             (),
-            "With what is filled in, the texts of its elements are longer than all of a tree may be.",
+            "With all expressions filled in, its elements exceed the size limit of a configuration.",
             "Put the long part into a file, name it under `files:`, and let the command read it.",
         )

@@ -107,8 +107,8 @@ def _bound(kind: str, context: Mapping[str, Any], details: ErrorDetails) -> str:
     sentences: dict[str, Callable[[], str]] = {
         "greater_than_equal": lambda: f"{shown(value)} is too small; the least is {context['ge']}.",
         "less_than_equal": lambda: f"{shown(value)} is too large; the most is {context['le']}.",
-        "too_short": lambda: "The list is empty; leave the field out, or name something.",
-        "string_too_short": lambda: "The text is empty; leave the field out, or write something.",
+        "too_short": lambda: "The list is empty; remove the field, or add an entry.",
+        "string_too_short": lambda: "The text is empty; remove the field, or write a value.",
         "string_too_long": lambda: (
             f"The text is too long; it may have {context['max_length']} characters."
         ),
@@ -213,7 +213,7 @@ def _not_a_choice(path: Path, value: Any, choices: Sequence[str]) -> Problem:
     return Problem(
         "bad-value",
         path,
-        f"{shown(value)} is none of the choices.",
+        f"{shown(value)} is not a valid choice.",
         f"{advice}Choose one of {listed}.",
     )
 

@@ -180,7 +180,7 @@ def _own_problems(
         yield Problem(
             "empty-field",
             (name,),
-            f"`{name}` has no value, and means the same as not being there.",
+            f"`{name}` has no value, which is the same as an unset field.",
             "Remove it, or give it a value.",
             level=Level.WARNING,
             at_key=True,
@@ -272,7 +272,7 @@ class _RunReader:
                 yield Problem(
                     "unknown-expression",
                     (name,),
-                    f"`{name}` decides which resources there are, and takes no expressions.",
+                    f"`{name}` decides which resources exist, so it cannot contain expressions.",
                     "Write the value out.",
                 )
 

@@ -118,7 +118,7 @@ class Environments:
             finding(
                 "missing-environment",
                 FILE_NAME,
-                f"There is no `{FILE_NAME}` in this folder, so nothing says whose resources these are.",
+                f"There is no `{FILE_NAME}` in this folder, so it is not an environment.",
                 "Run `fleetform init`, or go to the folder that has one.",
             )
         )
@@ -138,7 +138,7 @@ class Environments:
             finding(
                 "missing-environment",
                 file,
-                f"`{FILE_NAME}` has {len(nodes)} documents, and should have the one that says which environment this is.",
+                f"`{FILE_NAME}` has {len(nodes)} documents, but must have exactly one.",
                 "Move the others into files of their own." if nodes else "Run `fleetform init`.",
             )
         )
@@ -164,7 +164,7 @@ class Environments:
         problem = Problem(
             "abstract-environment",
             ("abstract",),
-            "Others extend it. It has no uid, so nothing is planned or made for it by itself.",
+            "Others extend it. It has no uid, so it has no plans and no resources of its own.",
             level=Level.NOTE,
             at_key=True,
         )

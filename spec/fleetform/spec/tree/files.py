@@ -183,8 +183,8 @@ class Files:
         if "\0" in local_path:
             raise _Refusal(
                 "bad-path",
-                f"{shown(local_path)} has a null character in it, and no file's name can.",
-                "Name the file as it is called.",
+                f"{shown(local_path)} contains a null character, which no file name can have.",
+                "Correct the name.",
             )
         path = os.path.normpath(f"{folder or '.'}/{local_path}")
         if not f"{path}/".startswith(f"{root}/") if root else path.split("/")[0] == "..":
@@ -212,7 +212,7 @@ class Files:
                 raise _Refusal(
                     "file-unreadable",
                     f"{shown(named)}: {exc.strerror or exc}.",
-                    "Make it readable to whoever runs fleetform.",
+                    "Make it readable for the user who runs fleetform.",
                 ) from exc
         sha256, size, mode = self._known[full]
         self.contents[sha256] = full
@@ -250,8 +250,8 @@ class Files:
         if left:
             raise _Refusal(
                 "file-changed",
-                "Somebody wrote to the file while it was read.",
-                "Load the tree again when nothing is writing to it.",
+                "The file changed while it was read.",
+                "Try again when no program writes to it.",
             )
         sha256 = digest.hexdigest()
         if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > SETTLED_NS:
@@ -284,7 +284,7 @@ def _raise(exc: OSError) -> None:
     raise _Refusal(
         "file-unreadable",
         f"{shown(str(exc.filename))}: {exc.strerror}.",
-        "Make it readable to whoever runs fleetform.",
+        "Make it readable for the user who runs fleetform.",
     ) from exc
 
 
@@ -293,7 +293,7 @@ def _claim(found: dict[str, dict[str, Any]], item: dict[str, Any]) -> None:
     if other["sha256"] != item["sha256"]:
         raise _Refusal(
             "path-claimed-twice",
-            f"Two different files would lie at {shown(item['path'])} in the working directory.",
+            f"Two different files would be at {shown(item['path'])} in the working directory.",
             "Give one of them another path: `./file:elsewhere/file`.",
         )
 
@@ -301,7 +301,7 @@ def _claim(found: dict[str, dict[str, Any]], item: dict[str, Any]) -> None:
 def _too_large(size: int) -> _Refusal:
     return _Refusal(
         "files-too-large",
-        f"They have {format_bytes(size)} together, and {format_bytes(BYTES_MAX)} travel with a run at most.",
+        f"They have {format_bytes(size)} together, and {format_bytes(BYTES_MAX)} are the most that a run may have.",
         "Put data into a volume.",
     )
 
@@ -309,16 +309,16 @@ def _too_large(size: int) -> _Refusal:
 def _elsewhere(named: str) -> _Elsewhere:
     return _Elsewhere(
         "not-supported",
-        f"{shown(named)} lies outside of the tree, in no commit, and nothing takes files from there yet.",
-        "Put the file into the tree, or the data into a volume.",
+        f"{shown(named)} is outside of the configuration, so no commit contains it. This is not supported yet.",
+        "Put the file into the configuration, or the data into a volume.",
     )
 
 
 def _outside(named: str) -> _Refusal:
     return _Refusal(
         "file-outside",
-        f"{shown(named)} leads out of the tree, and what lies there is in no commit.",
-        "Put the file into the tree, or the data into a volume.",
+        f"{shown(named)} leads out of the configuration, so no commit contains its target.",
+        "Put the file into the configuration, or the data into a volume.",
     )
 
 
@@ -332,5 +332,7 @@ def _missing(named: str, full: str) -> _Refusal:
     return _Refusal(
         "file-missing",
         f"{shown(named)} does not exist.",
-        f"Beside it lies `{close}`." if close else "Paths are relative to the document's folder.",
+        f"Did you mean `{close}`, which is in the same folder?"
+        if close
+        else "Paths are relative to the document's folder.",
     )

@@ -158,7 +158,7 @@ class Loader:
             "missing-environment",
             FILE_NAME,
             f"The folder {shown(str(self._root))} does not exist.",
-            "Give the folder of an environment, the one with its `environment.yaml`.",
+            "Name the folder that contains `environment.yaml`.",
         )
         return Loaded(None, (found,))
 

@@ -185,8 +185,8 @@ class Sources:
                 finding(
                     "file-changed",
                     file,
-                    "The file was changed while the tree was read.",
-                    "Load the tree again when nothing is writing to it.",
+                    "The file changed while the configuration was read.",
+                    "Try again when no program writes to it.",
                 )
             )
             self.unread.append(file)

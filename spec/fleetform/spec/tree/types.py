@@ -18,7 +18,7 @@ from fleetform.spec.quantities.ranges import shown
 def not_a_document(value: Any) -> Problem:
     if value is None:
         return Problem(
-            "empty-document", (), "Nothing stands here.", "Remove it, or declare something."
+            "empty-document", (), "The document is empty.", "Remove it, or declare a resource."
         )
     return Problem(
         "not-a-document",
@@ -36,10 +36,10 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
         return Problem(
             "missing-type",
             ("kind",),
-            f"The document is a {shown(kind)} of Kubernetes, and those are not read here.",
+            f"The document is a {shown(kind)} of Kubernetes, which fleetform does not read.",
             f"Write a `type: {close}`; `fleetform explain {close}` shows its fields."
             if close
-            else "Keep it with what your cluster is made from, outside of this tree.",
+            else "Keep it outside of this configuration.",
             at_key=True,
         )
     if "type" not in value:
@@ -47,7 +47,7 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
         return Problem(
             "missing-type",
             (close,) if close else (),
-            "The document has no `type`, so nobody can tell what it declares.",
+            "The document has no `type`, so its kind is unknown.",
             f"Did you mean `type` by {shown(close)}?"
             if close
             else f"Add `type:` with one of {_listed()}. YAML that is data belongs under a name in a run's `files:`.",
@@ -58,7 +58,7 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
         return Problem(
             "environment-elsewhere",
             ("type",),
-            f"An environment is declared in `{FILE_NAME}` of the tree's own folder, and nowhere else.",
+            f"An environment is declared in `{FILE_NAME}` at the top of the configuration only.",
             "Move the document there, or remove it.",
         )
     close = None
@@ -67,7 +67,7 @@ def type_problem(value: Mapping[str, Any]) -> Problem:
     return Problem(
         "unknown-type",
         ("type",),
-        f"{shown(named)} is no kind of document.",
+        f"{shown(named)} is not a kind of document.",
         f"Did you mean `{close}`?" if close else f"Choose one of {_listed()}.",
     )
 

@@ -20,7 +20,7 @@ from fleetform.spec.kinds.unbuilt import KINDS, WHY
 
 Path = tuple[str | int, ...]
 
-_MEANWHILE = "A plan blocks it until then."
+_MEANWHILE = "Until then, plans block it."
 
 
 def notes(
@@ -70,7 +70,7 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
             if rows[path].essential:
                 yield not_carried_out(at, f"`{path}`: {detail}", _MEANWHILE)
             else:
-                yield no_effect(at, f"`{path}`: {detail}", "It goes on without.")
+                yield no_effect(at, f"`{path}`: {detail}", "It is ignored until then.")
 
 
 def _is_so_anyway(value: Mapping[str, Any], at: Path, kind: str, path: str) -> bool:

@@ -133,8 +133,8 @@ def _walk_subfolder(entry: os.DirEntry[str], path: str, real_root: str, found: W
             finding(
                 "tree-too-large",
                 path,
-                f"Folders stand in each other more than {DEPTH_MAX} deep; what lies in this one is not read.",
-                "Look for a program that makes folders in folders.",
+                f"Folders are nested more than {DEPTH_MAX} deep; this one is not read.",
+                "Look for a program that creates folders inside of folders.",
             )
         )
         return
@@ -143,8 +143,8 @@ def _walk_subfolder(entry: os.DirEntry[str], path: str, real_root: str, found: W
             finding(
                 "environment-elsewhere",
                 f"{path}/{FILE_NAME}",
-                "This folder is an environment of its own inside of another; its documents are left alone.",
-                "Move the folder beside the other environment, or remove this file.",
+                "This folder is an environment of its own inside of another; its documents are not read.",
+                "Move the folder out of the other environment, or remove this file.",
             )
         )
         found.unread.append(path)
@@ -169,7 +169,11 @@ def _walk_link(entry: os.DirEntry[str], path: str, real_root: str, found: Walk) 
             found.findings.append(_not_followed(path))
     elif _is_wanted(path):
         if not os.path.exists(target):  # noqa: PTH110 -- as above
-            _cannot_read(path, FileNotFoundError(errno.ENOENT, "The link leads to nothing"), found)
+            _cannot_read(
+                path,
+                FileNotFoundError(errno.ENOENT, "The target of the link does not exist"),
+                found,
+            )
         elif is_inside:
             found.add(entry, path)
         else:
@@ -203,8 +207,8 @@ def _outside(path: str) -> Finding:
     return finding(
         "file-outside",
         path,
-        "The link leads out of the tree, and what lies there is in no commit.",
-        "Put the file itself into the tree.",
+        "The link leads out of the configuration, so no commit contains its target.",
+        "Put the file itself into the configuration.",
     )
 
 
@@ -212,16 +216,14 @@ def _not_followed(path: str) -> Finding:
     return finding(
         "file-outside",
         path,
-        "The link leads to a folder outside of the tree; documents are not looked for there.",
-        "If it has documents, put the folder itself into the tree.",
+        "The link leads to a folder outside of the configuration, whose documents are not read.",
+        "If it has documents, put the folder itself into the configuration.",
         level=Level.NOTE,
     )
 
 
 def _changed(path: str, detail: str) -> Finding:
-    return finding(
-        "file-changed", path, detail, "Load the tree again when nothing is writing to it."
-    )
+    return finding("file-changed", path, detail, "Try again when no program writes to it.")
 
 
 def _cannot_read(path: str, exc: OSError, found: Walk) -> None:
@@ -251,7 +253,7 @@ def read_file(
         else:
             descriptor = open_below(root / base, path.removeprefix(f"{base}/"))
     except FileNotFoundError:
-        return _changed(path, "The file was there a moment ago and is gone.")
+        return _changed(path, "The file was deleted while it was read.")
     except LeadsOutError:
         return _outside(path)
     except OSError as exc:
@@ -274,7 +276,7 @@ def _read_open(descriptor: int, path: str, size_max: int) -> bytes | Finding:
     after = os.fstat(descriptor)
     is_whole = len(data) == min(after.st_size, size_max)
     if not is_whole or (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        return _changed(path, "Somebody wrote to the file while it was read.")
+        return _changed(path, "The file changed while it was read.")
     return data
 
 
@@ -290,8 +292,8 @@ def unreadable(path: str, exc: OSError) -> Finding:
     return finding(
         "file-unreadable",
         path,
-        f"{exc.strerror or exc}. What it declares is unknown, and is left as it is.",
-        "Make it readable to whoever runs fleetform.",
+        f"{exc.strerror or exc}. Resources that it declares are unknown and stay unchanged.",
+        "Make it readable for the user who runs fleetform.",
     )
 
 

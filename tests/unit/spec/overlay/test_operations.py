@@ -205,7 +205,7 @@ def test_values_keep_the_place_where_they_were_written():
         ("{op: add}", (), "A patch is a list of steps."),
         ("[add]", (0,), "A step of a patch is a mapping."),
         ("[{path: /a}]", (0, "op"), "does not say its `op`"),
-        ("[{op: repalce, path: /a}]", (0, "op"), "no step of a patch"),
+        ("[{op: repalce, path: /a}]", (0, "op"), "is not an operation of a patch."),
         ("[{op: add, path: /a}]", (0,), "`add` needs `value:`."),
         ("[{op: move, path: /a}]", (0,), "`move` needs `from:`."),
         ("[{op: remove, path: /a, value: 1}]", (0, "value"), "`remove` has no field `value`."),

@@ -42,7 +42,7 @@ def test_what_is_written_reads_back(steps):
     ("pointer", "said"),
     [
         ("foo/0", "begins with `/`"),
-        ("/a~b", "stands alone"),
+        ("/a~b", ", a `~` has no digit behind it."),
         ("/foo/2", "no position 2"),
         ("/foo/00", "no position in it"),
         ("/foo/-", "no position in it"),

@@ -83,7 +83,7 @@ def test_single_elements_are_stopped(tmp_path):
 def test_a_wrong_state_of_an_element_is_told_once(tmp_path):
     """A wrong choice as that of a choice, and an entry that names no element with an example."""
     (choice,) = load(tmp_path, f"{TASK}array: 1-5\nstate: {{2: paused}}\n").errors
-    assert choice.detail == "`paused` is none of the choices."
+    assert choice.detail == "`paused` is not a valid choice."
     assert choice.advice.startswith("Did you mean `stopped`?")
     (element,) = load(tmp_path, f"{TASK}array: 1-5\nstate: {{7: stopped}}\n").errors
     assert element.detail == "`7` names no element of `train`."

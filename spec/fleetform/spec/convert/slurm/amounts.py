@@ -73,8 +73,7 @@ def _gpus_per_node(job: Job, nodes: int, tasks: int) -> int:
     if job.gpus_in_all % nodes:
         job.notes.lost(
             job.amounts_line,
-            f"{job.gpus_in_all} GPUs on {nodes} nodes are not the same number on each, and here they are:"
-            f" each has {math.ceil(job.gpus_in_all / nodes)}.",
+            f"{job.gpus_in_all} GPUs cannot be divided equally among {nodes} nodes. Nodes of a task are equal, so each has {math.ceil(job.gpus_in_all / nodes)}.",
         )
     return math.ceil(job.gpus_in_all / nodes) or job.gpus_per_task * tasks
 
@@ -110,8 +109,8 @@ def _read_constraint(job: Job) -> None:
             return
     job.notes.lost(
         job.constraint_line,
-        f"`--constraint={job.constraint}` was left out: hosts are chosen by what they have.",
-        "Name the hosts' fleet in `fleets:`, or what they need to have in `resources:`.",
+        f"`--constraint={job.constraint}` was left out: hosts are chosen by their resources.",
+        "Name the fleet of the hosts in `fleets:`, or what they must have in `resources:`.",
     )
 
 
@@ -141,6 +140,6 @@ def _gpu_value(job: Job, count: int) -> Any:
     job.notes.otherwise(
         job.amounts_line,
         f"The cluster calls its GPUs `{job.gpu_type}`: the task asks for `{value or count}`.",
-        "See that it is the model you mean.",
+        "Check that this is the right model.",
     )
     return value or count

@@ -40,7 +40,7 @@ def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) 
     if shell is None:
         job.fields["commands"] = [shlex.join([*interpreter.split(), file, *arguments])]
         job.notes.otherwise(
-            1, f"`{interpreter}` runs the script, so the script is a file of the task."
+            1, f"`{interpreter}` runs the script, so the script was added to the files of the task."
         )
         return True
     if not interpreter:

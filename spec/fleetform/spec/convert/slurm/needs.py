@@ -42,13 +42,13 @@ def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> Non
         notes.lost(
             found[0],
             f"The script submits other jobs by `{found[1]}`, which a run cannot do.",
-            "Convert these scripts too, and state with `depends_on:` which waits for which.",
+            "Convert these scripts too, and state with `depends_on:` the order of the runs.",
         )
     if (found := _first(lines, _MODULES)) is not None:
         notes.otherwise(
             found[0],
-            "Environment modules are the host's: where it has none, this line fails.",
-            "Install on the hosts what it loads.",
+            "Environment modules belong to the host. On a host without them, this line fails.",
+            "Install the loaded software on the hosts.",
         )
     if (found := _first(lines, _CONDA)) is not None:
         notes.otherwise(found[0], "The host needs this conda environment.")
@@ -119,7 +119,7 @@ def _report_nodes(job: Job, lines: Sequence[Line]) -> None:
         started[0] if started else job.amounts_line,
         "In Slurm the script runs on the first node, and `srun` starts its tasks on all nodes. Here the"
         " commands run on every node.",
-        'Put what only the first node does into `if [ "$FLEETFORM_NODE_RANK" = 0 ]; then … fi`.',
+        'Put commands for the first node only into `if [ "$FLEETFORM_NODE_RANK" = 0 ]; then … fi`.',
     )
 
 

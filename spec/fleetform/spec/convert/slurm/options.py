@@ -27,7 +27,7 @@ def _name(job: Job, option: Option) -> None:
     if name != option.value:
         job.notes.otherwise(
             option.line,
-            f"`{option.value}` cannot be a name here, or is taken: it is `{name}` now.",
+            f"`{option.value}` is not a valid name, or is already used. It was renamed `{name}`.",
         )
 
 
@@ -65,7 +65,7 @@ def _gres(job: Job, option: Option) -> None:
         if kind.removeprefix("gres/") != "gpu":
             job.notes.lost(
                 option.line,
-                f"Nothing is known of `{kind}` here: it was left out.",
+                f"`{kind}` is unknown and was left out.",
                 "Choose the fleets that have it with `fleets:`.",
             )
         else:
@@ -102,8 +102,8 @@ def _memory(counted_for: str) -> Callable[[Job, Option], None]:
         if megabytes == 0:
             job.notes.lost(
                 option.line,
-                "`--mem=0` asks for all memory of the host, and a task says how much it needs.",
-                "Add `resources: {memory: 64GB..}` with what it needs.",
+                "`--mem=0` asks for all memory of the host, but a task must set the memory that it requires.",
+                "Add `resources: {memory: 64GB..}` with the memory that it requires.",
             )
             return
         job.megabytes = {**job.megabytes, counted_for: megabytes}
@@ -179,13 +179,13 @@ def _dependency(job: Job, option: Option) -> None:
             job.fields["concurrency"] = {"limit": 1}
             continue
         if kind not in _WHEN:
-            raise UnfitError(f"`{kind}` is no kind of dependency that is known here")
+            raise UnfitError(f"`{kind}` is not a known kind of dependency")
         for name in jobs.split(":"):
             run = derive_name(name.partition("+")[0])
             if run not in job.known or name.isdigit():
                 job.notes.lost(
                     option.line,
-                    f"`{name}` is the number of a job, and a document names the task that it waits for.",
+                    f"`{name}` is a job number, but documents name the task to wait for.",
                     f"Add `depends_on: [{{run: NAME, when: {_WHEN[kind]}}}]`.",
                 )
             else:
@@ -229,8 +229,7 @@ def _moment(name: str) -> Callable[[Job, Option], None]:
         )
         job.notes.lost(
             option.line,
-            f"`{option.value}` was read on the cluster, by its clock and in its time zone. A document says"
-            " a moment with its zone.",
+            f"`{option.value}` is a time in the time zone of the cluster. Documents write a time with its zone.",
             f"Add `{name}: {written}Z`, with the right offset in place of the `Z`.",
         )
 
@@ -251,7 +250,7 @@ def _export(job: Job, option: Option) -> None:
         elif name not in {"", "NIL", "NONE"}:
             job.notes.lost(
                 option.line,
-                f"`{name}` was left out: the script does not say its value.",
+                f"`{name}` was left out: the script does not set its value.",
                 f"Add `{name}: VALUE` to `env:`.",
             )
 
@@ -290,8 +289,8 @@ def _tmp(job: Job, option: Option) -> None:
 def _account(job: Job, option: Option) -> None:
     job.fields.setdefault("tags", {})["account"] = option.value
     job.notes.otherwise(
-        option.line, f"The account `{option.value}` is a tag now, to find its runs by.",
-        "What an account may use says `type: quota`.",
+        option.line, f"The account `{option.value}` was converted to a tag, by which its runs can be found.",
+        "To limit an account, declare a `type: quota`.",
     )  # fmt: skip
 
 
@@ -302,8 +301,8 @@ def _hold(job: Job, option: Option) -> None:
 def _exclusive(job: Job, option: Option) -> None:
     job.notes.lost(
         option.line,
-        "Whether a host is shared is said by its fleet.",
-        "Ask for a fleet with `sharing: whole`.",
+        "The fleet decides whether its hosts are shared.",
+        "Name a fleet with `sharing: whole`.",
     )
 
 
@@ -325,7 +324,7 @@ def _output(job: Job, option: Option) -> None:
     job.output_files.append(option.value)
     job.notes.otherwise(
         option.line,
-        f"`--{option.name}` was left out: fleetform keeps the output, each element's of an array apart;"
+        f"`--{option.name}` was left out: fleetform keeps the output of each element of an array separately;"
         " `fleetform logs NAME` shows it.",
     )
 
@@ -345,10 +344,10 @@ def _constraint(job: Job, option: Option) -> None:
 _LOGS = _needless("fleetform keeps the output; `fleetform logs NAME` shows it.")
 _MAIL = _needless("a task sends no mail; `fleetform ps` shows how runs ended.")
 _PLACE = _lost(
-    "hosts are chosen by what they have.", "Say it by `fleets:`, `instances:` or `resources:`."
+    "hosts are chosen by their resources.", "Use `fleets:`, `instances:` or `resources:` instead."
 )
-_BINDING = _lost("how processes are bound to a host's parts is for the commands to say.")
-_CALL = _needless("it is about the call of sbatch, and not about the job.")
+_BINDING = _lost("the commands must bind processes to CPUs and GPUs themselves.")
+_CALL = _needless("it concerns the call of sbatch, not the job.")
 
 TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
     "account": _account,
@@ -415,15 +414,15 @@ TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
         ("acctg-freq", "batch", "bb", "bbf", "container-id", "export-file", "extra", "gid", "licenses",
          "mcs-label", "power", "profile", "reboot", "resv-ports", "spread-job", "time-min", "tres-per-task",
          "uid", "use-min-nodes", "wckey"),
-        _lost("fleetform has nothing like it."),
+        _lost("fleetform has no equivalent."),
     ),
     **dict.fromkeys(
         ("nice", "priority", "qos"),
-        _lost("Slurm's numbers and names mean nothing here.", "If it matters, add `priority:` from 0 to 100, or declare a `type: queue` with a tier."),
+        _lost("Slurm's numbers and names do not apply.", "If it matters, add `priority:` from 0 to 100, or declare a `type: queue` with a tier."),
     ),
-    "no-kill": _lost("when a node is lost, the run is over on all of them."),
-    "no-requeue": _needless("a run is tried once if its document does not say otherwise."),
-    "oversubscribe": _lost("whether a host is shared is said by its fleet."),
-    "propagate": _lost("limits of the shell that submits are not those of the run."),
+    "no-kill": _lost("when a node is lost, the run ends on all nodes."),
+    "no-requeue": _needless("a run has one attempt unless its document sets `retry`."),
+    "oversubscribe": _lost("the fleet decides whether its hosts are shared."),
+    "propagate": _lost("limits of the submitting shell do not apply to the run."),
 }  # fmt: skip
 """What each option of sbatch is here, by its long name."""

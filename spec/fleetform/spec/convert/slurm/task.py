@@ -84,7 +84,7 @@ def convert_slurm(
     if read.is_several:
         notes.refused(
             1,
-            "The job has different parts, each with its own directives, and one task cannot say that.",
+            "The job has different parts, each with its own directives, which one task cannot have.",
             "Write a task with `groups:`, one for each part.",
         )
         return SlurmTask("", notes.findings)
