@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             busy = [share(command, environment) for command in watches.values()]
     table(
         f"Watch {elements} elements on a terminal for {SECONDS} s",
-        ["share of a CPU", "nothing changes", "two commits a second", "target (nothing changes)"],
+        ["share of a CPU", "nothing changes", "two commits a second", "asked (nothing changes)"],
         [
             [f"fleetform {title}", f"{100 * one:.1f} %", f"{100 * other:.1f} %", "5 %"]
             for title, one, other in zip(watches, quiet, busy, strict=True)
