@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fleetform.cli.failure import explain
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
+from fleetform.cli.words import directory_words
 from fleetform.model.figures import counted
 from fleetform.views.controllers import ControllerKind, ControllerRow, controller_lines
 
@@ -52,7 +53,7 @@ def leave_quietly(workspace: Workspace) -> ControllerRow | None:
         return None
 
 
-def say_left(row: ControllerRow | None) -> None:
+def say_left(workspace: Workspace, row: ControllerRow | None) -> None:
     """Say which background controller drives what is left; nothing where none does."""
     if row is None or row.kind is not ControllerKind.BACKGROUND:
         return
@@ -60,10 +61,11 @@ def say_left(row: ControllerRow | None) -> None:
     told.line(
         f"the background controller (pid {row.pid}) drives the runs; its log: {row.log}", "note"
     )
+    where = directory_words(workspace)
     told.labelled(
         "help",
-        "`fleetform ps` shows the runs, `fleetform logs RUN -f` follows one;"
-        " `fleetform controller stop` ends the controller",
+        f"`fleetform ps{where}` shows the runs, `fleetform logs{where} RUN -f` follows one;"
+        f" `fleetform controller stop{where}` ends the controller",
     )
     if row.warning:
         told.labelled("warning", row.warning)

@@ -352,7 +352,7 @@ def _show_end(
 
     if end.result is not None:
         show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
-        say_left(left)
+        say_left(workspace, left)
         return
     # The terminal may be closed: the line is lost then.
     with contextlib.suppress(OSError):

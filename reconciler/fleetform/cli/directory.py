@@ -21,7 +21,7 @@ __all__ = [
     "directory_argument",
     "directory_option",
     "folder_first",
-    "note_folder",
+    "note_folders",
     "settle_directory",
     "take_folder",
 ]
@@ -51,6 +51,15 @@ def note_folder(ctx: click.Context, _parameter: click.Parameter, folder: str | N
     return folder
 
 
+def note_folders(
+    ctx: click.Context, parameter: click.Parameter, folders: tuple[str, ...]
+) -> str | None:
+    """Remember each folder of an option, which click would reduce to the last one."""
+    for folder in folders:
+        note_folder(ctx, parameter, folder)
+    return folders[0] if folders else None
+
+
 def directory_option(function: Function) -> Function:
     """Take the environment as -C PATH or --directory PATH; None: the nearest one upward."""
     older = click.option(
@@ -59,7 +68,8 @@ def directory_option(function: Function) -> Function:
         type=_FOLDER,
         hidden=True,
         expose_value=False,
-        callback=note_folder,
+        multiple=True,
+        callback=note_folders,
         help="The same as -C PATH; for scripts of earlier releases.",
     )
     shown = click.option(
@@ -69,7 +79,8 @@ def directory_option(function: Function) -> Function:
         cls=DirectoryOption,
         type=_FOLDER,
         metavar="PATH",
-        callback=note_folder,
+        multiple=True,
+        callback=note_folders,
         help="Folder of the environment.  [default: the current folder or the nearest one above it with environment.yaml]",
     )
     return shown(older(function))

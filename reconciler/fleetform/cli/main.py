@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import click
 
 from fleetform.cli.command import write_examples
-from fleetform.cli.directory import DirectoryOption, note_folder
+from fleetform.cli.directory import DirectoryOption, note_folders
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, explain, report_bug
 
@@ -158,7 +158,8 @@ class Commands(click.Group):
     type=click.Path(exists=True, file_okay=False),
     metavar="PATH",
     expose_value=False,
-    callback=note_folder,
+    multiple=True,
+    callback=note_folders,
     help="Folder of the environment, as after the command.",
 )
 @click.option("--version", is_flag=True, is_eager=True, hidden=True, expose_value=False,

@@ -57,7 +57,7 @@ def apply_scoped(
     waits = not watching.detach and not plan.held and bool(waited_for(plan))
     if plan.recovering or (plan.is_empty and not follows and not waits):
         if plan.progressing and not plan.recovering:
-            say_left(leave(workspace))
+            say_left(workspace, leave(workspace))
         return apply_code(plan)
     if not plan.is_empty or follows:
         screen().line()

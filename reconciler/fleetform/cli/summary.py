@@ -94,7 +94,7 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
         )
         return
     if left.kind is ControllerKind.BACKGROUND:
-        say_left(left)
+        say_left(workspace, left)
     else:
         # One that has just begun may not have said yet who it is.
         who = f"`{left.command}` (pid {left.pid})" if left.command else "another command"

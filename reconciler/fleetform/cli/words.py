@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 
+def directory_words(workspace: Workspace) -> str:
+    """Return ` -C PATH` for a command in a hint where the environment is not around the current folder."""
+    here = Path.cwd()
+    return "" if workspace.root in (here, *here.parents) else f" -C {quote(str(workspace.root))}"
+
+
 def not_driven(workspace: Workspace) -> str:
     """Say that a run is not over and no process brings it to its end, and which command does."""
-    here = Path.cwd()
-    where = "" if workspace.root in (here, *here.parents) else f" -C {quote(str(workspace.root))}"
+    where = directory_words(workspace)
     return f"no controller is running; `fleetform apply{where}` or `fleetform serve{where}` drives the runs"
 
 

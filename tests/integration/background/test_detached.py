@@ -115,6 +115,19 @@ def test_submit_leaves_one_too(lab: Lab) -> None:
     lab.wait_until_said("hello")
 
 
+def test_hints_of_a_detached_command_name_an_environment_elsewhere(lab: Lab) -> None:
+    """From another folder the commands that `apply` and `submit` hint at have `-C PATH`."""
+    lab.declare(FLEET, task("long", "sleep 600"))
+    script = lab.folder / "hello.sh"
+    script.write_text("#!/bin/sh\nsleep 600\n", encoding="utf-8")
+    for typed in (("apply", "-y"), ("submit", str(script), "-n", "hello")):
+        done = lab.run(*typed, "--detach", "-C", str(lab.tree), cwd=lab.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for command in ("ps", "logs", "controller stop"):
+            assert f"`fleetform {command} -C {lab.tree}" in done.stderr
+    assert f"`fleetform logs -C {lab.tree} hello -f` follows it" in done.stderr
+
+
 def test_a_ci_job_is_warned_of(lab: Lab) -> None:
     """Its runner ends what it leaves: said when it is left, and wherever it is shown."""
     lab.declare(FLEET, task("long", "sleep 600"))

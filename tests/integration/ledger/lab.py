@@ -71,10 +71,14 @@ class Lab:
     # -- the program --------------------------------------------------------------------------
 
     def run(
-        self, *arguments: str, pass_fds: Sequence[int] = (), **variables: str
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+        **variables: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command in the tree to its end."""
-        return self._run(FLEETFORM, *arguments, pass_fds=pass_fds, variables=variables)
+        """Run one command to its end, in the tree or in `cwd`."""
+        return self._run(FLEETFORM, *arguments, cwd=cwd, pass_fds=pass_fds, variables=variables)
 
     def run_python(self, code: str) -> subprocess.CompletedProcess[str]:
         """Run the program with something in it changed."""
@@ -83,12 +87,13 @@ class Lab:
     def _run(
         self,
         *command: str,
+        cwd: Path | None = None,
         pass_fds: Sequence[int] = (),
         variables: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
-            cwd=self.tree,
+            cwd=cwd or self.tree,
             env=self.variables() | dict(variables or {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,

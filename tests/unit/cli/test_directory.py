@@ -75,7 +75,16 @@ def test_the_older_argument_of_apply_is_an_environment_or_a_plan(typed, elsewher
 
 @pytest.mark.parametrize(
     "line",
-    ["plan lab -C other", "-C lab plan -C other", "render lab -C other", "apply -C lab other"],
+    [
+        "plan lab -C other",
+        "-C lab plan -C other",
+        "render lab -C other",
+        "apply -C lab other",
+        "plan -C lab -C other",
+        "-C lab -C other plan",
+        "plan -C other -C lab",
+        "plan --path lab --path other",
+    ],
 )
 def test_two_environments_are_refused(typed, elsewhere, tmp_path, line):
     """Which one is meant is not guessed, least of all by `apply`."""

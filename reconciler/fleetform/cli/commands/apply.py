@@ -194,7 +194,7 @@ def _carry_out(
             keep_converged(workspace, plan, who=who_asks())
         if (watching.detach or plan.progressing) and not plan.recovering:
             # Nothing is carried out, and runs at work may have lost their controller.
-            say_left(leave(workspace))
+            say_left(workspace, leave(workspace))
         return code
     if not plan.is_empty or follows:
         screen().line()

@@ -25,6 +25,7 @@ from fleetform.cli.settings import parse_setting
 from fleetform.cli.tree import open_to_write, or_default, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
+from fleetform.cli.words import directory_words
 from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import EXPRESSION_MARK
@@ -293,7 +294,7 @@ def _carry_out(
             with contextlib.suppress(OSError):
                 follower.stop()
                 error_screen().line(f"\n{name} continues", "note")
-                say_left(left)
+                say_left(workspace, left)
                 if as_json:
                     _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
             return Exit.INTERRUPTED
@@ -306,7 +307,7 @@ def _carry_out(
     if end_last is not None:
         end_last.say_end()
     _say_next(workspace, name, result.exit_code, detach=detach)
-    say_left(left)
+    say_left(workspace, left)
     if as_json:
         ended = "done" if result.exit_code == Exit.OK else "failed"
         outcome = "submitted" if detach or result.state == "handed-over" else ended
@@ -346,7 +347,7 @@ def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> No
     say = error_screen()
     if detach:
         say.line(f"{name} is submitted", "good")
-        say.labelled("help", f"`fleetform logs {name} -f` follows it")
+        say.labelled("help", f"`fleetform logs{directory_words(workspace)} {name} -f` follows it")
     elif code == Exit.OK:
         # Nothing is reviewed in the default environment, so there is nowhere to keep it.
         if not is_created_here(workspace.root):
