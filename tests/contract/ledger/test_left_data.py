@@ -57,7 +57,7 @@ def test_what_was_planned_for_it_before_it_went_is_stale(ledger: Ledger) -> None
     old = plan_of(ledger, [step("volume.remove", "data", fleet="local", path="data")], pin)
     carry_out(ledger, [step("volume.forget", "data", fleet="local", path="data")])
     carry_out(ledger, [make(returns=row.uid)])
-    with pytest.raises(StalePlan, match="the plan was made for 1"):
+    with pytest.raises(StalePlan, match="its generation is 11, and was 1"):
         enter(ledger, old)
 
 

@@ -341,7 +341,7 @@ def test_new_work_with_a_volume_that_goes(desk: Desk, verb: str) -> None:
     with pytest.raises(StalePlan, match="volume/data is mounted by the running run/a now"):
         enter(desk.ledger, removal())
     assert desk.place("b", desk.share())
-    with pytest.raises(StalePlan, match="run/a and 1 more have volume/data mounted"):
+    with pytest.raises(StalePlan, match="volume/data is mounted by the running run/a and 1 more now"):
         enter(desk.ledger, removal())
     with pytest.raises(StalePlan, match="run/b has volume/data mounted"):
         enter(desk.ledger, removal("a"))
