@@ -248,7 +248,7 @@ commands: [hostname]
     started = lab.run("apply", "-y", "--detach")
     assert "queue/batch: set" in started.stdout, started.stdout + started.stderr
     why = lab.run("why", "second").stdout
-    assert "queue batch leads to fleet small only" in why
+    assert "queue batch allows fleet small only" in why
     assert "fleet local" not in why
     assert "unschedulable: needs 2 CPUs; the largest instance of fleet small has 1 CPU" in (
         lab.run("why", "third").stdout

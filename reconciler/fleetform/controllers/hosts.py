@@ -274,7 +274,7 @@ class HostSessions:
                     self._fail_waiters(session, failure)
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
-                problem = f"what it says cannot be written down: {failure}"
+                problem = f"its report cannot be stored: {failure}"
             await self._lose(session, problem)
             await asyncio.sleep(delay)
             delay = min(delay * 2, RECONNECT_MAX_SECONDS)
@@ -387,7 +387,7 @@ class HostSessions:
         try:
             data = base64.b64decode(piece.data, validate=True)
         except ValueError as problem:
-            raise TemporaryError(f"the output it sends makes no sense: {problem}") from problem
+            raise TemporaryError(f"it sends invalid output: {problem}") from problem
         if not data and not piece.offset:
             return  # It wrote nothing, and nothing is kept of that.
         try:
@@ -401,7 +401,7 @@ class HostSessions:
             )
         except OSError as problem:
             # The host keeps its copy until the job is forgotten, which needs the whole output.
-            raise LedgerUnavailable(f"output cannot be kept: {problem.strerror}") from problem
+            raise LedgerUnavailable(f"its output cannot be stored: {problem.strerror}") from problem
         if data:
             self._progress.output(address.run_name, address.rank, data)
         if piece.complete:

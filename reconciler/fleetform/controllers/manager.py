@@ -179,7 +179,7 @@ class Manager:
                 continue
             if told:
                 told = ""
-                self._progress.notice("the ledger can be used again", event="ledger.available")
+                self._progress.notice("the ledger is available again", event="ledger.available")
             under_way = self._applying or self._look_for_plans or world.departures.is_busy
             if not under_way and finished(self):
                 return
@@ -255,7 +255,7 @@ class Manager:
         try:
             plan = self._load_plan(body)
         except ValueError as problem:
-            await self._refuse_plan(accepted, f"its plan cannot be read by this release: {problem}")
+            await self._refuse_plan(accepted, f"this release cannot read its plan: {problem}")
             return
         self._applying = accepted.apply_uid
         nursery.start(self._carry_out(accepted, plan, runs, world), name="apply")
@@ -301,7 +301,7 @@ class Manager:
         except LedgerUnavailable as problem:
             # What was done stays an open operation; the next look asks for it again.
             self._progress.notice(
-                f"the plan waits for the ledger: {problem}",
+                f"waiting for the ledger to apply the plan: {problem}",
                 event="ledger.unavailable",
                 level=LogLevel.ERROR,
             )

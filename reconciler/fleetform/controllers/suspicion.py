@@ -21,7 +21,7 @@ RUNS_TO_SUSPECT = 3
 """Three different runs within a minute: design, section 6."""
 
 SUSPECT_MS = 300_000
-"""After this it is tried again: a disk that was cleaned does not say so."""
+"""After this it is retried: a disk that was cleaned does not say so."""
 
 _BLAMED = frozenset({Cause.PREPARE_FAILED, Cause.LOST})
 """Ends that are rather a host's fault than a run's."""

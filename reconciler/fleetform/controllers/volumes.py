@@ -83,14 +83,14 @@ class Volumes:
         elif going_on:
             wait.free.set_exception(
                 PermanentError(
-                    f"run/{going_on[0]} is at work with it mounted, and nobody has asked it to end",
+                    f"run/{going_on[0]} is at work with it mounted, and no stop was requested",
                     advice="plan again once it has ended",
                 )
             )
         elif (silent := self._silent(wait, [job for job, _ in users], mirror)) is not None:
             wait.free.set_exception(
                 PermanentError(
-                    f"host {silent} is silent, and what has it mounted there may not be over",
+                    f"host {silent} is silent, and a job there may still have it mounted",
                     advice="apply again once the host answers",
                 )
             )
@@ -114,7 +114,7 @@ class Volumes:
             return
         wait.is_told = True
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        who = f"run/{names[0]}{more}" if names else "a job that was given up"
+        who = f"run/{names[0]}{more}" if names else "a job that was declared lost"
         self._progress.notice(
             f"volume/{wait.volume} waits for the end of {who}",
             event="volume.waiting",

@@ -86,7 +86,7 @@ class Dependencies:
             # A later step of the same apply may still submit it; the plan has checked the name.
             return (
                 Standing.OPEN,
-                f"waits for {name} {_PHRASES[dependency.when][0]}; no such run yet",
+                f"waits for {name} {_PHRASES[dependency.when][0]}; that run does not exist",
             )
         return _all(dependency, elements)
 
@@ -109,7 +109,7 @@ def _combine(standings: Iterable[tuple[Standing, str]], *, need_all: bool) -> Ve
     if not need_all and (by_standing[Standing.MET] or not (never or waits)):
         return Verdict()
     if not need_all and not waits:
-        return Verdict(never="none of its dependencies could be met: " + "; ".join(never))
+        return Verdict(never="no dependency can be met: " + "; ".join(never))
     return Verdict(reasons=tuple(Waiting("dependency", sentence) for sentence in waits))
 
 
@@ -117,7 +117,7 @@ def _one(name: str, when: When, outcome: Outcome) -> tuple[Standing, str]:
     standing = _stands(when, outcome)
     wanted = _PHRASES[when][0]
     if standing is Standing.NEVER:
-        return standing, f"needed {name} {wanted}, and it was {outcome.state}"
+        return standing, f"requires {name} {wanted}, and it is {outcome.state}"
     return standing, f"waits for {name} {wanted}; it is {outcome.state}"
 
 
@@ -129,7 +129,7 @@ def _all(dependency: Dependency, elements: list[tuple[str, Outcome]]) -> tuple[S
             wanted = _PHRASES[dependency.when][0]
             return (
                 standing,
-                f"needed all of {dependency.run} {wanted}, and {name} was {outcome.state}",
+                f"requires all of {dependency.run} {wanted}, and {name} is {outcome.state}",
             )
         met += standing is Standing.MET
     wanted, have = _PHRASES[dependency.when]

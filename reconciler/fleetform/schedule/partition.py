@@ -50,12 +50,12 @@ class Partition:
         """
         if len(set(volumes.values())) > 1:
             places = ", ".join(f"{name} on {fleet}" for name, fleet in sorted(volumes.items()))
-            return (f"its volumes lie on different fleets: {places}",)
+            return (f"its volumes are on different fleets: {places}",)
         if self.anywhere:
             return ()
         if not self.fleets:
             named = ", ".join(template.fleets)
-            only = f"queue {self.queue} leads to {_fleets(self.leads_to)} only"
+            only = f"queue {self.queue} allows {_fleets(self.leads_to)} only"
             return (f"{only}, and `fleets` of the run names {named}",)
         return tuple(
             f"volume {name} lies on fleet {fleet}, which {self._excluder(template, fleet)} excludes"
@@ -71,7 +71,7 @@ class Partition:
         """Say what a run that waits for room has to know of its queue."""
         if not self.leads_to or self.is_missing:
             return ()
-        return (Waiting("queue", f"queue {self.queue} leads to {_fleets(self.leads_to)} only"),)
+        return (Waiting("queue", f"queue {self.queue} allows {_fleets(self.leads_to)} only"),)
 
 
 def partition_of(template: Template, queue: Queue) -> Partition:

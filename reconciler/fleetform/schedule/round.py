@@ -29,7 +29,7 @@ from fleetform.spec.dataclass import dataclass
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
-_SUCCESSOR = Waiting("dependency", "waits for the earlier run of this name to be over")
+_SUCCESSOR = Waiting("dependency", "waits for the end of the earlier run of this name")
 
 _CrowdKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement]
 
@@ -105,7 +105,7 @@ class Round:
         if template.wanted == "stopped":
             reasons += (_STOPPED,)
         if template.queue and template.queue not in self._queue.queue_fleets:
-            reasons += (Waiting("queue", f"queue {template.queue} is not applied yet"),)
+            reasons += (Waiting("queue", f"queue {template.queue} has not been applied"),)
         if run.after_uid in self._queue.unfinished:
             reasons += (_SUCCESSOR,)
         if template.volumes and self._queue.leaving_volumes:
@@ -126,7 +126,7 @@ class Round:
     def _leaving(self, template: Template) -> tuple[Waiting, ...]:
         names = sorted(self._queue.leaving_volumes & {mount.name for mount in template.volumes})
         return tuple(
-            Waiting("volume-leaving", f"volume {name} is about to go: an apply is under way")
+            Waiting("volume-leaving", f"volume {name} is being removed by an apply")
             for name in names
         )
 
@@ -147,7 +147,10 @@ class Round:
             # Places are only taken within a round, so the sentence stays true enough to share;
             # the count is the one at which the first run was held back.
             known = (
-                Waiting("concurrency", f"{used} of {limit} places of group {group} are taken"),
+                Waiting(
+                    "concurrency",
+                    f"concurrency limit reached: {used} of {limit} in group {group}",
+                ),
             )
             self._full_groups[key] = known
         return known

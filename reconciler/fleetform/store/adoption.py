@@ -111,7 +111,7 @@ def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None
         (instance.fleet, number, instance.uid),
     ).fetchall()
     for (uid,) in taken:
-        message = f"{instance.name} is another instance now"
+        message = f"{instance.name} is now a different instance"
         mark_instance(transaction, uid, state="terminated", message=message, now_ms=context.now_ms)
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address)"
@@ -165,14 +165,16 @@ def _put_fleet(context: Context, fleet: str, numbers: AbstractSet[int], step: St
     if step is not None and wanted == numbers:
         fleets.begin_make(context, step)
         fleets.finish_write(context, [step], [StepOutcome(step.key)])
-        return "as the tree declares it"
+        return "as the configuration declares it"
     # Without a digest it differs from whatever is declared, and the next plan shows how.
     context.transaction.execute(
         "INSERT INTO resources (kind, name, uid, type, generation, state, document)"
         " VALUES ('fleet', ?, ?, 'fleet', 1, 'present', '{}')",
         (fleet, context.ids.uid()),
     )
-    return "the tree declares other hosts" if step is not None else "not in the tree"
+    return (
+        "the configuration declares other hosts" if step is not None else "not in the configuration"
+    )
 
 
 # -- volumes --------------------------------------------------------------------------------
@@ -282,7 +284,7 @@ class _Claimant(NamedTuple):
 
 
 _OVERTAKEN = Finish(
-    RunState.STOPPED, "superseded", "another run of its name has begun since on a host"
+    RunState.STOPPED, "superseded", "another run of the same name started on a host since"
 )
 """Nothing of it is at work. Should a host come to hear of it after all, then of its end."""
 
@@ -331,11 +333,11 @@ def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evide
         assert declared is not None
         return _describe(context, uid, declared, proved=bool(digest))
     if declared is not None:
-        return "it executed another document than the tree's"
+        return "it executed another document than the configuration declares"
     if key in evidence.desired.broken:
-        return "its document in the tree is broken"
+        return "its document in the configuration is invalid"
     if key in evidence.desired.beyond:
-        return "its document in the tree cannot be carried out"
+        return "its document in the configuration is not supported yet"
     return _archive(transaction, name, uid)
 
 
@@ -370,28 +372,28 @@ def _describe(context: Context, uid: str, declared: Declared, *, proved: bool) -
             (
                 RunState.UNKNOWN,
                 NO_EVIDENCE,
-                f"only {ranks} of its {nodes} ranks are known to any host",
+                f"only {ranks} of its {nodes} ranks are known to a host",
                 uid,
             ),
         )
         return _cure(declared.key.name)
     if not final:
         refresh_runs(transaction, (uid,), now_ms=context.now_ms)
-        return "as the tree declares it: goes on"
+        return "as the configuration declares it: it continues"
     if not proved:
-        return "its host does not know what it executed: marked stale, not run again"
-    return "as the tree declares it: not run again"
+        return "its host does not know what it executed: its result is marked outdated, and it does not run again"
+    return "as the configuration declares it: not run again"
 
 
 def _archive(transaction: Transaction, name: str, uid: str) -> str:
     row = transaction.one("SELECT final FROM runs WHERE uid = ?", (uid,))
     if row is None or not row[0]:
-        return "not in the tree, and not over"
+        return "removed from the configuration, and still running"
     transaction.execute("UPDATE runs SET listed = 0 WHERE uid = ?", (uid,))
     transaction.execute(
         "UPDATE resources SET archived = 1 WHERE kind = 'run' AND name = ?", (name,)
     )
-    return "not in the tree: archived"
+    return "removed from the configuration: archived"
 
 
 # -- what nothing proves --------------------------------------------------------------------
@@ -430,7 +432,8 @@ def _mark_unproven(context: Context) -> list[Recovered]:
             Finish(
                 RunState.STOPPED,
                 NO_EVIDENCE,
-                f"ledger and hosts were put back, and nothing says whether it ran since; {_cure(name)}",
+                "ledger and hosts were restored from older copies, so it may have run since;"
+                f" {_cure(name)}",
             ),
         )
         for uid, name in rows
@@ -486,7 +489,7 @@ def _put_unknown(context: Context, declared: Declared) -> None:
     )  # fmt: skip
     _put_resource(context.transaction, declared.key, uid, declared)
     context.transaction.log(
-        "run.unknown", context.now_ms, f"nobody knows whether run {name} ran", declared.key
+        "run.unknown", context.now_ms, f"no host knows whether run {name} ran", declared.key
     )
 
 

@@ -129,7 +129,7 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as problem:
         raise BackupError(
             f"{path} cannot be written: {problem.strerror or problem}",
-            advice="free some space there, or name another place",
+            advice="free some space there, or name another folder",
         ) from problem
 
 
@@ -188,8 +188,8 @@ def read_head(path: Path) -> Head:
             digest.update(data)
     if digest.hexdigest() != head.sha256:
         raise BackupError(
-            f"{path} is not what was written: its content does not match its digest",
-            advice="take another copy of it; `fleetform state backup` writes a file whole",
+            f"{path} is damaged: its content does not match its digest",
+            advice="use another copy of it",
         )
     return head
 
@@ -201,16 +201,17 @@ def _parse_head(line: bytes, path: Path) -> Head:
             raise ValueError(value["format"])  # noqa: TRY301 -- told as any other file that is none
         if value["version"] > _FORMAT_VERSION or value["schema"] > VERSION:
             raise BackupError(
-                f"{path} was written by a later fleetform", advice="upgrade fleetform"
+                f"{path} was written by a newer release of fleetform", advice="upgrade fleetform"
             )
         head = Head(**value)
     except (ValueError, KeyError, TypeError, UnicodeDecodeError) as problem:
         raise BackupError(
-            f"{path} is no backup of a ledger", advice="`fleetform state backup` writes one"
+            f"{path} is not a backup of a ledger", advice="`fleetform state backup` writes one"
         ) from problem
     if head.schema not in VERSIONS:
         raise BackupError(
-            f"{path} says that it has version {head.schema} of the ledger, which no release has made",
+            f"{path} says that it has version {head.schema} of the ledger, which no release has"
+            " written",
             advice="`fleetform state backup` writes one",
         )
     return head
@@ -275,7 +276,7 @@ def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int)
             fence + 1,
             serial + 1,
             LedgerStatus.RECOVERING,
-            "it was restored from a backup, and no host has been asked what happened since",
+            "it was restored from a backup, and the hosts may know newer events",
             who,
         ),
     )

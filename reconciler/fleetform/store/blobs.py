@@ -28,7 +28,7 @@ class FileBlobStore:
     def path(self, sha256: str) -> str:
         """Return where the content lies or would lie; raises ValueError for no digest."""
         if not _DIGEST.fullmatch(sha256):
-            raise ValueError(f"{sha256!r} is not a SHA-256 in hex")
+            raise ValueError(f"{sha256!r} is not a SHA-256 digest in hexadecimal")
         return str(self._root / sha256[:2] / sha256)
 
     def has(self, sha256: str) -> bool:

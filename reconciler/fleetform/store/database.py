@@ -208,7 +208,7 @@ class Database:
             flaws = [] if found == ["ok"] else [f"the file is damaged: {one}" for one in found]
             for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
                 where = f"row {row} of {table}" if row is not None else f"a row of {table}"
-                flaws.append(f"{where} refers to a row of {parent} that is not there")
+                flaws.append(f"{where} refers to a row of {parent} that does not exist")
             return tuple(flaws)
 
     def copy(self) -> Database:
@@ -292,7 +292,7 @@ def connect_reading(path: Path | str) -> sqlite3.Connection:
 def _open(path: Path | str, mode: str) -> sqlite3.Connection:
     if not Path(path).exists():
         raise MissingLedgerError(
-            f"there is no ledger at {path}", advice="run `fleetform apply` to make one"
+            f"there is no ledger at {path}", advice="run `fleetform apply` to create one"
         )
     with translated():
         return sqlite3.connect(
@@ -332,8 +332,8 @@ _KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
     ),
     sqlite3.SQLITE_PERM: (
         ReadOnlyLedgerError,
-        "the ledger's file may not be used by this user",
-        "give it back to its owner",
+        "this user has no permission for the ledger's file",
+        "change its owner back",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         ReadOnlyLedgerError,
@@ -342,8 +342,8 @@ _KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
     ),
     sqlite3.SQLITE_IOERR: (
         LedgerFullError,
-        "the disk with the ledger fails; the transaction was not committed",
-        "look at the system's log and run the same command again",
+        "the disk of the ledger reports errors; the transaction was not committed",
+        "check the system's log and run the same command again",
     ),
     sqlite3.SQLITE_CORRUPT: (DamagedLedgerError, "the ledger's file is damaged", RESTORE_FILE),
     sqlite3.SQLITE_NOTADB: (

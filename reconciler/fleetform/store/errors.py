@@ -11,7 +11,7 @@ What can be wrong with a ledger, split by what a person does next.
     ├── NetworkFileSystemError    its locks cannot be trusted where it lies
     ├── ReadOnlyLedgerError       it cannot be written, and will not be by waiting
     ├── AddressError              where it should be is not said, or not so that it can be used
-    ├── LoginError                its server does not let this user in
+    ├── LoginError                its server refuses this user
     └── LedgerBusyError, LedgerFullError, UnreachableLedgerError   also `LedgerUnavailable`:
                                   try again later
 
@@ -25,10 +25,10 @@ from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 RESTORE = "restore a backup with `fleetform state restore`, or run `fleetform state rebuild`"
 """What to do about a ledger that can be opened, and is not sound."""
 
-RESTORE_FILE = f"{RESTORE}, which puts it aside"
+RESTORE_FILE = f"{RESTORE}, which renames it"
 """About a file that is no ledger."""
 
-RESTORE_SCHEMA = f"put its schema aside with `ALTER SCHEMA … RENAME TO …`, then {RESTORE}"
+RESTORE_SCHEMA = f"rename its schema with `ALTER SCHEMA … RENAME TO …`, then {RESTORE}"
 """About a schema that is no ledger: what else a database has is moved by nobody but its owner."""
 
 UPGRADE = (

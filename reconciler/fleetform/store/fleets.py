@@ -106,7 +106,7 @@ def begin_adopt(context: Context, step: Step) -> None:
 
 
 def _let_go_from(fleet: str) -> str:
-    return f"let go from fleet {fleet}"
+    return f"released from fleet {fleet}"
 
 
 def begin_remove(context: Context, step: Step) -> None:
@@ -213,7 +213,7 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         context.transaction.log(
             "fleet.forgotten",
             context.now_ms,
-            f"fleet {fleet} was forgotten; its hosts stay up",
+            f"fleet {fleet} was released; its hosts stay up",
             step.resource,
         )
 

@@ -123,7 +123,7 @@ def _prove_losses(
     return lose_jobs(
         transaction,
         seen.instance_uid,
-        f"host {name} was installed anew" if another_install else f"host {name} was rebooted",
+        f"host {name} was installed again" if another_install else f"host {name} was rebooted",
         now_ms=now_ms,
         still_alive_boot="" if another_install else seen.boot_id,
         spared=told,
@@ -142,7 +142,7 @@ def _prove_forgotten(
     return lose_jobs(
         transaction,
         seen.instance_uid,
-        f"host {name} knows nothing of it: its folder was removed, or an older copy was put back",
+        f"host {name} knows nothing of it: its folder was removed or replaced by an older copy",
         now_ms=now_ms,
         begun=True,
         spared={record.key for record in seen.records or ()},

@@ -83,5 +83,5 @@ def take_lease(
             return None
         fence = storage.raise_fence(transaction, who)
         transaction.execute(said.take, (holder, term_ms, LEASE))
-        transaction.log("manager.changed", now_ms, f"{who} drives the runs from now on")
+        transaction.log("manager.changed", now_ms, f"{who} now drives the runs")
         return fence

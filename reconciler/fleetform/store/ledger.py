@@ -57,7 +57,7 @@ class StoredLedger(Reads):
     def take_fence(self, *, who: str, now_ms: int) -> int:
         with self._database.write(takes_fence=True) as transaction:
             fence = self._database.raise_fence(transaction, who)
-            transaction.log("manager.changed", now_ms, f"{who} drives the runs from now on")
+            transaction.log("manager.changed", now_ms, f"{who} now drives the runs")
             return fence
 
     # -- plans ----------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> Sto
         ) from error
     except OSError as error:
         raise LedgerFullError(
-            f"no ledger can be made in {path.parent}: {error.strerror}",
+            f"no ledger can be created in {path.parent}: {error.strerror}",
             advice="free space there, or set FLEETFORM_STATE_HOME to another folder",
         ) from error
     return _open(path, environment_uid, ids)

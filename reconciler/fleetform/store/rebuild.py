@@ -58,7 +58,7 @@ def interrupt_applies(transaction: Transaction, *, now_ms: int) -> None:
             transaction,
             uid,
             state="interrupted",
-            summary="the ledger was rebuilt meanwhile; plan again for what is left",
+            summary="the ledger was rebuilt since; plan again for the remaining changes",
             now_ms=now_ms,
         )
 

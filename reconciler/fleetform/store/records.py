@@ -169,8 +169,8 @@ def _log(transaction: Transaction, ended: Sequence[JobRecord], now_ms: int) -> N
 
 
 _ENDINGS = {
-    Cause.OOM: "was killed because it used more memory than it was allotted",
-    Cause.MAX_DURATION: "was ended at its time limit",
+    Cause.OOM: "was killed because it used more memory than its limit",
+    Cause.MAX_DURATION: "reached its time limit",
     Cause.STOPPED: "was stopped",
     Cause.LOST: "was lost",
     Cause.NEVER_STARTED: "never started",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 __all__ = ["WHY", "columns_of", "is_of_another_shape", "lacking"]
 
-WHY = "an earlier build of this version made it, or an upgrade of it broke off"
+WHY = "an earlier build of this version created it, or an upgrade was interrupted"
 
 _DIGEST = "7ccd92bd8540c74d97ad4c1dd18e463e9f12f05639319535b43a145832f8d15c"
 """Of all tables and columns of `schema.sql`; comparing takes 0.7 ms, and making them 5."""

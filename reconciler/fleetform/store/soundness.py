@@ -54,7 +54,7 @@ def require_known(connection: sqlite3.Connection, path: Path) -> str:
         )
     if version not in VERSIONS:
         raise DamagedLedgerError(
-            f"the ledger {path} says that it has version {version}, which no release has made",
+            f"the ledger {path} says that it has version {version}, which no release has written",
             advice=RESTORE_FILE,
         )
     return version
@@ -79,7 +79,7 @@ def require_owner(connection: sqlite3.Connection, path: Path, environment_uid: s
     with translated():
         row = connection.execute("SELECT environment_uid FROM meta").fetchone()
     if row is None:
-        raise DamagedLedgerError(f"the ledger {path} does not say whose it is", advice=RESTORE_FILE)
+        raise DamagedLedgerError(f"the ledger {path} has no environment uid", advice=RESTORE_FILE)
     (owner,) = row
     if owner != environment_uid:
         raise ForeignLedgerError(

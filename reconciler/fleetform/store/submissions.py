@@ -243,11 +243,11 @@ def _give_back(context: Context, step: Step, earlier: str) -> bool:
     )
     if works is None:
         context.refused[step.key] = (
-            f"the run of {name} that was at work ends or is over by now, so nothing was withdrawn;"
-            " plan again to see what is left"
+            f"the run of {name} is ending or has ended, so nothing was withdrawn; plan again to"
+            " see the remaining changes"
         )
         return False
-    why = f"what is at work is declared again, applied by {context.who or 'somebody'}"
+    why = f"the running version is declared again, applied by {context.who or 'somebody'}"
     transaction.execute(
         "UPDATE runs SET listed = 0, generation = generation + 1, stop_requested ="
         " CASE stop_requested WHEN '' THEN ? ELSE stop_requested END"
@@ -316,7 +316,7 @@ _ENDED_BECAUSE = {
     "state": "its document says `state: stopped`",
     "removed": "its document was removed",
     "destroyed": "the whole environment was destroyed",
-    "replaced": "another execution takes its place",
+    "replaced": "another execution replaces it",
 }
 
 
@@ -324,7 +324,7 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     """Ask for the end; the manager of runs brings it about."""
     for step in steps:
         if step.arguments.get("waiting") and _is_at_work(context.transaction, step.resource.name):
-            _refuse(context, step, "so it was not ended: nobody has agreed to lose its work")
+            _refuse(context, step, "so it was not ended: no plan says that its work would be lost")
             continue
         cause = step.arguments.get("cause") or ""
         why = f"{_ENDED_BECAUSE.get(cause, 'stopped')}, applied by {context.who or 'somebody'}"
@@ -338,7 +338,7 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
             context.transaction.log(
                 "run.stop-requested",
                 context.now_ms,
-                f"run {step.resource.name} is to end: {why}",
+                f"run {step.resource.name} is asked to stop: {why}",
                 step.resource,
             )
 
@@ -370,7 +370,7 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
         context.transaction.log(
             "run.archived",
             context.now_ms,
-            f"run {step.resource.name} left the tree; its result is kept",
+            f"run {step.resource.name} was removed from the configuration; its result is kept",
             step.resource,
         )
 
@@ -388,7 +388,7 @@ def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
         context.transaction.log(
             "run.forgotten",
             context.now_ms,
-            f"run {step.resource.name} was forgotten; its history stays",
+            f"run {step.resource.name} was released; its history is kept",
             step.resource,
         )
 
@@ -404,6 +404,6 @@ def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
         context.transaction.log(
             "run.restored",
             context.now_ms,
-            f"run {step.resource.name} is in the tree again, with the result it had",
+            f"run {step.resource.name} is in the configuration again, with its earlier result",
             step.resource,
         )

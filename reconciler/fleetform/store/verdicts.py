@@ -123,7 +123,7 @@ def _stop_gang(
     transaction.log(
         "run.stopping",
         now_ms,
-        f"run {run.name} is being ended: {verdict.message or verdict.cause}",
+        f"run {run.name} is being stopped: {verdict.message or verdict.cause}",
         ("run", run.name),
         attempt=run.attempt,
     )
@@ -186,7 +186,7 @@ def _requeue(
     transaction.log(
         "run.requeued",
         now_ms,
-        f"run {run.name} is tried again: {verdict.message or verdict.cause}",
+        f"run {run.name} is retried: {verdict.message or verdict.cause}",
         ("run", run.name),
         attempt=following,
     )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS", "Flaw", "find_flaws"]
 
-_REBUILD = "`fleetform state rebuild` reads what the hosts know"
-_REPORT = "nothing of ours writes that: report it, and restore a backup made before"
+_REBUILD = "`fleetform state rebuild` asks the hosts"
+_REPORT = "fleetform never writes that: report it, and restore an earlier backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def check_identity(connection: Statements) -> Iterator[Flaw]:
         "SELECT environment_uid, ledger_id, epoch, fence FROM meta"
     ).fetchall()
     if len(rows) != 1 or not all(rows[0][:2]) or rows[0][2] < 1 or rows[0][3] < 0:
-        yield Flaw("identity", "it does not say whose it is, of which epoch", RESTORE)
+        yield Flaw("identity", "it has no environment uid or no epoch", RESTORE)
 
 
 def check_runs_listed(connection: Statements) -> Iterator[Flaw]:
@@ -68,9 +68,7 @@ def check_runs_rows(connection: Statements) -> Iterator[Flaw]:
         "SELECT s.name FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND r.name = s.name"
         " WHERE s.kind = 'run' AND r.uid IS NULL ORDER BY s.name"
     ).fetchall():
-        yield Flaw(
-            "runs-rows", f"run/{name} is applied, and no run of that name is there", _REBUILD
-        )
+        yield Flaw("runs-rows", f"run/{name} is applied, and no run of that name exists", _REBUILD)
     for name, attempt, latest in connection.execute(
         "SELECT r.name, r.attempt, max(a.number) FROM runs r JOIN attempts a ON a.run_uid = r.uid"
         " GROUP BY r.uid, r.name, r.attempt HAVING max(a.number) <> r.attempt ORDER BY r.name"
@@ -101,7 +99,7 @@ def check_jobs(connection: Statements) -> Iterator[Flaw]:
         " WHERE j.state NOT IN ('waiting', 'finished') AND i.uid IS NULL"
         " ORDER BY j.run_uid, j.attempt, j.rank"
     ).fetchall():
-        what = f"job {rank} of attempt {attempt} of {uid} is {state} on no host that is known"
+        what = f"job {rank} of attempt {attempt} of {uid} is {state} on no known host"
         yield Flaw("jobs", what, _REBUILD)
 
 
@@ -189,7 +187,7 @@ def check_plans(connection: Statements) -> Iterator[Flaw]:
             yield Flaw("plans", f"plan {one[:12]} is another one", _KEPT)
 
 
-_KEPT = "what was applied is not touched by it; restore a backup if the history matters"
+_KEPT = "applied resources are not affected; restore a backup if the history matters"
 
 
 CHECKS: tuple[Callable[[Statements], Iterator[Flaw]], ...] = (

@@ -161,7 +161,7 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             "volume.forgotten" if kept else "volume.removed",
             context.now_ms,
             f"volume {step.resource.name} was "
-            + ("forgotten; its data stays where it is" if kept else "removed with its data"),
+            + ("released; its data stays where it is" if kept else "removed with its data"),
             step.resource,
         )
 
@@ -191,11 +191,12 @@ def finish_snapshot(
         context.transaction.log(
             "volume.snapshot",
             context.now_ms,
-            f"volume {step.resource.name} was put aside: its data is in {' and '.join(places)} on"
+            f"volume {step.resource.name} was kept as a snapshot: its data is in"
+            f" {' and '.join(places)} on"
             f" fleet {said['fleet']}"
             if places
             else f"volume {step.resource.name} is gone: on fleet {said['fleet']} was nothing in"
-            f" {said['path']} that could be put aside",
+            f" {said['path']} to keep as a snapshot",
             step.resource,
         )
 

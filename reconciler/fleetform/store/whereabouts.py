@@ -47,9 +47,9 @@ class Whereabouts:
             return
         if found != self._identity:
             raise MovedLedgerError(
-                f"{self._what} at {self._path} was moved or removed while it was in use, and what"
-                " is written into it now is seen by nobody",
-                advice=f"put its folder back as it was, and begin again; if it is gone, {RESTORE}",
+                f"{self._what} at {self._path} was moved or removed while it was in use, and new"
+                " writes to it are lost",
+                advice=f"put its folder back, and run the command again; if it is gone, {RESTORE}",
             )
 
 

@@ -161,7 +161,7 @@ def test_what_was_to_go_before_it_began_keeps_its_work(desk: Desk) -> None:
     outcomes = [StepOutcome(one.key) for one in steps]
     refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
     assert list(refused) == [steps[0].key]
-    assert "nobody has agreed to lose its work" in refused[steps[0].key]
+    assert "no plan says that its work would be lost" in refused[steps[0].key]
     assert [desk.run(name).stop_requested for name in ("a", "b")] == [
         "",
         "its document was removed, applied by anna",
@@ -284,7 +284,7 @@ def test_a_name_is_given_back_to_what_is_at_work(desk: Desk) -> None:
     assert book.outcomes["a"].state is RunState.PREPARING
     asked = {uid: run.stop_requested for uid, run in book.runs.items()}
     assert asked[earlier] == ""
-    assert asked[later].startswith("what is at work is declared again, applied by ")
+    assert asked[later].startswith("the running version is declared again, applied by ")
 
 
 @pytest.mark.parametrize("what", ["the later has begun", "the earlier is over"])
@@ -302,7 +302,9 @@ def test_a_name_that_is_not_given_back(desk: Desk, what: str) -> None:
     if what == "the later has begun":
         assert desk.place("a")
     (sentence,) = _withdrawing(desk, earlier).values()
-    assert ("has started" if what == "the later has begun" else "is over by now") in sentence
+    assert (
+        "has started" if what == "the later has begun" else "is ending or has ended"
+    ) in sentence
     assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
 
 
@@ -326,7 +328,7 @@ def test_what_drives_a_name_drives_the_run_before_it(desk: Desk) -> None:
 
 
 def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: Desk) -> None:
-    """That has begun since, or always had: nobody has agreed to lose its work."""
+    """That has begun since, or always had: no plan says that its work would be lost."""
     desk.submit(submit_step("a"))
     desk.place("a")
     desk.submit(submit_step("a", env={"A": "1"}))
@@ -335,7 +337,7 @@ def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: 
     refused = desk.ledger.finish_steps(
         accepted.apply_uid, steps, [StepOutcome(steps[0].key)], now_ms=1
     )
-    assert "nobody has agreed to lose its work" in refused[steps[0].key]
+    assert "no plan says that its work would be lost" in refused[steps[0].key]
     assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
 
 

@@ -305,7 +305,7 @@ def test_a_host_that_has_lost_its_memory_says_so(lab: Lab) -> None:
     assert "has no memory of job 0 of run long" in looked.stdout
     lab.start("serve")
     lab.wait_until_state("long", "failed")
-    assert "run long was lost: host local-0 was installed anew" in lab.run("events").stdout
+    assert "run long was lost: host local-0 was installed again" in lab.run("events").stdout
     assert lab.run("state", "verify", "--hosts").returncode == 0
     assert lab.said() == ["begun"]
 

@@ -135,7 +135,7 @@ def test_who_goes_on_in_a_batch_is_waited_for(
     monkeypatch.setattr(stalled, "_STALLED", stalled._STALLED.replace("7.0 seconds", "1 hours"))
     other = open_postgres(address, uid, CountingIds(), StillClock())
     try:
-        with pytest.raises(LedgerBusyError, match="is being written by somebody else"):
+        with pytest.raises(LedgerBusyError, match="is being written by another process"):
             other.raise_epoch()
     finally:
         other.close()

@@ -239,7 +239,7 @@ def test_no_secret_is_left_behind(site: Site) -> None:
     )
     refused = site.run("plan")
     assert refused.returncode == 1
-    assert "does not let this user in" in refused.stderr
+    assert "refuses this user" in refused.stderr
     assert PASSWORD not in refused.stdout + refused.stderr
     files = [path for path in site.folder.rglob("*") if path.is_file()]
     assert len(files) > 10

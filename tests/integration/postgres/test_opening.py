@@ -119,7 +119,7 @@ def test_wrong_password(postgres: PostgresServer, uid: str) -> None:
     """A password that is not accepted is called that, and is not shown."""
     wrong = "not-" + PASSWORD
     said = refused(LoginError, Address.parse(postgres.url_of("postgres", password=wrong)), uid)
-    assert "does not let this user in" in said
+    assert "refuses this user" in said
 
 
 def test_no_such_database(postgres: PostgresServer, uid: str) -> None:
@@ -204,7 +204,7 @@ def test_a_user_who_may_not_read(postgres: PostgresServer, uid: str) -> None:
     with contextlib.closing(open_postgres_snapshot(reader, uid)) as snapshot:
         assert snapshot.read_live().epoch == 1
     ledger = open_ledger(reader, uid)
-    with pytest.raises(ReadOnlyLedgerError, match="right to do that") as caught:
+    with pytest.raises(ReadOnlyLedgerError, match="permit this user to do that") as caught:
         ledger.take_fence(who="somebody", now_ms=1)
     assert "name the user who owns it" in caught.value.advice
     ledger.close()
@@ -292,7 +292,7 @@ def test_an_upgrade_is_whole_or_nothing(
     ("text", "said"),
     [
         ("ALTER TABLE resources DROP COLUMN observed", "lacks resources.observed: an earlier"),
-        ("UPDATE alembic_version SET version_num = '0001b'", "0001b, which no release has made"),
+        ("UPDATE alembic_version SET version_num = '0001b'", "0001b, which no release has written"),
     ],
 )
 def test_a_ledger_of_another_shape(text: str, said: str, address: Address, uid: str) -> None:

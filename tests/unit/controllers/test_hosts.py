@@ -112,6 +112,6 @@ def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -
         await asyncio.sleep(60)
 
     rig.play(story())
-    assert [one for one in told if "written down" in one] == [
-        "host pool-0: what it says cannot be written down: the disk is full"
+    assert [one for one in told if "cannot be stored" in one] == [
+        "host pool-0: its report cannot be stored: the disk is full"
     ]

@@ -194,7 +194,7 @@ def test_a_ledger_that_is_away_for_long_is_told_once() -> None:
     assert heard.notices == [
         "waiting for the ledger: the disk is full",
         "waiting for the ledger: its server does not answer",
-        "the ledger can be used again",
+        "the ledger is available again",
     ]
 
 

@@ -129,7 +129,9 @@ def test_whom_nobody_has_asked_to_end_keeps_the_volume() -> None:
         assert one.desk.place("train")
         waiting = await one.begin()
         await one.round()
-        with pytest.raises(PermanentError, match="run/train is at work with it mounted, and nobod"):
+        with pytest.raises(
+            PermanentError, match="run/train is at work with it mounted, and no stop was requested"
+        ):
             await waiting
 
     asyncio.run(story())
@@ -166,7 +168,7 @@ def test_a_job_that_was_given_up_is_waited_for_too() -> None:
         waiting = await one.begin()
         await one.round()
         assert not waiting.done()
-        assert one.notices.said == ["volume/data waits for the end of a job that was given up"]
+        assert one.notices.said == ["volume/data waits for the end of a job that was declared lost"]
         one.desk.say(one.desk.record("train", JobState.FINISHED))
         await one.round()
         await waiting

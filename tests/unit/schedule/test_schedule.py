@@ -119,7 +119,7 @@ def test_a_run_goes_to_the_fleets_of_its_queue():
     decisions = decide(runs, hosts, queue_fleets=queues)
     assert started(decisions) == ["r", "s", "t"]
     assert [one.shares[0].instance_uid for one in decisions.starts] == ["uid-b", "uid-c", "uid-a"]
-    assert details(decisions, "u")[-1] == "queue batch leads to fleets one and two only"
+    assert details(decisions, "u")[-1] == "queue batch allows fleets one and two only"
     assert codes(decisions, "u") == ["resources", "resources", "queue"]
 
 
@@ -146,7 +146,7 @@ def test_a_run_is_unschedulable_on_the_fleets_of_its_queue():
     decisions = decide(runs, hosts, queue_fleets={"batch": ("one",)}, volume_fleets={"data": "two"})
     assert {one.run_uid: one.reasons for one in decisions.impossible} == {
         "uid-r": ("needs 32 CPUs; the largest instance of fleet one has 8 CPUs",),
-        "uid-s": ("queue batch leads to fleet one only, and `fleets` of the run names two",),
+        "uid-s": ("queue batch allows fleet one only, and `fleets` of the run names two",),
         "uid-t": ("volume data lies on fleet two, which queue batch excludes",),
     }
 
@@ -154,7 +154,7 @@ def test_a_run_is_unschedulable_on_the_fleets_of_its_queue():
 def test_a_run_waits_for_a_queue_that_is_not_applied():
     """A run whose queue the ledger does not have is neither placed nor given up."""
     decisions = decide([run("r", queue="batch")], [instance("a")])
-    assert details(decisions, "r") == ["queue batch is not applied yet"]
+    assert details(decisions, "r") == ["queue batch has not been applied"]
     assert not decisions.impossible
 
 
@@ -166,7 +166,7 @@ def test_nobody_is_placed_with_a_volume_that_is_about_to_go():
     decisions = decide([first, run("s", 2)], [instance("a")], leaving_volumes=frozenset({"data"}))
     assert started(decisions) == ["s"]
     assert codes(decisions, "r") == ["volume-leaving"]
-    assert details(decisions, "r") == ["volume data is about to go: an apply is under way"]
+    assert details(decisions, "r") == ["volume data is being removed by an apply"]
 
 
 @pytest.mark.parametrize("sharing", ["exact", "blocks", "whole"])
@@ -218,7 +218,7 @@ def test_concurrency_counts_places_in_use_and_those_given_now():
     runs = [run(f"r{n}", n, concurrency_group="g", concurrency_limit=2) for n in range(3)]
     decisions = decide(runs, [instance("h")], concurrency={"g": 1})
     assert started(decisions) == ["r0"]
-    assert details(decisions, "r1") == ["2 of 2 places of group g are taken"]
+    assert details(decisions, "r1") == ["concurrency limit reached: 2 of 2 in group g"]
 
 
 def test_not_before_waits_and_says_when():
@@ -332,7 +332,7 @@ def test_a_sweep_means_all_of_its_elements():
     bad = decide(
         [run("r", **depends)], [instance("h")], outcomes=sweep(RunState.FAILED, RunState.RUNNING)
     )
-    assert bad.aborts == {RunUid("uid-r"): "needed all of s to succeed, and s[0] was failed"}
+    assert bad.aborts == {RunUid("uid-r"): "requires all of s to succeed, and s[0] is failed"}
     good = decide(
         [run("r", **depends)], [instance("h")], outcomes=sweep(RunState.DONE, RunState.DONE)
     )
@@ -377,7 +377,7 @@ def test_any_and_all(states: tuple[RunState, ...], need_all: bool, expected: str
 def test_a_run_that_is_not_there_yet_is_waited_for():
     """A later step of the same apply may still submit it."""
     decisions = decide([run("r", depends_on=(Dependency("up"),))], [instance("h")])
-    assert details(decisions, "r") == ["waits for up to succeed; no such run yet"]
+    assert details(decisions, "r") == ["waits for up to succeed; that run does not exist"]
 
 
 # -- never ----------------------------------------------------------------------------------

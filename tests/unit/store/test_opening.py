@@ -304,7 +304,7 @@ def altered(path: Path, *statements: str) -> bytes:
     ("statement", "lacks"),
     [
         ("ALTER TABLE resources DROP COLUMN observed", "lacks resources.observed: an earlier"),
-        ("DROP TABLE overrides", "lacks overrides: an earlier build of this version made it"),
+        ("DROP TABLE overrides", "lacks overrides: an earlier build of this version created it"),
         ("ALTER TABLE plans RENAME COLUMN who TO maker", "lacks plans.who: an earlier"),
     ],
 )
@@ -323,7 +323,7 @@ def test_who_reads_an_older_form_is_told_the_same(path: Path) -> None:
     snapshot = open_snapshot(path, ENVIRONMENT)
     with pytest.raises(DamagedLedgerError, match=r"earlier build of this .*who") as caught:
         snapshot.read_overrides()
-    assert "or run `fleetform state rebuild`, which puts it aside" in caught.value.advice
+    assert "or run `fleetform state rebuild`, which renames it" in caught.value.advice
     snapshot.close()
 
 
@@ -353,7 +353,7 @@ def test_a_ledger_that_cannot_say_its_version_is_refused(path: Path) -> None:
     path.unlink()
     altered(path, "UPDATE alembic_version SET version_num = '0001b'")
     for open_one in (reopen, lambda path: open_snapshot(path, ENVIRONMENT)):
-        with pytest.raises(DamagedLedgerError, match="version 0001b, which no release has made"):
+        with pytest.raises(DamagedLedgerError, match="version 0001b, which no release has written"):
             open_one(path)
 
 

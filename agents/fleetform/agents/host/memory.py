@@ -73,7 +73,7 @@ class Memory:
     """
     All of it; changed by the journal only.
 
-    `install_id` is minted at the agent's first start, so a host that was installed anew shows.
+    `install_id` is minted at the agent's first start, so a host that was installed again shows.
     `machine_id` is the machine's own: a copy of the disk in another machine shows.
     `owner_name` is what people call the environment `owner`, and 0 a time that nobody noted.
     """

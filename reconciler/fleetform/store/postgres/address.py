@@ -47,7 +47,7 @@ class Address:
             # Read here: a port that is none is found on the first look only.
             host, port = parts.hostname or "", parts.port
         except ValueError as problem:
-            raise AddressError("the address of the ledger is no URL", advice=advice) from problem
+            raise AddressError("the address of the ledger is not a URL", advice=advice) from problem
         if parts.scheme not in {"postgresql", "postgres"}:
             raise AddressError(
                 "the address of the ledger does not begin with postgresql://", advice=advice

@@ -275,9 +275,9 @@ class PostgresDatabase:
             # Its server process has not noticed yet that we are gone.
             time.sleep(_PAUSE_SECONDS)
         raise UnreachableLedgerError(
-            f"the ledger at {self.address.shown} went away while it was writing, and it is not"
-            " known whether it has written",
-            advice="run the same command again: what was written is not written twice",
+            f"the ledger at {self.address.shown} disconnected during a write, so it is unknown"
+            " whether the write was committed",
+            advice="run the same command again: nothing is written twice",
         )
 
 

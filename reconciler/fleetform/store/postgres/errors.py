@@ -56,14 +56,14 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
     (
         "28",
         LoginError,
-        "does not let this user in",
+        "refuses this user",
         "check user and password in FLEETFORM_LEDGER, or in the file that FLEETFORM_LEDGER_FILE names",
     ),
     (
         "3D000",
         AddressError,
-        "is no database of this server",
-        "make it with `createdb`, or name another one in FLEETFORM_LEDGER",
+        "does not exist on this server",
+        "create it with `createdb`, or name another one in FLEETFORM_LEDGER",
     ),
     (
         "3F000",
@@ -81,20 +81,20 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         # A column is not there, or is there already.
         "4270",
         DamagedLedgerError,
-        f"has other tables than this release makes: {WHY}",
+        f"has other tables than this release creates: {WHY}",
         RESTORE_SCHEMA,
     ),
     (
         "42P07",
         DamagedLedgerError,
-        f"has other tables than this release makes: {WHY}",
+        f"has other tables than this release creates: {WHY}",
         RESTORE_SCHEMA,
     ),
     (
         # Making the schema has a sentence of its own, in `schema`.
         "42501",
         ReadOnlyLedgerError,
-        "does not give this user the right to do that",
+        "does not permit this user to do that",
         "name the user who owns it in FLEETFORM_LEDGER, or let that one run `GRANT ITS_NAME TO YOURS`",
     ),
     (
@@ -103,9 +103,9 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "can only be read: it is a standby, or set to be read only",
         "name the primary in FLEETFORM_LEDGER; target_session_attrs=read-write finds it",
     ),
-    ("55P03", LedgerBusyError, "is being written by somebody else", "try again when it is done"),
+    ("55P03", LedgerBusyError, "is being written by another process", "try again when it is done"),
     ("57014", LedgerBusyError, "took too long to answer", "try again when it is less busy"),
-    ("40", LedgerBusyError, "is being written by somebody else", "try again"),
+    ("40", LedgerBusyError, "is being written by another process", "try again"),
     ("53300", LedgerBusyError, "has no connection left", "raise max_connections, or try again"),
     (
         "53",
@@ -114,7 +114,12 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "free some on its server and run the same command again",
     ),
     ("57", UnreachableLedgerError, "is shutting down or starting", _AGAIN),
-    ("25P03", UnreachableLedgerError, "has ended the session: this process stood still", _AGAIN),
+    (
+        "25P03",
+        UnreachableLedgerError,
+        "has ended the session, because this process was suspended",
+        _AGAIN,
+    ),
     ("08", UnreachableLedgerError, "does not answer", _AGAIN),
     (
         "XX",

@@ -98,7 +98,7 @@ class Lease:
         began_ms = self._clock.boot_ms()
         renewed = self._database.alone(_SAID.renew, (_TERM_MS, LEASE, self.holder.fence))
         if not renewed.rowcount:
-            self._lost = "somebody else has taken the lease"
+            self._lost = "another controller has taken the lease"
             raise FenceLost(self._lost)
         self._began_ms = began_ms
 

@@ -117,7 +117,8 @@ def environments_in(address: Address) -> tuple[str, ...]:
             connection.close()
     if rows and not readable:
         raise LoginError(
-            f"the ledger at {address.shown} is that of {len(rows)} environments, and this user may"
+            f"the ledger at {address.shown} has the ledgers of {len(rows)} environments, and this"
+            " user may"
             " read none of them",
             advice="name a user who may in FLEETFORM_LEDGER",
         )

@@ -51,7 +51,7 @@ def require_current(connection: Connection, schema: str, environment_uid: str) -
     version = _version(connection, schema)
     if version is None:
         raise MissingLedgerError(
-            f"there is no ledger in schema {schema}", advice="run `fleetform apply` to make one"
+            f"there is no ledger in schema {schema}", advice="run `fleetform apply` to create one"
         )
     _require_known(version, schema)
     if version < VERSION:
@@ -179,7 +179,8 @@ def _make_schema(connection: Connection, schema: str) -> None:
         connection.script(f"CREATE SCHEMA {schema}")
     except asyncpg.InsufficientPrivilegeError as error:
         raise ReadOnlyLedgerError(
-            f"the ledger's database does not let this user make the schema {schema} ({error})",
+            f"the ledger's database does not permit this user to create the schema {schema}"
+            f" ({error})",
             advice="let its owner run `GRANT CREATE ON DATABASE … TO …`; each environment has a"
             " schema there",
         ) from error
@@ -232,7 +233,7 @@ def _require_known(version: str, schema: str) -> None:
     if version not in VERSIONS:
         raise DamagedLedgerError(
             f"the ledger in schema {schema} says that it has version {version}, which no release"
-            " has made",
+            " has written",
             advice=RESTORE_SCHEMA,
         )
 
@@ -256,7 +257,7 @@ def _require_owner(connection: Connection, schema: str, environment_uid: str) ->
     row = connection.execute("SELECT environment_uid FROM meta").fetchone()
     if row is None:
         raise DamagedLedgerError(
-            f"the ledger in schema {schema} does not say whose it is", advice=RESTORE_SCHEMA
+            f"the ledger in schema {schema} has no environment uid", advice=RESTORE_SCHEMA
         )
     (owner,) = row
     if owner != environment_uid:
@@ -274,12 +275,12 @@ def _require_server(connection: Connection) -> None:
     ).fetchone()
     if int(re.sub(r"\D", "", number)) < _OLDEST_SERVER:
         raise ReadOnlyLedgerError(
-            f"the ledger's server is PostgreSQL {int(number) // 10_000}, and 13 is the oldest that"
-            " can keep one",
+            f"the ledger's server is PostgreSQL {int(number) // 10_000}, and the oldest supported"
+            " version is 13",
             advice="upgrade the server",
         )
     if encoding != "UTF8":
         raise ReadOnlyLedgerError(
             f"the ledger's database is encoded in {encoding}, which cannot hold every name",
-            advice="make one with `createdb --encoding=UTF8 --template=template0`",
+            advice="create one with `createdb --encoding=UTF8 --template=template0`",
         )
