@@ -136,7 +136,7 @@ def _check_ends(
         yield Problem(
             "unknown-reference",
             ("moved", number, "to"),
-            f"No document declares `{after}`. The entry has no effect.",
+            f"No document declares `{after}`. An existing `{before}` is left as it is.",
             _meant(after, catalogue, "Declare it, or remove the entry."),
             level=Level.WARNING,
         )
