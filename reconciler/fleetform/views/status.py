@@ -7,6 +7,7 @@ trusted, does a controller run, do hosts answer, did runs fail, what is blocked,
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
 from fleetform.model.figures import counted
@@ -27,6 +28,9 @@ _DIGITS = 12
 """Of a commit or a digest: tells it from all others of one environment."""
 
 _NAMES_MAX = 5
+
+LINES_MAX = 23
+"""Of a terminal with 24 lines: one is for the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,8 @@ class Status:
         applied: None where nothing was applied yet.
         working_copy: The commit that is checked out, `+dirty` where files of the configuration differ
             from it; empty outside of git.
+        commits_ahead: How many commits the working copy has that are not applied; None where that is
+            not known, such as outside git.
         controller: None where no process drives the runs.
         hosts, runs: None where the ledger cannot be read.
         overrides: What is in force above the configuration, a sentence each.
@@ -159,6 +165,7 @@ class Status:
     ledger: LedgerRow
     applied: AppliedRow | None
     working_copy: str
+    commits_ahead: int | None
     controller: ControllerRow | None
     hosts: HostsRow | None
     runs: RunsRow | None
@@ -277,21 +284,50 @@ def _work_left(found: Overview) -> str:
 # -- text ----------------------------------------------------------------------------------
 
 
-def status_lines(status: Status) -> tuple[Line, ...]:
-    """Write the status, a block of lines each question; one that has no answer is left out."""
-    blocks = (
+def status_lines(status: Status, *, width: int = 0) -> tuple[Line, ...]:
+    """
+    Write the status, a block of lines for each question; a block without an answer is left out.
+
+    Lists are cut until all blocks fit the `LINES_MAX` lines of a small terminal. With `width`, lines
+    are cut to so many columns; 0 leaves them whole, for a pipe.
+    """
+    for names_max in range(_NAMES_MAX, -1, -1):
+        lines = (*_labelled(_blocks(status, names_max)), BLANK, *_last(status, width))
+        if len(lines) <= LINES_MAX:
+            break
+    return tuple(_cut(one, width) for one in lines) if width else lines
+
+
+def _blocks(status: Status, names_max: int) -> Iterable[tuple[str, Iterable[Line]]]:
+    return (
         ("environment", _environment(status)),
         ("commit", _commit(status)),
         ("ledger", _ledger(status.ledger)),
         ("controller", _controller(status)),
-        ("hosts", _hosts(status)),
-        ("runs", _runs(status)),
-        ("drift", _drift(status)),
-        ("blocked", _blocked(status)),
-        ("overrides", _overrides(status)),
-        ("in progress", _in_progress(status)),
+        ("hosts", _hosts(status, names_max)),
+        ("runs", _runs(status, names_max)),
+        ("drift", _drift(status, names_max)),
+        ("blocked", _blocked(status, names_max)),
+        ("overrides", _overrides(status, names_max)),
+        ("in progress", _in_progress(status, names_max)),
     )
-    return (*_labelled(blocks), BLANK, _last(status))
+
+
+def _cut(one: Line, width: int) -> Line:
+    """Cut a line to `width` columns, with an ellipsis at its end."""
+    if len(one.text) <= width:
+        return one
+    spans, room = [], width - 1
+    for span in one.spans:
+        spans.append(Span(span.text[:room], span.tone))
+        room -= len(spans[-1].text)
+    return Line((*spans, Span("…", "dim")))
+
+
+def _more(count: int, shown: int, command: str) -> Iterator[Line]:
+    if count > shown:
+        both = f"and {count - shown} more" if shown else f"{count}"
+        yield line((f"  {both}: `{command}`", "dim"))
 
 
 _WIDTH = len("environment")
@@ -325,7 +361,10 @@ def _commit(status: Status) -> Iterator[Line]:
         # Two states of changed files look alike: only `plan` compares them.
         is_same = here == applied and not here.endswith("+dirty")
         compare = "" if is_same else "; `fleetform plan` compares"
-        yield line(f"working copy: {_short(here)}", (compare, "dim"))
+        ahead = counted(status.commits_ahead, "commit") if status.commits_ahead else ""
+        yield line(
+            f"working copy: {_short(here)}{f', {ahead} ahead' if ahead else ''}", (compare, "dim")
+        )
 
 
 def _ledger(ledger: LedgerRow) -> Iterator[Line]:
@@ -345,7 +384,7 @@ def _controller(status: Status) -> Iterator[Line]:
         yield line(("warning: ", "warning"), printable(row.warning))
 
 
-def _hosts(status: Status) -> Iterator[Line]:
+def _hosts(status: Status, names_max: int) -> Iterator[Line]:
     if (hosts := status.hosts) is None:
         return
     if not hosts.total:
@@ -356,28 +395,32 @@ def _hosts(status: Status) -> Iterator[Line]:
     if status.controller is None and hosts.heard_at_ms is not None:
         heard = f"; last heard {age(hosts.heard_at_ms, status.at_ms)} ago"
     yield line(f"{hosts.total}: {_states(hosts.states)}", (heard, "dim"))
-    for one in hosts.troubled:
+    for one in hosts.troubled[:names_max]:
         seen = f", heard {age(one.seen_at_ms, status.at_ms)} ago" if one.seen_at_ms else ""
         yield line(
             ("! ", "bad"),
             f"{printable(one.name)} is {one.state}{seen}{_detail(one.message)}",
         )
+    troubled = max(
+        len(hosts.troubled), sum(hosts.states.get(state, 0) for state in _TROUBLED_HOSTS)
+    )
+    yield from _more(troubled, min(len(hosts.troubled), names_max), "fleetform fleet list")
 
 
-def _runs(status: Status) -> Iterator[Line]:
+def _runs(status: Status, names_max: int) -> Iterator[Line]:
     if (runs := status.runs) is None:
         return
     if not runs.total:
         yield line(("no runs", "dim"))
         return
     yield line(f"{runs.total}: {_states(runs.states)}")
-    for one in runs.troubled:
+    for one in runs.troubled[:names_max]:
         yield line(
             ("! ", "bad"), f"{printable(one.name)} is {one.state.value}{_detail(one.message)}"
         )
-    if (more := runs.troubled_count - len(runs.troubled)) > 0:
-        states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
-        yield line((f"  and {more} more: `fleetform ps {states}`", "dim"))
+    states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
+    shown = min(len(runs.troubled), names_max)
+    yield from _more(runs.troubled_count, shown, f"fleetform ps {states}")
     if runs.outdated:
         count = counted(runs.outdated, "outdated result")
         yield line(("~ ", "warn"), count, ("; `fleetform plan` lists them", "dim"))
@@ -386,15 +429,14 @@ def _runs(status: Status) -> Iterator[Line]:
 _BAD = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
 
 
-def _drift(status: Status) -> Iterator[Line]:
-    for one in status.drift[:_NAMES_MAX]:
+def _drift(status: Status, names_max: int) -> Iterator[Line]:
+    for one in status.drift[:names_max]:
         what = printable(f"{one.resource} {one.path}: {one.expected} → {one.seen}")
         yield line(("! ", "warn"), what, (f", seen {age(one.seen_at_ms, status.at_ms)} ago", "dim"))
-    if (more := len(status.drift) - _NAMES_MAX) > 0:
-        yield line((f"  and {more} more: `fleetform drift` lists all", "dim"))
+    yield from _more(len(status.drift), min(len(status.drift), names_max), "fleetform drift")
 
 
-def _blocked(status: Status) -> Iterator[Line]:
+def _blocked(status: Status, names_max: int) -> Iterator[Line]:
     if status.blocked is None or not status.blocked.changes:
         return
     blocked = status.blocked
@@ -403,31 +445,44 @@ def _blocked(status: Status) -> Iterator[Line]:
         (count, "warn"),
         f" blocked in the last apply of {moment(blocked.at_ms)}; `fleetform plan` says what is now",
     )
-    for one in blocked.changes[:_NAMES_MAX]:
+    for one in blocked.changes[:names_max]:
         detail = f"{one.blocked_by}: {printable(one.detail)}"
         yield line(("! ", "warn"), f"{printable(one.resource)}: {detail}")
-    if (more := len(blocked.changes) - _NAMES_MAX) > 0:
-        yield line((f"  and {more} more", "dim"))
+    if names_max:
+        yield from _more(
+            len(blocked.changes), min(len(blocked.changes), names_max), "fleetform plan"
+        )
 
 
-def _overrides(status: Status) -> Iterator[Line]:
-    for sentence in status.overrides:
+def _overrides(status: Status, names_max: int) -> Iterator[Line]:
+    for sentence in status.overrides[:names_max]:
         yield line((printable(sentence), "warn"))
+    shown = min(len(status.overrides), names_max)
+    yield from _more(len(status.overrides), shown, "fleetform emergency list")
 
 
-def _in_progress(status: Status) -> Iterator[Line]:
-    for one in status.in_progress:
+def _in_progress(status: Status, names_max: int) -> Iterator[Line]:
+    for one in status.in_progress[:names_max]:
         since = age(one.since_ms, status.at_ms)
         yield line(
             f"apply {one.apply[:_DIGITS]} of {printable(one.who)} since {since}:"
             f" {counted(one.open_steps, 'step')} left"
         )
+    shown = min(len(status.in_progress), names_max)
+    yield from _more(len(status.in_progress), shown, "fleetform history")
 
 
-def _last(status: Status) -> Line:
-    if status.attention:
-        return line(("Needs attention: ", "bad"), f"{'; '.join(status.attention)}.")
-    return line(("Nothing needs attention.", "good"))
+def _last(status: Status, width: int) -> Iterator[Line]:
+    """Say what needs attention; a terminal has the whole sentence, over several lines."""
+    if not status.attention:
+        yield line(("Nothing needs attention.", "good"))
+        return
+    label = "Needs attention: "
+    text = f"{printable('; '.join(status.attention))}."
+    first, *rest = textwrap.wrap(text, width - len(label)) if width else [text]
+    yield line((label, "bad"), first)
+    for one in rest:
+        yield line(f"{'':<{len(label)}}{one}")
 
 
 def _states(states: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
-from fleetform.spec.tree.commit import Commit
+from fleetform.spec.tree.commit import Commit, count_ahead
 from fleetform.views.controllers import ControllerRow
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
@@ -63,13 +63,15 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         commit.drop()
         raise
     ledger, found, applied, blocked = reading
+    here = commit.read()
     needs = attention(ledger, applied, controller, found, blocked)
     return Status(
         environment=workspace.environment.name,
         uid=short_uid(workspace.environment.uid),
         ledger=ledger,
         applied=applied,
-        working_copy=commit.read(),
+        working_copy=here,
+        commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
         hosts=None if found is None else hosts_row(found),
         runs=None if found is None else runs_row(found),
@@ -85,6 +87,13 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         ),
         at_ms=now_ms,
     )
+
+
+def _ahead(workspace: Workspace, applied: AppliedRow | None, here: str) -> int | None:
+    """Count the commits that are checked out and not applied; None where git does not know."""
+    before = "" if applied is None else applied.commit.partition("+")[0]
+    head = here.partition("+")[0]
+    return count_ahead(workspace.root, before, head) if before and head else None
 
 
 def _controller(workspace: Workspace) -> ControllerRow | None:

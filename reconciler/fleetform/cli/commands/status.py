@@ -46,7 +46,7 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     if as_json:
         out.json(found)
     else:
-        out.lines(status_lines(found))
+        out.lines(status_lines(found, width=out.width))
     if with_code or not found.ledger.is_readable:
         return found.exit_code
     return Exit.OK

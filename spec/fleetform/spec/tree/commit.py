@@ -58,26 +58,43 @@ def is_ancestor(root: Path, commit: str, of: str) -> bool:
     """
     Tell whether a commit is one that another was made from, by the repository around `root`.
 
-    False where nobody knows: a commit is not in this clone, or git does not answer.
+    False where that is not known: a commit is not in this clone, or git does not answer.
     """
+    asked = ("merge-base", "--is-ancestor", "--end-of-options", commit, of)
+    return commit != of and _ask(root, *asked) is not None
+
+
+def count_ahead(root: Path, commit: str, of: str) -> int | None:
+    """Count the commits from `commit` to `of`; None where `of` does not follow on `commit`."""
+    if commit == of:
+        return 0
+    if not is_ancestor(root, commit, of):
+        return None
+    counted = _ask(root, "rev-list", "--count", "--end-of-options", f"{commit}..{of}")
+    return None if counted is None else int(counted)
+
+
+def _ask(root: Path, *arguments: str) -> str | None:
+    """Return what git prints; None where it fails or does not answer."""
     import subprocess
 
     from fleetform.spec.tree import untrusted_git as git
 
     try:
         asked = subprocess.run(
-            [*git.GIT, "merge-base", "--is-ancestor", "--end-of-options", commit, of],
+            [*git.GIT, *arguments],
             cwd=root,
             env=git.safe_environment(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_TIMEOUT_SECONDS,
             check=False,
+            text=True,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return commit != of and asked.returncode == 0
+        return None
+    return asked.stdout if asked.returncode == 0 else None
 
 
 def _has_repository(root: Path) -> bool:

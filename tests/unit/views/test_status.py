@@ -1,0 +1,122 @@
+"""`fleetform status` fits the smallest terminal, whatever the state of the environment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.model.overview import TroubledHost, TroubledRun
+from fleetform.model.run_state import RunState
+from fleetform.views.controllers import ControllerKind, ControllerRow
+from fleetform.views.status import (
+    AppliedRow,
+    BlockedChange,
+    BlockedRow,
+    DriftSeen,
+    HostsRow,
+    InProgressRow,
+    LedgerRow,
+    RunsRow,
+    Status,
+    status_lines,
+)
+
+NOW = 1_795_377_662_000
+LONG = "a-name-of-a-run-that-is-as-long-as-a-name-may-be[learning_rate=0.0001,batch_size=1024]"
+
+FRESH = Status(
+    environment="lab",
+    uid="01234567…",
+    ledger=LedgerRow("empty"),
+    applied=None,
+    working_copy="3f2a1b0c9d8e7f6a5b4c+dirty",
+    commits_ahead=None,
+    controller=None,
+    hosts=None,
+    runs=None,
+    drift=(),
+    blocked=None,
+    in_progress=(),
+    overrides=(),
+    attention=(),
+    exit_code=0,
+    at_ms=NOW,
+)
+SWEEP = replace(
+    FRESH,
+    ledger=LedgerRow("ready"),
+    applied=AppliedRow("9d8e7f6a5b4c3f2a1b0c", "done", "ada@node1", NOW, "d", "all done"),
+    commits_ahead=3,
+    controller=ControllerRow(ControllerKind.SERVE, "serve", "serve", 7, "node1", NOW - 5000),
+    hosts=HostsRow(16, {"ready": 15, "drained": 1}, (), NOW),
+    runs=RunsRow(1000, {"running": 128, "submitted": 772, "done": 100}, 0, (), 12, 900),
+)
+FAILED = replace(
+    SWEEP,
+    hosts=HostsRow(
+        16,
+        {"ready": 6, "unreachable": 10},
+        tuple(TroubledHost(f"lab-{n}", "unreachable", "no answer", NOW) for n in range(5)),
+        NOW,
+    ),
+    runs=RunsRow(
+        1000,
+        {"done": 900, "failed": 100},
+        100,
+        tuple(TroubledRun(f"{LONG}{n}", RunState.FAILED, "exit code 1") for n in range(5)),
+        40,
+        0,
+    ),
+    attention=("100 runs failed, aborted, unschedulable or unknown", "10 hosts silent or suspect"),
+)
+EVERYTHING = replace(
+    FAILED,
+    environment="an-environment-with-a-name-that-is-as-long-as-it-may-be-and-then-some-more-of-it",
+    controller=replace(
+        SWEEP.controller, log=f"/home/ada/{LONG}/background.log", variables=("A", "B"), warning=LONG
+    ),
+    drift=tuple(DriftSeen(LONG, f"f{n}", "enforced", LONG, LONG, NOW) for n in range(40)),
+    blocked=BlockedRow(
+        "d",
+        NOW,
+        "ada",
+        tuple(BlockedChange(f"run/{LONG}{n}", "running work", LONG, "") for n in range(40)),
+    ),
+    in_progress=tuple(InProgressRow(f"u{n}", "d", "ada", "c", NOW, 3) for n in range(7)),
+    overrides=tuple(f"in force: emergency stop of {LONG}{n}" for n in range(9)),
+    attention=(*FAILED.attention, "drift was seen in 40 fields", "40 changes blocked", LONG),
+)
+RECOVERING = replace(
+    FRESH,
+    ledger=LedgerRow("recovering", f"it was lost: {LONG} {LONG}", "`fleetform state rebuild`"),
+    attention=("the ledger is recovering",),
+)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [FRESH, SWEEP, FAILED, EVERYTHING, RECOVERING],
+    ids=["fresh", "sweep", "failed", "everything", "recovering"],
+)
+def test_the_status_fits_a_small_terminal(status):
+    """24 lines with the prompt, 80 columns; in a pipe it has as many lines, and they are whole."""
+    lines = [one.text for one in status_lines(status, width=80)]
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    assert len(status_lines(status)) < 24
+
+
+def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
+    """No count is lost with the names, and the command is not cut."""
+    text = "\n".join(one.text for one in status_lines(EVERYTHING, width=80))
+    for command in ("fleet list", "ps --state failed", "drift", "emergency list", "history"):
+        assert f"`fleetform {command}`" in text
+    assert "40 changes" in text
+
+
+def test_the_commit_that_is_seen_stands_below_the_one_that_is_applied():
+    """With how far it is ahead, and that files differ from it."""
+    text = [one.text for one in status_lines(SWEEP, width=80)]
+    assert "applied: 9d8e7f6a5b4c at 2026-11-22T20:01:02Z by ada@node1, done" in text[1]
+    assert "working copy: 3f2a1b0c9d8e+dirty, 3 commits ahead" in text[2]
