@@ -152,8 +152,11 @@ def test_a_field_that_may_be_left_out_may_be_null(type_name):
     [
         *[(TASK, "name", name) for name in ("A", "a", "1a", "a_b", "a" * 42, "train\n", "")],
         *[(TASK, "queue", name) for name in ("A", "a", "a/b")],
-        *[(TASK, "ports[]", port) for port in (0, 65_536, "x", "80:", ":80", "1:2:3")],
-        *[(SERVICE, "port", port) for port in (0, 65_536, "x", "80:")],
+        *[
+            (TASK, "ports[]", port)
+            for port in (0, 65_536, "x", "80:", ":80", "1:2:3", "0", "65536", "80:70000")
+        ],
+        *[(SERVICE, "port", port) for port in (0, 65_536, "x", "80:", "65536")],
         *[(TASK, name, []) for name in ("groups", "regions", "fleets", "instances", "compat")],
         (SERVICE, "replicas", []),
     ],
@@ -164,6 +167,16 @@ def test_what_validate_refuses_of_names_ports_and_lists_the_schemas_refuse(base,
     assert not loads(whole)
     for validator in validators():
         assert not validator.is_valid(whole)
+
+
+@pytest.mark.parametrize(
+    "port", [0, 1, 22, 65_535, 65_536, "0", "1", "022", "9999", "65535", "65536"]
+)
+def test_a_port_is_one_to_the_schemas_where_it_is_one_to_the_loader(port):
+    """As a number and as text, for hosts, tasks and services."""
+    host = {**SSH, "ssh_config": {**SSH["ssh_config"], "port": port}}
+    for whole in (host, {**TASK, "ports": [port]}, {**SERVICE, "port": port}):
+        assert [one.is_valid(whole) for one in validators()] == [loads(whole)] * 2
 
 
 @given(st.text(alphabet="aZ09-_ /\n", max_size=43))

@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from fleetform.spec.kinds.backend import Backend
 from fleetform.spec.kinds.base import Entries, Model, one_or_many, refuse
 from fleetform.spec.kinds.credentials import Guarded
-from fleetform.spec.kinds.hosts import Hostname, Port
+from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Text, Texts
+from fleetform.spec.kinds.ports import Port
 from fleetform.spec.quantities import parse_gpu
 
 _Parts = Iterator[tuple[tuple[str | int, ...], Guarded | None]]

@@ -23,10 +23,11 @@ from pydantic import (
 )
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Model, Tags, Whole, one_or_many, refuse
+from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
 from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
 from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.ports import Port
 from fleetform.spec.kinds.windows import Window, window
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
@@ -60,7 +61,6 @@ def _hostname(value: str) -> str:
 
 
 Hostname = Annotated[str, Field(min_length=1), AfterValidator(_hostname)]
-Port = Annotated[Whole, Field(ge=1, le=65_535)]
 
 
 def _private(value: str) -> str:

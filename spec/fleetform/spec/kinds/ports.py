@@ -10,14 +10,31 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse
 from fleetform.spec.quantities.ranges import shown, unfit
 
 PORT_MAX = 65_535
 
-Port = Annotated[Whole, Field(ge=1, le=PORT_MAX)]
+_DIGITS = (
+    r"0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+)
+"""The numbers from 1 to `PORT_MAX` as text, for schemas, which compare no numbers in text."""
+
+_Number = Annotated[Whole, Field(ge=1, le=PORT_MAX)]
+
+Port = Annotated[
+    _Number,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": PORT_MAX},
+                {"type": "string", "pattern": rf"^\s*{_DIGITS}\s*$"},
+            ]
+        }
+    ),
+]
 
 _MAPPING = re.compile(r"(?:(\d{1,9}|\*):)?(\d{1,9})", re.ASCII)
 
@@ -56,7 +73,7 @@ def _is_huge(value: str | int) -> bool:
 
 
 _NUMBER = Annotated[int, Field(ge=1, le=PORT_MAX)]
-_TEXT = Annotated[str, Field(pattern=r"^\s*([0-9]{1,9}:|\*:)?[0-9]{1,9}\s*$|\$\{\{")]
+_TEXT = Annotated[str, Field(pattern=rf"^\s*({_DIGITS}:|\*:)?{_DIGITS}\s*$|\$\{{\{{")]
 
 Ports = Annotated[
     tuple[
@@ -86,8 +103,8 @@ def _service_port(value: Any) -> Any:
     return port
 
 
-_SERVICE_TEXT = Annotated[str, Field(pattern=r"^\s*([0-9]+:)?[0-9]{1,9}\s*$|\$\{\{")]
+_SERVICE_TEXT = Annotated[str, Field(pattern=rf"^\s*([0-9]+:)?{_DIGITS}\s*$|\$\{{\{{")]
 ServicePort = Annotated[
-    Port,
+    _Number,
     BeforeValidator(_service_port, json_schema_input_type=_NUMBER | _SERVICE_TEXT | PortMapping),
 ]

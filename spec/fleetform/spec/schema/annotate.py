@@ -297,7 +297,10 @@ def _allow_expressions(schema: Schema) -> Schema:
     closed = [one for one in alternatives if _is_closed(one)]
     if not closed:
         return schema
-    digits = [_DIGITS] if any(one.get("type") == "integer" for one in closed) else []
+    has_number = any(one.get("type") == "integer" for one in closed)
+    # A field with a pattern of its own says which numbers may be text.
+    has_text = any("pattern" in one for one in alternatives)
+    digits = [_DIGITS] if has_number and not has_text else []
     added = [one for one in (*digits, _EXPRESSION) if one not in alternatives]
     return {"anyOf": [*alternatives, *added]}
 
