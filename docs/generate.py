@@ -188,8 +188,8 @@ _COMPATIBILITY = """\
 
 A valid configuration of dstack 0.22 of the types `task`, `dev-environment`, `service`, `fleet`, `volume` and `gateway` is a
 document of fleetform with the same meaning, except for the deviations on this page. Tests compare {count} values with the models of
-dstack: for {agree} of them fleetform gives the same answer. The tests in `tests/conformance` also check this list. In addition, dstack and
-fleetform read some fifty thousand documents with one changed value each, and every difference has one of the reasons below.
+dstack: for {agree} of them fleetform gives the same answer. The tests in `tests/conformance` also check what fleetform says of
+each document below. No test compares other documents, so the list may be incomplete.
 
 Fields that load and are [not supported yet](supported.md) get a note at their line.
 
