@@ -23,10 +23,12 @@ from fleetform.cli.progress.several import SeveralProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
+from fleetform.model.run_state import FINAL
 from fleetform.plan.approval import following, is_within, runs_ended_by
 from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
+    from fleetform.cli.run_output import RunOutput
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Progress
     from fleetform.spec.desired import ResourceKey
@@ -78,6 +80,8 @@ class _End(NamedTuple):
     code: int
     result: ApplyResult | None
     began_ms: int
+    printed: frozenset[str] = frozenset()
+    """Runs whose whole output is on the screen already."""
 
 
 def ask(
@@ -323,7 +327,8 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
     from fleetform.wiring.clock import SystemClock
 
     began_ms, detach, entered = SystemClock().now_ms(), apply.watching.detach, apply.entered
-    with _watch(apply.watching) as shown:
+    output = _output_of(apply, plan)
+    with _watch(apply.watching, output) as shown:
         progress = shown
         if apply.record is not None:
             apply.record.began(plan)
@@ -341,8 +346,35 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
             )
         except KeyboardInterrupt:
             result = None
+        if output is not None:
+            _finish_output(output, result)
     code = Exit.INTERRUPTED if result is None else result.exit_code
-    return _End(code, result, began_ms)
+    printed = {output.name} if output is not None and output.is_complete else ()
+    return _End(code, result, began_ms, frozenset(printed))
+
+
+def _output_of(apply: _Apply, plan: Plan) -> RunOutput | None:
+    """Choose the run whose output is printed as it comes: the only one, of one job."""
+    from fleetform.cli.run_output import single_output
+
+    watching = apply.watching
+    if watching.detach or watching.show_output or watching.json_into is not None:
+        return None
+    return single_output(apply.workspace, plan, apply.entered)
+
+
+def _finish_output(output: RunOutput, result: ApplyResult | None) -> None:
+    """Print the rest of the output, then the line that says how the run ended."""
+    if result is None:
+        # The terminal may be closed: the rest is lost then.
+        with contextlib.suppress(OSError):
+            output.stop()
+        return
+    if any(one.run.name == output.name and one.run.state in FINAL for one in result.runs):
+        output.finish(is_over=True)
+    else:
+        output.stop()
+    output.progress.say_end()
 
 
 def _show_end(
@@ -351,7 +383,13 @@ def _show_end(
     from fleetform.cli.summary import show_interrupted, show_summary
 
     if end.result is not None:
-        show_summary(workspace, end.result, began_ms=end.began_ms, finished=watching.finished)
+        show_summary(
+            workspace,
+            end.result,
+            began_ms=end.began_ms,
+            finished=watching.finished,
+            printed=end.printed,
+        )
         say_left(workspace, left)
         return
     # The terminal may be closed: the line is lost then.
@@ -374,8 +412,12 @@ def _close(file: TextIO) -> None:
 
 
 @contextlib.contextmanager
-def _watch(watching: Watching) -> Iterator[Progress]:
-    """Choose between the live screen and plain lines."""
+def _watch(watching: Watching, output: RunOutput | None) -> Iterator[Progress]:
+    """Choose between the output of one run, the live screen and plain lines."""
+    if output is not None:
+        output.start()
+        yield output.progress
+        return
     out = screen()
     # What jobs print scrolls; a table that stays in place would fight with it for the screen.
     if not out.interactive or watching.show_output or watching.detach:

@@ -42,7 +42,12 @@ _NOTHING_RAN = "Applied; nothing had to run."
 
 
 def show_summary(
-    workspace: Workspace, result: ApplyResult, *, began_ms: int, finished: str
+    workspace: Workspace,
+    result: ApplyResult,
+    *,
+    began_ms: int,
+    finished: str,
+    printed: frozenset[str] = frozenset(),
 ) -> None:
     """
     Show the end of an apply that came to one.
@@ -51,6 +56,7 @@ def show_summary(
         workspace: Where output and names of hosts are read.
         result: What came of it.
         began_ms: When it began. A run that had ended well before is not what was done.
+        printed: Runs whose output is on the screen already, so that its end is not shown again.
         finished: Said where nothing else is to be said.
     """
     from fleetform.wiring.controllers import find_controller
@@ -68,7 +74,7 @@ def show_summary(
     for failure in result.failed_steps:
         error_screen().labelled("error", failure)
     bad = [each for each in result.runs if _has_failed(each)]
-    for each in bad[:_TROUBLES_MAX]:
+    for each in [one for one in bad if one.run.name not in printed][:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
     _show_next(out, result, bad, finished)
     # A detached apply leaves, and runs neither start nor end by themselves.

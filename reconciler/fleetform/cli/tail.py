@@ -48,7 +48,11 @@ class Channel:
 
     def lines(self, store: LogStore, *, ended: bool) -> list[bytes]:
         """Take the whole lines that are new; with `ended` the last one needs no newline."""
-        data = self.partial + self.read(store)
+        new = self.read(store)
+        if not new and not ended:
+            # Megabytes without a newline are not copied at each poll.
+            return []
+        data = self.partial + new
         *lines, self.partial = data.split(b"\n")
         if ended and self.partial:
             lines.append(self.partial)
@@ -115,10 +119,15 @@ def follow(
     """
     history = reread()
     number = 0
+    opened: list[Channel] = []
     while True:
         attempt = history.attempts[-1] if history.attempts else None
         if attempt is not None and attempt.number != number:
             if number:
+                for channel in opened:
+                    # The attempt before is over: its last line may have no newline.
+                    lines = channel.lines(store, ended=True)
+                    yield prefixed(channel.rank, lines, several=len(opened) > 1)
                 notice(f"attempt {attempt.number}")
             number = attempt.number
             opened = channels(attempt, rank)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +14,24 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.directory import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import one_run
 from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
-from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.cli.run_output import EndLast, RunOutput
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.settings import parse_setting
 from fleetform.cli.tree import open_to_write, or_default, print_findings
 from fleetform.cli.wanted_runs import read_live
 from fleetform.cli.who import who_asks
 from fleetform.cli.words import directory_words
 from fleetform.model.figures import counted
-from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import EXPRESSION_MARK
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan
-    from fleetform.model.ports import Reader
-    from fleetform.model.run import Run
     from fleetform.views.runs import RunRow
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
-
-_POLL_SECONDS = 0.03
-"""How late a line of the run is shown: shorter than for `logs`, for somebody waits for the first."""
-
-_BEGIN_SECONDS = 2
-"""How long the first line waits for the word that the run works."""
-
-_PATIENCE_SECONDS = 2.0
-"""How long a run may wait before it is said for what: most start sooner."""
 
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with its working copy"),
@@ -277,10 +262,10 @@ def _carry_out(
     name = submission.key.name
     # Elements of a sweep speak over each other: there each line says whose it is.
     speaks_alone = submission.elements == 1 and not as_json
-    end_last = _EndLast(error_screen()) if speaks_alone else None
-    follower = _Follower(workspace, name, end_last)
+    end_last = EndLast(error_screen())
+    follower = RunOutput(workspace, name, end_last)
     shown_on = error_screen() if as_json else screen()
-    progress = end_last or PlainProgress(shown_on, show_output=not as_json)
+    progress = end_last if speaks_alone else PlainProgress(shown_on, show_output=not as_json)
     with Interrupts() as interrupts:
         try:
             if speaks_alone and not detach:
@@ -304,7 +289,7 @@ def _carry_out(
         # Who does not wait has to know that it goes on; who has waited knows how it ended.
         left = interrupts.shield(lambda: (leave if detach else leave_quietly)(workspace))
     follower.finish()
-    if end_last is not None:
+    if speaks_alone:
         end_last.say_end()
     _say_next(workspace, name, result.exit_code, detach=detach)
     say_left(workspace, left)
@@ -354,101 +339,3 @@ def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> No
             say.labelled("help", f"`fleetform keep {name}` moves it into the configuration")
     else:
         say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
-
-
-class _EndLast(PlainProgress):
-    """
-    Says that the run works before its first line, and how it ended after its last.
-
-    Lines come another way, and may come earlier or later.
-    """
-
-    def __init__(self, screen: Screen) -> None:
-        super().__init__(screen)
-        self._end: tuple[Run, str] | None = None
-        self.has_begun = threading.Event()
-
-    def run_changed(self, run: Run, message: str) -> None:
-        if run.state in FINAL:
-            self._end = run, message
-        else:
-            super().run_changed(run, message)
-        if run.state in FINAL or run.state is RunState.RUNNING:
-            self.has_begun.set()
-
-    def say_end(self) -> None:
-        if self._end is not None:
-            super().run_changed(*self._end)
-
-
-class _Follower:
-    """Prints a run's output from the log store, whoever drives the run."""
-
-    def __init__(self, workspace: Workspace, name: str, progress: _EndLast | None) -> None:
-        self._workspace = workspace
-        self._name = name
-        self._progress = progress
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.finish()
-
-    def finish(self) -> None:
-        """Wait for the rest; the run is over, so it is not much."""
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
-
-    def _follow(self) -> None:
-        # A reader of this thread's own: a connection is not passed around.
-        while (reader := self._workspace.reader()) is None:
-            self._sleep(0)
-        with contextlib.closing(reader):
-            while not reader.read_runs([self._name]):
-                self._sleep(0)
-            self._follow_run(reader)
-
-    def _follow_run(self, reader: Reader) -> None:
-        from fleetform.cli import tail
-
-        out = sys.stdout.buffer
-        self._say_what_it_waits_for(reader)
-        for piece in tail.follow(
-            lambda: one_run(reader, self._name),
-            self._workspace.logs(),
-            rank=None,
-            tail=None,
-            notice=lambda text: error_screen().line(text, "note"),
-            sleep=self._sleep,
-        ):
-            if self._progress is not None:
-                # Not for ever: who drives the run may be another process, which is silent.
-                self._progress.has_begun.wait(_BEGIN_SECONDS)
-            out.write(piece)
-            out.flush()
-
-    def _say_what_it_waits_for(self, reader: Reader) -> None:
-        """Say it once where it takes longer than a moment: whoever follows wonders."""
-        from fleetform.api.waiting import waiting_reasons
-        from fleetform.wiring.clock import SystemClock
-
-        patience = time.monotonic() + _PATIENCE_SECONDS
-        while not (found := one_run(reader, self._name)).attempts or (
-            found.run.state in {RunState.PENDING, RunState.SUBMITTED}
-        ):
-            if time.monotonic() > patience:
-                say = error_screen()
-                reasons = waiting_reasons(reader.read_book(), now_ms=SystemClock().now_ms())
-                for reason in reasons.get(found.run.uid, ()):
-                    say.line(f"{self._name} waits: {reason.detail}", "warn")
-                say.flush()
-                return
-            self._sleep(0)
-
-    def _sleep(self, _seconds: float) -> None:
-        if self._stopped.wait(_POLL_SECONDS):
-            raise SystemExit

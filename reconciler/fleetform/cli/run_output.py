@@ -1,0 +1,230 @@
+"""
+The output of one job as it comes, for a command that follows one run: `submit` and `apply`.
+
+It is read from the log store, because another process may drive the run. Whole lines are written at
+once, so no line of the progress is torn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from fleetform.cli.failure import explain
+from fleetform.cli.names import one_run
+from fleetform.cli.progress.plain import PlainProgress
+from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.model.run_state import FINAL, RunState
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Plan
+    from fleetform.model.ports import Reader, RunHistory
+    from fleetform.model.run import Run
+    from fleetform.wiring.workspace import Workspace
+
+__all__ = ["EndLast", "RunOutput", "single_output"]
+
+_POLL_SECONDS = 0.03
+"""How late a line of the run is shown: shorter than for `logs`, because a person waits for the first one."""
+
+_BEGIN_SECONDS = 2
+"""How long the first line waits for the line which says that the run is running."""
+
+_PATIENCE_SECONDS = 2.0
+"""How long a run may wait before the reason is printed: most start sooner."""
+
+_TAIL_LINES = 10
+"""How many earlier lines are printed of a run that was running before."""
+
+_REST_SECONDS = 5
+"""How long the output is read after a command whose run is not over."""
+
+
+def single_output(
+    workspace: Workspace, plan: Plan, entered: Collection[str] = ()
+) -> RunOutput | None:
+    """
+    Return the output of the run that an apply of this plan follows; None unless it is one job.
+
+    A run that is only changed or stopped is not printed: its output is not what was asked for.
+    """
+    from fleetform.plan.awaited import waited_for
+
+    names = waited_for(plan, entered)
+    if len(names) != 1:
+        return None
+    (name,) = names
+    steps = [step for change in plan.changes if change.key.kind == "run" and change.key.name == name
+             for step in change.steps]  # fmt: skip
+    begun = [step for step in steps if step.verb == "run.submit"]
+    if steps and not begun:
+        return None
+    found = _read(workspace, name)
+    if begun:
+        nodes = begun[0].arguments["document"].get("nodes", 1)
+        earlier = [one.run.uid for one in found]
+    else:
+        nodes = max((one.run.template.nodes for one in found if not one.archived), default=0)
+        earlier = []
+    if nodes != 1:
+        return None
+    tail = None if begun else _TAIL_LINES
+    return RunOutput(workspace, name, EndLast(screen()), earlier=earlier, tail=tail)
+
+
+def _read(workspace: Workspace, name: str) -> list[RunHistory]:
+    reader = workspace.reader()
+    if reader is None:
+        return []
+    with contextlib.closing(reader):
+        return [one for one in reader.read_runs([name]) if one.run.name == name]
+
+
+class EndLast(PlainProgress):
+    """
+    Says that the run works before its first line, and how it ended after its last.
+
+    Lines come another way, and may come earlier or later.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._end: tuple[Run, str] | None = None
+        self.has_begun = threading.Event()
+
+    def run_changed(self, run: Run, message: str) -> None:
+        if run.state in FINAL:
+            self._end = run, message
+        # The output names a further attempt before its first line.
+        elif run.state is not RunState.RUNNING or run.attempt <= 1:
+            super().run_changed(run, message)
+        if run.state in FINAL or run.state is RunState.RUNNING or run.attempt > 1:
+            self.has_begun.set()
+
+    def say_end(self) -> None:
+        if self._end is not None:
+            super().run_changed(*self._end)
+
+
+class RunOutput:
+    """
+    Prints the output of a run that has one job.
+
+    Args:
+        workspace: Where the run and its output are read.
+        name: Of the run.
+        progress: Its line "running" comes before the first line.
+        earlier: Runs of the same name that are not followed, by uid.
+        tail: How many lines of what is there already; None for all.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        progress: EndLast,
+        *,
+        earlier: Collection[str] = (),
+        tail: int | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self.name = name
+        self.progress = progress
+        self._earlier = earlier
+        self._tail = tail
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
+        self._problem: Exception | None = None
+        self.is_complete = False
+        """All output of the run is printed."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.finish()
+
+    def finish(self, *, is_over: bool = False) -> None:
+        """
+        Wait for the rest: of a run that is over all of it, however slowly the output is read.
+
+        Raises:
+            BrokenPipeError: The reader of the output has closed it.
+        """
+        if self._thread.is_alive():
+            self._thread.join(timeout=None if is_over else _REST_SECONDS)
+        self._stopped.set()
+        if isinstance(self._problem, BrokenPipeError):
+            raise self._problem
+        if self._problem is not None:
+            failure = explain(self._problem)
+            text = failure.message if failure else str(self._problem)
+            error_screen().labelled("warning", f"the output of {self.name} is not shown: {text}")
+            self._problem = None
+
+    def _follow(self) -> None:
+        try:
+            # A reader of this thread's own: a connection is not passed around.
+            while (reader := self._workspace.reader()) is None:
+                self._sleep(0)
+            with contextlib.closing(reader):
+                while not self._has_begun(reader):
+                    self._sleep(0)
+                self._follow_run(reader)
+            self.is_complete = True
+        except Exception as problem:  # noqa: BLE001 -- the thread that waits for this one says it
+            self._problem = problem
+
+    def _has_begun(self, reader: Reader) -> bool:
+        return any(
+            history.run.name == self.name and history.run.uid not in self._earlier
+            for history in reader.read_runs([self.name])
+        )
+
+    def _follow_run(self, reader: Reader) -> None:
+        from fleetform.cli import tail
+
+        out = sys.stdout.buffer
+        self._say_what_it_waits_for(reader)
+        for piece in tail.follow(
+            lambda: one_run(reader, self.name),
+            self._workspace.logs(),
+            rank=None,
+            tail=self._tail,
+            notice=self._say_attempt,
+            sleep=self._sleep,
+        ):
+            # With a limit: another process may drive the run, and this one says nothing then.
+            self.progress.has_begun.wait(_BEGIN_SECONDS)
+            out.write(piece)
+            out.flush()
+
+    def _say_attempt(self, text: str) -> None:
+        self.progress.notice(f"{self.name}: {text}")
+
+    def _say_what_it_waits_for(self, reader: Reader) -> None:
+        """Say it once where it takes longer than a moment: a person who follows the run asks why."""
+        from fleetform.api.waiting import waiting_reasons
+        from fleetform.wiring.clock import SystemClock
+
+        patience = time.monotonic() + _PATIENCE_SECONDS
+        while not (found := one_run(reader, self.name)).attempts or (
+            found.run.state in {RunState.PENDING, RunState.SUBMITTED}
+        ):
+            if time.monotonic() > patience:
+                say = error_screen()
+                reasons = waiting_reasons(reader.read_book(), now_ms=SystemClock().now_ms())
+                for reason in reasons.get(found.run.uid, ()):
+                    say.line(f"{self.name} waits: {reason.detail}", "warn")
+                say.flush()
+                return
+            self._sleep(0)
+
+    def _sleep(self, _seconds: float) -> None:
+        if self._stopped.wait(_POLL_SECONDS):
+            raise SystemExit
