@@ -212,15 +212,15 @@ def test_elements_start_in_the_order_in_which_people_count(lab, tmp_path):
 
 
 def test_a_terminal_shows_the_runs_and_is_left_clean(lab):
-    """Asked and answered at the keyboard; a table while it runs, the summary afterwards."""
-    lab.write(FLEET, lab.long)
+    """Asked and answered at the keyboard; a table while several run, the summary afterwards."""
+    lab.write(FLEET, lab.long, lab.long.replace("name: long", "name: other"))
     terminal = lab.terminal("apply")
-    terminal.await_text("Apply 2 changes? [y/N]")
+    terminal.await_text("Apply 3 changes? [y/N]")
     terminal.type("y\n")
-    terminal.await_text("1 running")
+    terminal.await_text("2 running")
     lab.let_end()
     assert terminal.end() == 0
-    assert "Done: 1 run succeeded." in terminal.shown
+    assert "Done: 2 runs succeeded." in terminal.shown
     # DECTCEM: what was hidden while drawing is shown again.
     assert terminal.shown.rfind("\x1b[?25h") > terminal.shown.rfind("\x1b[?25l")
 
@@ -229,7 +229,7 @@ def test_an_interrupt_leaves_the_runs_alone(lab):
     """Ctrl-C says that they go on, they do, and a second apply follows the same attempt."""
     lab.write(FLEET, lab.long)
     terminal = lab.terminal("apply", "-y")
-    terminal.await_text("1 running")
+    terminal.await_text("begins\r\n")
     terminal.interrupt()
     assert terminal.end() == 130
     assert "running jobs continue" in terminal.shown

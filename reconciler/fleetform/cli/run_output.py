@@ -19,6 +19,7 @@ from fleetform.cli.names import one_run
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.views.lines import inert, printable_lines
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
@@ -73,7 +74,16 @@ def single_output(
     if nodes != 1:
         return None
     tail = None if begun else _TAIL_LINES
-    return RunOutput(workspace, name, EndLast(screen()), earlier=earlier, tail=tail)
+    out = screen()
+    return RunOutput(
+        workspace,
+        name,
+        EndLast(out),
+        earlier=earlier,
+        tail=tail,
+        # The log of a CI job obeys commands that a program prints; a terminal shows its colours.
+        is_escaped=not out.interactive,
+    )
 
 
 def _read(workspace: Workspace, name: str) -> list[RunHistory]:
@@ -120,6 +130,7 @@ class RunOutput:
         progress: Its line "running" comes before the first line.
         earlier: Runs of the same name that are not followed, by uid.
         tail: How many lines of what is there already; None for all.
+        is_escaped: Print characters that a terminal or a CI runner obeys as escape sequences.
     """
 
     def __init__(
@@ -130,12 +141,14 @@ class RunOutput:
         *,
         earlier: Collection[str] = (),
         tail: int | None = None,
+        is_escaped: bool = False,
     ) -> None:
         self._workspace = workspace
         self.name = name
         self.progress = progress
         self._earlier = earlier
         self._tail = tail
+        self._is_escaped = is_escaped
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
         self._problem: Exception | None = None
@@ -198,10 +211,11 @@ class RunOutput:
             tail=self._tail,
             notice=self._say_attempt,
             sleep=self._sleep,
+            every_attempt=self._tail is None,
         ):
             # With a limit: another process may drive the run, and this one says nothing then.
             self.progress.has_begun.wait(_BEGIN_SECONDS)
-            out.write(piece)
+            out.write(_escaped(piece) if self._is_escaped else piece)
             out.flush()
 
     def _say_attempt(self, text: str) -> None:
@@ -228,3 +242,8 @@ class RunOutput:
     def _sleep(self, _seconds: float) -> None:
         if self._stopped.wait(_POLL_SECONDS):
             raise SystemExit
+
+
+def _escaped(lines: bytes) -> bytes:
+    text = lines.decode(errors="replace")
+    return inert(printable_lines(text)).encode()

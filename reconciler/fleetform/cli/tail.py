@@ -105,6 +105,7 @@ def follow(
     tail: int | None,
     notice: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
+    every_attempt: bool = False,
 ) -> Iterator[bytes]:
     """
     Yield a run's output as it arrives, until the run is over and all of it has come.
@@ -116,13 +117,15 @@ def follow(
         tail: How many lines of what is there already; None for all.
         notice: Told when a further attempt begins.
         sleep: Waits between polls; tests pass time in it.
+        every_attempt: Begin with the first attempt, not with the latest one.
     """
     history = reread()
     number = 0
     opened: list[Channel] = []
     while True:
-        attempt = history.attempts[-1] if history.attempts else None
-        if attempt is not None and attempt.number != number:
+        # A short attempt may begin and end between two polls.
+        new = [attempt for attempt in history.attempts if attempt.number > number]
+        for attempt in new if number or every_attempt else new[-1:]:
             if number:
                 for channel in opened:
                     # The attempt before is over: its last line may have no newline.
@@ -134,12 +137,11 @@ def follow(
             yield from _skipped_to(store, opened, tail)
             tail = None
         over = history.run.state in FINAL
-        if attempt is not None:
-            for channel in opened:
-                # A job's output is all there before its end is; of a lost job's the rest never
-                # comes. Either way nothing follows the end of a run.
-                lines = channel.lines(store, ended=over)
-                yield prefixed(channel.rank, lines, several=len(opened) > 1)
+        for channel in opened:
+            # A job's output is all there before its end is; of a lost job's the rest never
+            # comes. Either way nothing follows the end of a run.
+            lines = channel.lines(store, ended=over)
+            yield prefixed(channel.rank, lines, several=len(opened) > 1)
         if over:
             return
         sleep(_POLL_SECONDS)

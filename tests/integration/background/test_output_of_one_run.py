@@ -74,7 +74,9 @@ def test_a_rerun_prints_the_output_of_the_new_run(lab: Lab) -> None:
     assert "\n1\n" in lab.run("apply", "-y").stdout
     again = lab.run("rerun", "hello", "--apply", "-y")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "hello: running\n2\nhello: done" in again.stdout
+    # A short job may have ended before the controller has seen it run.
+    assert "\n2\nhello: done" in again.stdout
+    assert "\n1\n" not in again.stdout
 
 
 def test_others_keep_the_progress_display(lab: Lab) -> None:
@@ -88,27 +90,22 @@ def test_others_keep_the_progress_display(lab: Lab) -> None:
     assert "[one] said" in lab.run("apply", "-y", "--replace", "one", "--show-output").stdout
 
 
-def test_large_and_binary_output_comes_whole(lab: Lab) -> None:
-    """As from `fleetform logs`: the same bytes, with and without newlines."""
-    lab.declare(FLEET, task("hello", "head -c 3000000 /dev/urandom", "yes | head -c 3000000"))
-    done = subprocess.run(
-        ["fleetform", "apply", "-y"],
-        cwd=lab.tree,
-        env=lab.variables(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    logged = subprocess.run(
-        ["fleetform", "logs", "hello"],
-        cwd=lab.tree,
-        env=lab.variables(),
-        capture_output=True,
-        check=True,
-    ).stdout
+def test_large_output_comes_whole(lab: Lab) -> None:
+    """Three megabytes of lines are printed to the last one."""
+    lab.declare(FLEET, task("hello", "yes | head -c 3000000", "echo last"))
+    done = lab.run("apply", "-y")
     assert done.returncode == 0, done.stderr
-    assert logged in done.stdout
+    assert done.stdout.count("\ny") == 1_500_000
+    assert "\ny\nlast\n" in done.stdout
+
+
+def test_output_in_a_pipe_obeys_no_program(lab: Lab) -> None:
+    """What a job prints gives no command to a terminal or a CI runner that shows the output of apply."""
+    lab.declare(FLEET, task("hello", "echo ::stop-commands::x", "printf '\\033[2Jgone\\n'"))
+    done = lab.run("apply", "-y")
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.partition("Plan:")[2]
+    assert "\n\\u003a:stop-commands::x\n\\u001b[2Jgone\n" in shown
 
 
 def test_ctrl_c_leaves_the_run_to_a_background_controller(lab: Lab) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform apply", "Show the plan, ask, apply it, and follow the runs to their end"),
     ("fleetform apply -y --detach", "Apply without asking, and do not wait for the runs"),
-    ("fleetform apply -y --show-output", "Print the output of the jobs while they run"),
+    ("fleetform apply -y --show-output", "Print the output of several jobs while they run"),
     ("fleetform apply --replace train", "Re-run a run although nothing changed"),
     (
         "fleetform apply --takeover --for 1h --reason 'GPU swap'",
