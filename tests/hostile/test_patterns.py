@@ -71,7 +71,10 @@ def uses(name: str) -> set[str]:
     own = inspect.getsource(importlib.import_module(module))
     # A public one is applied by others.
     sources = [own] if variable.startswith("_") else [own, *SOURCES]
-    return {word for one in sources for word in re.findall(rf"\b{variable}\.(\w+)\(", one)}
+    used = {word for one in sources for word in re.findall(rf"\b{variable}\.(\w+)\(", one)}
+    # Passed to a function of its own, a pattern may be searched for.
+    is_passed = any(re.search(rf"[(,]\s*{variable}\s*[,)]", one) for one in sources)
+    return used | {"search"} if is_passed else used
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS.keys() - OWN))

@@ -229,7 +229,7 @@ def test_an_interrupt_leaves_the_runs_alone(lab):
     """Ctrl-C says that they go on, they do, and a second apply follows the same attempt."""
     lab.write(FLEET, lab.long)
     terminal = lab.terminal("apply", "-y")
-    terminal.await_text("begins\r\n")
+    terminal.await_text("\nbegins\r\n")
     terminal.interrupt()
     assert terminal.end() == 130
     assert "running jobs continue" in terminal.shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -125,9 +126,11 @@ def _program(file: Path, text: str) -> list[str]:
         if first:
             return [*first, file.name]
     interpreter = _INTERPRETERS.get(file.suffix)
+    if interpreter == "python" and shutil.which("python") is None:
+        interpreter = "python3"  # Debian has no `python` outside of a virtual environment.
     if interpreter is None:
         raise EditProblem(
-            f"nobody can tell what runs {file}",
+            f"no interpreter is known for {file}",
             "make it executable with a first line such as `#!/usr/bin/env python`",
         )
     return [interpreter, file.name]

@@ -233,7 +233,7 @@ def test_hover_says_what_a_name_and_a_value_are(root):
             assert await said("${{ matrix") == "`matrix.lr`: takes 2 values: `0.1` and `0.01`"
             assert (await said("80GB")).startswith("**at least 80 GB:")
             assert await said("2h") == "**7 200 s: 2h**"
-            assert "How long an attempt may run" in await said("max_duration")
+            assert "The longest time that an attempt may run" in await said("max_duration")
 
     asyncio.run(session())
 

@@ -209,7 +209,7 @@ def test_a_commit_of_which_nobody_can_tell(
         patch.setattr(databases, "_SETTLE_SECONDS", 0.3)
         patch.setattr(Connection, "script", lost)
         patch.setattr(type(ledger._database), "_connect", away)
-        with pytest.raises(UnreachableLedgerError, match="not known whether") as caught:
+        with pytest.raises(UnreachableLedgerError, match="unknown whether") as caught:
             ledger.begin_recovery("x")
         assert "same command again" in caught.value.advice
     assert ledger.read_live().notes == ("x",)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     assert code == 0, err
     text = (lab / "scratch/try.yaml").read_text()
     assert '  LR: "0.1"\n' in text
-    assert "python train.py --steps '3 4'" in text
+    assert re.search("python3? train.py --steps '3 4'", text)
     assert "max_duration: 8h\n" in text
     assert "code:\n  sha256: " in text
     assert (lab / "scratch/.gitignore").read_text().endswith("*\n")
@@ -56,6 +57,21 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     state = lab.parent / "state/environments"
     assert list(state.glob(f"*/blobs/{digest[:2]}/{digest}"))
     assert not list(state.glob("*/blobs/.bundle-*"))
+
+
+@pytest.mark.parametrize(("found", "program"), [("python", "python"), ("python3", "python3")])
+def test_a_script_of_python_runs_with_the_python_that_exists(
+    typed, lab, script, plans, monkeypatch, tmp_path, found, program
+):
+    """A machine may have `python3` alone."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    (folder / found).write_text("#!/bin/sh\n")
+    (folder / found).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    code, _out, err = typed("submit", str(script), "-n", "try")
+    assert code == 0, err
+    assert f"{program} train.py" in (lab / "scratch/try.yaml").read_text()
 
 
 def test_a_variable_without_a_value_is_taken_from_the_shell(typed, lab, script, plans, monkeypatch):
@@ -173,7 +189,7 @@ def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
     [
         ("fleet.yaml", "type: fleet\nname: mine\nlocal: true\n", "declares no run"),
         ("two.yaml", "type: task\n---\ntype: task\n", "2 documents"),
-        ("odd.txt", "words", "what runs"),
+        ("odd.txt", "words", "no interpreter is known"),
         (
             "files.yaml",
             "type: task\ncommands: [ls]\nfiles: ['./lib.py:x.py']\n",
