@@ -67,8 +67,8 @@ def reason_sentence(change: Change, *others: Change) -> str:
     """
     reasons = change.reasons
     left_out = {Reason.COSMETIC_CHANGED} if len(reasons) > 1 else set()  # "Only" would be wrong.
-    if Reason.EXECUTION_CHANGED in reasons:
-        left_out.add(Reason.CONTROL_CHANGED)  # It says already how the change is made.
+    if Reason.EXECUTION_CHANGED in reasons or change.action is Action.REPLACE:
+        left_out.add(Reason.CONTROL_CHANGED)  # What is replaced is not updated in place.
     sentences = [_sentence(one, change, others) for one in reasons if one not in left_out]
     sentence = "; ".join(one for one in sentences if one)
     if Reason.RETURNED in reasons and change.key.kind == "run" and change.action is Action.CREATE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleetform.model.plan import HeldBy, Reason
+from fleetform.model.run_state import RunState
 from fleetform.views.reasons import HELD_BY, REASONS, reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
@@ -28,6 +29,13 @@ def test_a_fleet_is_not_driven() -> None:
     """Words for runs are not used of hosts."""
     (change,) = planned(tree(fleet("f", nodes=2)), ledger(row(fleet("f")))).changes
     assert reason_sentence(change) == "updated in place"
+
+
+def test_what_is_replaced_is_not_updated_in_place() -> None:
+    """A rerun changes `rerun` too, and the plan does not say two things about one change."""
+    done = row(task("train"), RunState.DONE)
+    (change,) = planned(tree(task("train", rerun=1, priority=5)), ledger(done)).changes
+    assert reason_sentence(change) == "`rerun` requests another execution"
 
 
 def test_what_returns_runs_nothing() -> None:
