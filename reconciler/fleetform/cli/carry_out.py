@@ -416,7 +416,13 @@ def _watch(watching: Watching, output: RunOutput | None) -> Iterator[Progress]:
     """Choose between the output of one run, the live screen and plain lines."""
     if output is not None:
         output.start()
-        yield output.progress
+        try:
+            yield output.progress
+        except BaseException:
+            # The plan was refused: the thread that reads the output has nothing to wait for.
+            with contextlib.suppress(OSError):
+                output.stop()
+            raise
         return
     out = screen()
     # What jobs print scrolls; a table that stays in place would fight with it for the screen.
