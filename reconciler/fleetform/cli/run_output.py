@@ -120,6 +120,10 @@ class EndLast(PlainProgress):
             super().run_changed(*self._end)
 
 
+class _StoppedError(Exception):
+    """The output is no longer wanted, raised in the thread that reads it."""
+
+
 class RunOutput:
     """
     Prints the output of a run that has one job.
@@ -190,6 +194,8 @@ class RunOutput:
                     self._sleep(0)
                 self._follow_run(reader)
             self.is_complete = True
+        except _StoppedError:
+            return
         except Exception as problem:  # noqa: BLE001 -- the thread that waits for this one says it
             self._problem = problem
 
@@ -241,7 +247,7 @@ class RunOutput:
 
     def _sleep(self, _seconds: float) -> None:
         if self._stopped.wait(_POLL_SECONDS):
-            raise SystemExit
+            raise _StoppedError
 
 
 def _escaped(lines: bytes) -> bytes:
