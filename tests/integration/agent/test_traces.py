@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import zlib
 from pathlib import Path
 
@@ -15,8 +17,14 @@ ENV = {"TOKEN": SECRET}
 
 def found(agent: Agent) -> list[Path]:
     """Return the files of the agent's folder that hold the value."""
-    files = [path for path in agent.root.rglob("*") if path.is_file()]
-    return [path for path in files if SECRET.encode() in path.read_bytes()]
+    holding = []
+    # Without `rglob`: it fails when the agent empties its trash meanwhile.
+    for folder, _, names in os.walk(agent.root):
+        for path in (Path(folder, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and SECRET.encode() in path.read_bytes():
+                    holding.append(path)
+    return holding
 
 
 def test_environment_of_a_forgotten_job(agent: Agent) -> None:
