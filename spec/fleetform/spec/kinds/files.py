@@ -60,8 +60,7 @@ def _file(value: Any) -> Any:
 
 def _check_file(value: FileEntry) -> FileEntry:
     path = value.destination
-    is_drive = _DRIVE.match(path) is not None
-    if is_drive or path.split("/")[0] == "..":
+    if _DRIVE.match(path):
         name = posixpath.basename(path.replace("\\", "/")) or "NAME"
         raise refuse(
             "bad-path",
@@ -72,13 +71,14 @@ def _check_file(value: FileEntry) -> FileEntry:
 
 
 def files_beyond(entries: Sequence[FileEntry]) -> Iterator[Problem]:
-    """Places that nothing puts files to yet."""
+    """Destinations outside of the job's working directory, which are not supported yet."""
     for number, entry in enumerate(entries):
-        # Without a path of its own, that the file is not in the tree says it all.
-        if entry.path is not None and entry.destination.startswith(("/", "~")):
+        path = entry.destination
+        # `~/x` and `/x` without `path` are files outside of the environment, which is reported.
+        if path.split("/")[0] == ".." or (entry.path is not None and path.startswith(("/", "~"))):
             yield not_carried_out(
                 ("files", number),
-                f"{shown(entry.destination)} is outside of the job's working directory, which contains all files.",
+                f"{shown(path)} is outside of the job's working directory, which contains all files.",
                 "Choose a path in that directory, and use it in the commands.",
             )
 

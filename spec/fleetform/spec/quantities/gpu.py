@@ -44,7 +44,7 @@ _SLICE = re.compile(r"(?:[1-9]c\.)?[1-9]g\.\d{1,3}gb(?:[+-]me(?:\.all)?)?", re.A
 # `H100x8` and `8xH100`, as clouds and papers write eight of them.
 _TIMES_BEHIND = re.compile(r"\s?[xX*]\s?([1-9]\d{0,2})$", re.ASCII)
 _TIMES_BEFORE = re.compile(r"([1-9]\d{0,2})\s?[xX*]\s?(?=[A-Za-z])", re.ASCII)
-# No host has more. `A100:80` is dstack for eighty GPUs, and nearly always a slip for 80GB.
+# Hosts of other vendors have at most as many. `A100:80` is dstack for eighty GPUs, and nearly always a slip for 80GB.
 _COUNT_UNASKED_MAX = 16
 
 
@@ -274,7 +274,14 @@ def _is_unlikely(gpu: Gpu) -> bool:
         and gpu.count is not None
         and gpu.count.max is not None
         and gpu.count.max > _COUNT_UNASKED_MAX
+        and not _is_tenstorrent(gpu)
     )
+
+
+def _is_tenstorrent(gpu: Gpu) -> bool:
+    # A Galaxy of this vendor has 32 in one host.
+    names = [name.lower() for name in gpu.names]
+    return gpu.vendor == "tenstorrent" or any(name.startswith("tt-") for name in names)
 
 
 def _once(part: object, noun: str, text: str, *, advice: str = "") -> None:
