@@ -19,6 +19,7 @@ from fleetform.cli.names import one_run
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import inert, printable_lines
 
 if TYPE_CHECKING:
@@ -59,15 +60,16 @@ def single_output(
     if len(names) != 1:
         return None
     (name,) = names
-    steps = [step for change in plan.changes if change.key.kind == "run" and change.key.name == name
-             for step in change.steps]  # fmt: skip
+    change = next((one for one in plan.changes if one.key == ResourceKey("run", name)), None)
+    steps = change.steps if change is not None else ()
     begun = [step for step in steps if step.verb == "run.submit"]
     if steps and not begun:
         return None
     found = _read(workspace, name)
-    if begun:
+    if change is not None and begun:
         nodes = begun[0].arguments["document"].get("nodes", 1)
-        earlier = [one.run.uid for one in found]
+        # Not every run that exists by now: another apply of the same plan may have submitted this one.
+        earlier = [change.uid, *(one.run.uid for one in found if one.archived)]
     else:
         nodes = max((one.run.template.nodes for one in found if not one.archived), default=0)
         earlier = []
@@ -154,6 +156,7 @@ class RunOutput:
         self._tail = tail
         self._is_escaped = is_escaped
         self._stopped = threading.Event()
+        self._is_found = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
         self._problem: Exception | None = None
         self.is_complete = False
@@ -170,11 +173,15 @@ class RunOutput:
         """
         Wait for the rest: of a run that is over all of it, however slowly the output is read.
 
+        A run that is not found soon was removed meanwhile: there is nothing to wait for.
+
         Raises:
             BrokenPipeError: The reader of the output has closed it.
         """
         if self._thread.is_alive():
-            self._thread.join(timeout=None if is_over else _REST_SECONDS)
+            self._thread.join(_REST_SECONDS)
+        if is_over and self._is_found.is_set():
+            self._thread.join()
         self._stopped.set()
         if isinstance(self._problem, BrokenPipeError):
             raise self._problem
@@ -192,6 +199,7 @@ class RunOutput:
             with contextlib.closing(reader):
                 while not self._has_begun(reader):
                     self._sleep(0)
+                self._is_found.set()
                 self._follow_run(reader)
             self.is_complete = True
         except _StoppedError:

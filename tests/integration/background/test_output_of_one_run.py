@@ -118,3 +118,28 @@ def test_ctrl_c_leaves_the_run_to_a_background_controller(lab: Lab) -> None:
     code, output = lab.finish(apply)
     assert code == 130, output
     assert f"background controller (pid {process_of(lab)}) drives the runs" in output
+
+
+def test_a_run_that_another_apply_has_submitted_is_printed_and_ends(lab: Lab) -> None:
+    """An apply whose plan another apply carries out before it is confirmed follows the run to its end."""
+    gate = lab.folder / "gate"
+    lab.declare(FLEET, task("hello", f"until [ -e {gate} ]; do sleep 0.05; done", "echo output"))
+    terminal, slave = pty.openpty()
+    apply = subprocess.Popen(
+        ["fleetform", "apply"],
+        cwd=lab.tree,
+        env=lab.variables(),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    shown = _read_until(terminal, "[y/N]")
+    assert lab.run("apply", "-y", "--detach").returncode == 0
+    os.write(terminal, b"y\n")
+    shown += _read_until(terminal, "hello")
+    gate.touch()
+    shown += _read_until(terminal, "succeeded.")
+    assert apply.wait(PATIENCE_SECONDS) == 0, shown
+    os.close(terminal)
+    assert "\noutput\n" in shown.replace("\r", "")
