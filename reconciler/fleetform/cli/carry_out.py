@@ -150,6 +150,25 @@ def settle_earlier(workspace: Workspace) -> bool:
     return True
 
 
+def plan_after_earlier(workspace: Workspace, make: Callable[[], Plan]) -> Plan:
+    """
+    Make a plan once every apply that was entered before is through.
+
+    Another process may enter an apply while the plan is made, and may be through with it before
+    this one asks: then the plan is blocked by an apply that no longer exists.
+    """
+    from fleetform.plan.holds.operation import is_unfinished
+
+    settle_earlier(workspace)
+    plan = make()
+    for _ in range(_FASTER_MAX):
+        is_settled = settle_earlier(workspace) if plan.held else False
+        if not is_settled and not any(map(is_unfinished, plan.held)):
+            break
+        plan = make()
+    return plan
+
+
 def carry_out(
     workspace: Workspace,
     plan: Plan,
@@ -262,8 +281,7 @@ def _until_entered(apply: _Apply, plan: Plan) -> _End:
         except StalePlan:
             if apply.again is None:
                 raise
-            settle_earlier(apply.workspace)
-            before, newer = newer, apply.again()
+            before, newer = newer, plan_after_earlier(apply.workspace, apply.again)
             if not is_within(newer, plan, unasked=apply.unasked):
                 raise
             _say_begun(sorted(_runs_ended(newer) - _runs_ended(before), key=natural_order))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleetform.cli.background import leave_quietly
-from fleetform.cli.carry_out import settle_earlier
+from fleetform.cli.carry_out import plan_after_earlier
 from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.plain import PlainProgress
@@ -35,8 +35,7 @@ def apply_default_fleet(workspace: Workspace) -> None:
 
     scope = Scope(targets=(f"fleet/{FLEET}",))
     for turn in range(_FASTER_MAX):
-        settle_earlier(workspace)
-        plan = plan_scoped(workspace, scope, keep_going=True)
+        plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
         if plan.is_empty:
             return
         progress = PlainProgress(error_screen())

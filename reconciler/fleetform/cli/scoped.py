@@ -9,8 +9,8 @@ from fleetform.cli.carry_out import (
     Watching,
     ask,
     carry_out,
+    plan_after_earlier,
     question_of,
-    settle_earlier,
 )
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
@@ -46,11 +46,7 @@ def apply_scoped(
     def made() -> Plan:
         return plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
 
-    settle_earlier(workspace)
-    plan = made()
-    # Whoever was faster may be at it still; what they leave is what there is to do.
-    while plan.held and settle_earlier(workspace):
-        plan = made()
+    plan = plan_after_earlier(workspace, made)
     show_plan(screen(), plan)
     follows = 0 if watching.detach else following(plan)
     # The edit is what was asked for: where it is blocked, the run that it is about goes on as it is.

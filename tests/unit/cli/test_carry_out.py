@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleetform.cli import carry_out as module
-from fleetform.cli.carry_out import Watching, carry_out
+from fleetform.cli.carry_out import Watching, carry_out, plan_after_earlier
 from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
@@ -164,3 +164,16 @@ def test_who_does_not_wait_is_told_that_it_is_held(ended) -> None:
     again = pytest.fail
     assert carry_out(SimpleNamespace(), held, Watching(detach=True), again=again) == 3
     assert tried == [held]
+
+
+def test_an_apply_that_ends_while_a_plan_is_made_does_not_block_it(monkeypatch) -> None:
+    """The plan that was made meanwhile is made again, although no earlier apply is left to settle."""
+    monkeypatch.setattr(module, "settle_earlier", lambda _workspace: False)
+    under_way = row(task("one", cpu=2))
+    blocked = planned(
+        tree(LOCAL, ONE), ledger(row(LOCAL), replace(under_way, operation="run.update"))
+    )
+    assert blocked.held
+    free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), under_way))
+    plans = iter([blocked, free])
+    assert plan_after_earlier(SimpleNamespace(), lambda: next(plans)) is free

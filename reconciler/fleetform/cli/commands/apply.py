@@ -104,7 +104,7 @@ def command(
     only if the resources that it touches have not changed since. Otherwise apply exits with 5 and
     lists the differences.
     """
-    from fleetform.cli.carry_out import Watching, settle_earlier
+    from fleetform.cli.carry_out import Watching, plan_after_earlier
 
     if detach and show_output:
         raise Refused(
@@ -123,12 +123,8 @@ def command(
         return _take_note(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
     take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
-    settle_earlier(workspace)
     permissions["refresh"] = refresh
-    plan = _make_plan(workspace, permissions)
-    # Somebody may have begun to apply while this plan was made; theirs is seen through first.
-    while plan.held and settle_earlier(workspace):
-        plan = _make_plan(workspace, permissions)
+    plan = plan_after_earlier(workspace, lambda: _make_plan(workspace, permissions))
     show_plan(screen(), plan)
     watching = Watching(detach, show_output, json_into)
     return _carry_out(

@@ -56,9 +56,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     workspace = open_to_write(path)
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
-    from fleetform.cli.carry_out import Watching, ask, carry_out, record_nothing, settle_earlier
-
-    settle_earlier(workspace)
+    from fleetform.cli.carry_out import Watching, ask, carry_out, plan_after_earlier, record_nothing
     from fleetform.model.plan import Permissions
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
@@ -69,7 +67,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         everything = Permissions(allow_destroy=True, destroy=True)
         return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms())
 
-    plan = make()
+    plan = plan_after_earlier(workspace, make)
     print_plan_warnings(loaded, plan)
     out = screen()
     show_plan(out, plan)

@@ -222,13 +222,12 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     Raises:
         Refused: Something holds it, or it needs more than itself.
     """
-    from fleetform.cli.carry_out import settle_earlier
+    from fleetform.cli.carry_out import plan_after_earlier
     from fleetform.cli.scoped import plan_scoped
     from fleetform.model.plan import Scope
 
-    settle_earlier(workspace)
-    targets = tuple(str(key) for key in (submission.key, *submission.expired))
-    plan = plan_scoped(workspace, Scope(targets=targets), keep_going=True)
+    scope = Scope(targets=tuple(str(key) for key in (submission.key, *submission.expired)))
+    plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
     others = [change.key for change in plan.changes if change.key.kind != "run"]
     if others:
         raise Refused(
