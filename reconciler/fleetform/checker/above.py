@@ -29,10 +29,12 @@ def check_overrides_told(reading: Reading) -> Iterator[Violation]:
     called = [_called_now(one, reading) for one in here]
     for one, now in zip(here, called, strict=True):
         if one not in listed and now not in listed:
-            yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not told of")
+            yield Violation(Invariant.OVERRIDES_TOLD, f"the plan does not list the {one.title}")
     for one in listed:
         if one not in here and one not in called:
-            yield Violation(Invariant.OVERRIDES_TOLD, f"the {one.title} is not in force")
+            yield Violation(
+                Invariant.OVERRIDES_TOLD, f"the plan lists the {one.title}, which is not in force"
+            )
 
 
 def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
@@ -46,13 +48,13 @@ def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
     if frozen is not None:
         for change in reading.plan.changes:
             yield Violation(
-                Invariant.OVERRIDES_KEPT, f"{change.key} is changed under the {frozen.title}"
+                Invariant.OVERRIDES_KEPT, f"{change.key} would change during the {frozen.title}"
             )
     for change, step in reading.steps if stops else ():
         stop = next((one for one in stops if one.stops(step.resource.name, change.parent)), None)
         if step.verb == "run.submit" and stop is not None:
             yield Violation(
-                Invariant.OVERRIDES_KEPT, f"{step.resource} would begin under the {stop.title}"
+                Invariant.OVERRIDES_KEPT, f"{step.resource} would start during the {stop.title}"
             )
 
 
@@ -99,7 +101,7 @@ def check_windows_kept(reading: Reading) -> Iterator[Violation]:
             if _loosens(reading, change) or (kept and change.key.kind != "environment"):
                 yield Violation(
                     Invariant.WINDOWS_KEPT,
-                    f"{change.key} is changed in the freeze window: {window.reason}",
+                    f"{change.key} would change in the freeze window ({window.reason})",
                 )
 
 

@@ -28,11 +28,13 @@ def check_policy_obeyed(reading: Reading) -> Iterator[Violation]:
         let_go = step.resource in reading.desired.removed and not reading.permissions.destroy
         if step.verb == "volume.remove" and (policy, wanted) != ("delete", "delete"):
             yield Violation(
-                Invariant.POLICY_OBEYED, f"the data of {step.resource} would go, and is to {policy}"
+                Invariant.POLICY_OBEYED,
+                f"the data of {step.resource} would be deleted, and its policy is `{policy}`",
             )
         if (step.verb == "volume.snapshot") != (policy == "snapshot" and not let_go):
             yield Violation(
-                Invariant.POLICY_OBEYED, f"{step.verb} of {change.key}, which is to {policy}"
+                Invariant.POLICY_OBEYED,
+                f"{step.verb} is planned for {change.key}, and its policy is `{policy}`",
             )
 
 
@@ -47,7 +49,8 @@ def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
         own = row.uid[:12] in into.rpartition("/")[2]
         if path != json.loads(row.document).get("path") or not beside or not own or into == path:
             yield Violation(
-                Invariant.SNAPSHOT_BESIDE, f"{step.resource} in {path} is put aside as {into}"
+                Invariant.SNAPSHOT_BESIDE,
+                f"the snapshot of {step.resource} at {path} would be {into}",
             )
 
 
@@ -62,7 +65,7 @@ def check_loss_seen(reading: Reading) -> Iterator[Violation]:
         known_as = reading.earlier_names.get(step.resource, step.resource)
         if row.digest and not (known_as in gone and asked.selects(step.resource, "")):
             yield Violation(
-                Invariant.LOSS_SEEN, f"{step.key} would make a directory where there was one"
+                Invariant.LOSS_SEEN, f"{step.key} would create a directory that is missing"
             )
 
 

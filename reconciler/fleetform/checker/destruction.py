@@ -39,7 +39,7 @@ def check_protected_kept(reading: Reading) -> Iterator[Violation]:
             for run in _protected_on(reading, step.resource):
                 yield Violation(
                     Invariant.PROTECTED_STAYS,
-                    f"{step.verb} is planned for {step.resource} of {run}",
+                    f"{step.verb} is planned for {step.resource}, which runs {run}",
                 )
 
 
@@ -58,7 +58,8 @@ def check_destruction_declared(reading: Reading) -> Iterator[Violation]:
     for change in _destroying(reading):
         if not change.destructive:
             yield Violation(
-                Invariant.DESTRUCTION_DECLARED, f"{change.key} would be lost without a word"
+                Invariant.DESTRUCTION_DECLARED,
+                f"{change.key} would be lost, and the plan does not say so",
             )
 
 
@@ -68,7 +69,7 @@ def check_destruction_permitted(reading: Reading) -> Iterator[Violation]:
     for change in _destroying(reading):
         if not _restart_permitted(reading, change):
             yield Violation(
-                Invariant.DESTRUCTION_PERMITTED, f"nobody has allowed to end {change.key}"
+                Invariant.DESTRUCTION_PERMITTED, f"no permission to end {change.key} was given"
             )
 
 
@@ -90,7 +91,8 @@ def check_budget_held(reading: Reading) -> Iterator[Violation]:
         )
         if count > limit:
             yield Violation(
-                Invariant.WITHIN_BUDGET, f"{count} of {totals[kind]} {kind}s go, and {limit} may"
+                Invariant.WITHIN_BUDGET,
+                f"the plan deletes {count} of {totals[kind]} {kind}s, and {limit} are allowed",
             )
 
 

@@ -27,7 +27,8 @@ def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
         ).selects(step.resource, row.parent)
         if declared is None or not (asked or _has_reason(change, declared, row)):
             yield Violation(
-                Invariant.FINISHED_STAYS_FINISHED, f"{step.resource} is over and would run again"
+                Invariant.FINISHED_STAYS_FINISHED,
+                f"{step.resource} has finished and would run again",
             )
 
 
@@ -69,7 +70,8 @@ def check_one_execution(reading: Reading) -> Iterator[Violation]:
         unknown = row.run is not None and row.run.state is RunState.UNKNOWN
         if not waits or unknown:
             yield Violation(
-                Invariant.ONE_EXECUTION_AT_A_TIME, f"{change.key} would start beside itself"
+                Invariant.ONE_EXECUTION_AT_A_TIME,
+                f"{change.key} would start while its earlier run may still run",
             )
 
 
@@ -81,7 +83,7 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
         if "earlier" in step.arguments and not _is_executed_already(reading, step):
             yield Violation(
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
-                f"{step.resource} would be taken for the run before it",
+                f"{step.resource} would continue an earlier run with another execution",
             )
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue

@@ -30,7 +30,7 @@ def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
             if row is None or row.archived:
                 yield Violation(
                     Invariant.BEGINS_ON_SOMETHING,
-                    f"{step.resource} begins on {needed}, which is not there",
+                    f"{step.resource} would start on {needed}, which does not exist",
                 )
 
 
@@ -46,5 +46,6 @@ def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
         runs = (ResourceKey("run", name) for name in declared.upstream)
         for needed in sorted(outdated.intersection((*declared.references, *runs))):
             yield Violation(
-                Invariant.BEGINS_ON_DECLARED, f"{step.resource} begins on the {needed} that goes"
+                Invariant.BEGINS_ON_DECLARED,
+                f"{step.resource} would start on {needed}, which is to be replaced",
             )

@@ -21,15 +21,18 @@ def check_moves_declared(reading: Reading) -> Iterator[Violation]:
         before, rows = name_before(step), reading.live.resources
         if declared.of(before) != step.resource:
             yield Violation(
-                Invariant.MOVED_IS_THE_SAME, f"nobody says that {before} is {step.resource}"
+                Invariant.MOVED_IS_THE_SAME,
+                f"`moved:` does not say that {before} is {step.resource}",
             )
         row, there = rows.get(before), rows.get(step.resource)
         if row is None:
-            yield Violation(Invariant.MOVED_IS_THE_SAME, f"{before} is renamed and is not there")
+            yield Violation(
+                Invariant.MOVED_IS_THE_SAME, f"{before} would be renamed and does not exist"
+            )
         if there is not None and not there.archived:
             yield Violation(
                 Invariant.MOVED_IS_THE_SAME,
-                f"{before} is renamed to {step.resource}, which is there",
+                f"{before} would be renamed to {step.resource}, which exists",
             )
 
 
@@ -53,5 +56,6 @@ def check_moved_kept(reading: Reading) -> Iterator[Violation]:
         for _, step in reading.steps:
             if step.resource in {key, after}:
                 yield Violation(
-                    Invariant.MOVED_IS_KEPT, f"{step.key} is planned, and {key} is {after} now"
+                    Invariant.MOVED_IS_KEPT,
+                    f"{step.key} is planned, and {key} is now named {after}",
                 )

@@ -31,7 +31,7 @@ def check_places_free(reading: Reading) -> Iterator[Violation]:
         for other in near:
             if other is not None and other != step.resource:
                 yield Violation(
-                    Invariant.PLACE_IS_FREE, f"{step.resource} comes to {path}, where {other} is"
+                    Invariant.PLACE_IS_FREE, f"{step.resource} would be at {path}, where {other} is"
                 )
 
 

@@ -43,18 +43,22 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
         if row.archived or key in ended or key in changed:
             continue
         for lost in sorted(mentioned(row) & gone):
-            yield Violation(Invariant.REFERRED_TO_STAYS, f"{key} stays and {lost} goes")
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS, f"{key} remains and refers to {lost}, which is removed"
+            )
         fleets_gone = sorted(one for one in gone if one.kind == "fleet")
         undeclared = reading.declared(key) is None
         if fleets_gone and undeclared and at_work(row) and not _names_fleets(row):
             yield Violation(
                 Invariant.REFERRED_TO_STAYS,
-                f"{key} stays and may be at work on {fleets_gone[0]}, which goes",
+                f"{key} remains and may run on {fleets_gone[0]}, which is removed",
             )
     for change in reading.plan.changes:
         declared = reading.declared(change.key)
         for lost in () if declared is None else sorted({*declared.references} & gone):
-            yield Violation(Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which goes")
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which is removed"
+            )
 
 
 def check_used_kept(reading: Reading) -> Iterator[Violation]:
@@ -73,7 +77,9 @@ def check_used_kept(reading: Reading) -> Iterator[Violation]:
             continue
         for text in documents(row, begun=True):
             for lost in sorted(_used(json.loads(text), taken)):
-                yield Violation(Invariant.USED_STAYS, f"{key} is at work with {lost}, which goes")
+                yield Violation(
+                    Invariant.USED_STAYS, f"{key} runs and uses {lost}, which is removed"
+                )
 
 
 def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceKey]:

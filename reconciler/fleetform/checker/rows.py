@@ -33,21 +33,23 @@ def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
         if key not in seen:
             seen.add(key)
             if gone and ("absent", key) not in reading.claims:
-                yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} is absent")
+                yield Violation(Invariant.ROWS_PINNED, f"no predicate says that {key} is absent")
             if row is not None and not gone:
                 # The ledger knows it by its earlier name, and the new one must be free.
                 known_as = reading.earlier_names.get(key, key)
                 if known_as != key and ("absent", key) not in reading.claims:
-                    yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} is absent")
+                    yield Violation(
+                        Invariant.ROWS_PINNED, f"no predicate says that {key} is absent"
+                    )
                 pinned = reading.claims.get(("generation", known_as))
                 if pinned != str(row.generation):
                     yield Violation(
                         Invariant.ROWS_PINNED,
-                        f"{key} is of generation {row.generation}, pinned is {pinned}",
+                        f"{key} has generation {row.generation}, and its predicate has {pinned}",
                     )
         waiting = ("run-not-started", reading.earlier_names.get(key, key))
         if _ends_what_waits(reading, step) and waiting not in reading.claims:
-            yield Violation(Invariant.ROWS_PINNED, f"nothing says that {key} has not started")
+            yield Violation(Invariant.ROWS_PINNED, f"no predicate says that {key} has not started")
 
 
 def _ends_what_waits(reading: Reading, step: Step) -> bool:
@@ -73,7 +75,9 @@ def check_work_pinned(reading: Reading) -> Iterator[Violation]:
             or told.hosts != hosts_ending(reading, key)
             or (here != told.runs if reading.plan.kept is None else here - told.runs)
         ):
-            yield Violation(Invariant.WORK_PINNED, f"at work on {key} are {sorted(here)}")
+            yield Violation(
+                Invariant.WORK_PINNED, f"the runs on {key} are {', '.join(sorted(here)) or 'none'}"
+            )
 
 
 def check_unattached_pinned(reading: Reading) -> Iterator[Violation]:
@@ -90,7 +94,10 @@ def check_unattached_pinned(reading: Reading) -> Iterator[Violation]:
             ("unattached", reading.earlier_names.get(step.resource, step.resource))
         )
         if said is None or not ended.issuperset(json.loads(said)):
-            yield Violation(Invariant.UNATTACHED_PINNED, f"told for {step.resource} is {said}")
+            yield Violation(
+                Invariant.UNATTACHED_PINNED,
+                f"the predicate for the runs that mount {step.resource} is {said or 'missing'}",
+            )
 
 
 def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
@@ -99,7 +106,9 @@ def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
     environment = ResourceKey("environment", reading.plan.environment_name)
     said = reading.claims.get(("rules", environment))
     if judged and (said is None or Rules.of(json.loads(said)) != reading.rules):
-        yield Violation(Invariant.RULES_PINNED, f"the rules that it was judged by are {said}")
+        yield Violation(
+            Invariant.RULES_PINNED, f"the predicate for the rules is {said or 'missing'}"
+        )
 
 
 def check_ledger_pinned(reading: Reading) -> Iterator[Violation]:
@@ -107,4 +116,4 @@ def check_ledger_pinned(reading: Reading) -> Iterator[Violation]:
     if not live.ledger_id or not reading.plan.changes:
         return
     if reading.claims.get(("ledger", None)) != f"{live.ledger_id}/{live.epoch}":
-        yield Violation(Invariant.LEDGER_PINNED, "nothing says which ledger it is")
+        yield Violation(Invariant.LEDGER_PINNED, "no predicate names the ledger")

@@ -36,7 +36,7 @@ def check_saved(plan: Plan, live: Live) -> tuple[Violation, ...]:
         As `check`; what has come to be since it was made may have made it wrong, so a violation
         is no fault of ours here.
     """
-    assert plan.kept is not None, "it is of a file"
+    assert plan.kept is not None, "the plan is not from a file"
     if not plan.ledger_id:
         # It was made before there was a ledger; that its resources are absent says the rest.
         live = replace(live, ledger_id="", epoch=plan.epoch)

@@ -29,7 +29,8 @@ def check_place_right(reading: Reading) -> Iterator[Violation]:
     for what, planned, actual in pairs:
         if planned != actual:
             yield Violation(
-                Invariant.RIGHT_PLACE, f"the plan is for {what} {planned}, and here is {actual}"
+                Invariant.RIGHT_PLACE,
+                f"the plan is for {what} {planned}, and this is {what} {actual}",
             )
 
 
@@ -45,7 +46,7 @@ def check_recovering_told(reading: Reading) -> Iterator[Violation]:
     # One of a file says how it was when it was made.
     if reading.plan.kept is None and reading.plan.recovering is not is_so:
         said = "recovering" if reading.plan.recovering else "in use"
-        yield Violation(Invariant.RECOVERING_TOLD, f"it says that the ledger is {said}")
+        yield Violation(Invariant.RECOVERING_TOLD, f"the plan says that the ledger is {said}")
 
 
 def check_changes_single(reading: Reading) -> Iterator[Violation]:
@@ -59,7 +60,7 @@ def check_held_not_done(reading: Reading) -> Iterator[Violation]:
     done = {change.key for change in reading.plan.changes}
     for held in reading.plan.held:
         if held.change.key in done:
-            yield Violation(Invariant.HELD_IS_NOT_DONE, f"{held.change.key} is changed and held")
+            yield Violation(Invariant.HELD_IS_NOT_DONE, f"{held.change.key} is changed and blocked")
 
 
 def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
@@ -78,14 +79,20 @@ def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
         if quiet.get(key) == digest or key in handled or reading.is_left_alone(key, key.parent):
             continue
         if _differs(reading.declared(key) or wanted[key], reading.row(key)):
-            yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} differs and is not in the plan")
+            yield Violation(
+                Invariant.NOTHING_FORGOTTEN,
+                f"{key} differs from the configuration and is not in the plan",
+            )
     for key in reading.rows:
         if key in wanted or key in handled or key.kind not in KINDS:
             continue
         if reading.is_called_otherwise(key, key.parent):
             continue
         if not (reading.is_left_alone(key, key.parent) or reading.rows[key].archived):
-            yield Violation(Invariant.NOTHING_FORGOTTEN, f"{key} is declared no more and stays")
+            yield Violation(
+                Invariant.NOTHING_FORGOTTEN,
+                f"{key} was removed from the configuration and is not in the plan",
+            )
 
 
 def _differs(declared: Declared, row: LiveResource | None) -> bool:
@@ -107,8 +114,8 @@ def check_left_apart(reading: Reading) -> Iterator[Violation]:
     for deferred in reading.plan.deferred:
         key = deferred.change.key
         if key in done or key in held:
-            verb = "changed" if key in done else "held"
-            yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is left for another plan and {verb}")
+            verb = "changed" if key in done else "blocked"
+            yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is both deferred and {verb}")
 
 
 def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
@@ -140,7 +147,7 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
                 reached.add(one)
                 waiting.append(one)
     for key in changes.keys() - reached:
-        yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed beside the targets")
+        yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed, and no target needs it")
 
 
 def _fleets_to_choose_from(reading: Reading) -> list[ResourceKey]:
@@ -186,12 +193,12 @@ def check_scope_kept(reading: Reading) -> Iterator[Violation]:
     excludes, targets = Selection(reading.scope.excludes), Selection(reading.scope.targets)
     for change in reading.plan.changes if excludes else ():
         if _means(excludes, change):
-            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and excluded")
+            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and was excluded")
     for deferred in reading.plan.deferred:
         change = deferred.change
         asked = _means(targets, change) or not targets
         if asked and not _means(excludes, change):
-            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is left out and was asked for")
+            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is deferred and was selected")
 
 
 def _means(selection: Selection, change: Change) -> bool:
@@ -216,7 +223,7 @@ def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
             is_there = any(hosts.get(one) == before.name for one in called)
             if not is_there or not asked.selects(ResourceKey("host", name)):
                 yield Violation(
-                    Invariant.EXCHANGED_IS_ASKED_FOR, f"{step.key} has {name} make room for another"
+                    Invariant.EXCHANGED_IS_ASKED_FOR, f"{step.key} would replace host {name}"
                 )
 
 
@@ -245,5 +252,5 @@ def check_unread_kept(reading: Reading) -> Iterator[Violation]:
             if step.resource.kind in KINDS and reading.declared(step.resource) is None:
                 yield Violation(
                     Invariant.UNREAD_REMOVES_NOTHING,
-                    f"{step.resource} would go, and {reading.desired.unread[0]} may declare it",
+                    f"{step.resource} would be removed, and {reading.desired.unread[0]} may declare it",
                 )

@@ -65,7 +65,7 @@ def check_keys_unique(reading: Reading) -> Iterator[Violation]:
     counts = Counter(step.key for _, step in reading.steps)
     for key, count in sorted(counts.items()):
         if count > 1:
-            yield Violation(Invariant.STEPS_NAMED_ONCE, f"step {key} is there {count} times")
+            yield Violation(Invariant.STEPS_NAMED_ONCE, f"{count} steps have the key {key}")
 
 
 def check_needs_exist(reading: Reading) -> Iterator[Violation]:
@@ -73,7 +73,10 @@ def check_needs_exist(reading: Reading) -> Iterator[Violation]:
     for _, step in reading.steps:
         for need in step.needs:
             if need not in keys:
-                yield Violation(Invariant.STEPS_NEEDS_EXIST, f"{step.key} waits for {need}")
+                yield Violation(
+                    Invariant.STEPS_NEEDS_EXIST,
+                    f"{step.key} waits for {need}, which is not in the plan",
+                )
 
 
 def check_acyclic(reading: Reading) -> Iterator[Violation]:
@@ -101,7 +104,7 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
             if not fits or step.resource.name not in names:
                 yield Violation(
                     Invariant.STEPS_FIT_ACTION,
-                    f"{step.key} stands under {change.action} of {change.key}",
+                    f"{step.key} is a step of {change.action} of {change.key}",
                 )
 
 
@@ -113,10 +116,13 @@ def check_documents_declared(reading: Reading) -> Iterator[Violation]:
         declared = reading.declared(step.resource, making=making)
         if declared is None:
             yield Violation(
-                Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} makes what nobody declares"
+                Invariant.DOCUMENTS_AS_DECLARED,
+                f"{step.key} creates a resource that no document declares",
             )
         elif (
             step.arguments.get("digest") != declared.digest
             or step.arguments.get("document") != declared.document
         ):
-            yield Violation(Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} carries another document")
+            yield Violation(
+                Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} contains another document"
+            )

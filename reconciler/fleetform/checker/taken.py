@@ -24,12 +24,19 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
         )
         for step in change.steps:
             if step.verb in _FORGETS and not is_let_go:
-                yield Violation(Invariant.LET_GO_IS_KEPT, f"nobody lets {change.key} go")
+                yield Violation(
+                    Invariant.LET_GO_IS_KEPT,
+                    f"`removed:` does not list {change.key}, which would be released",
+                )
             if is_let_go and destroys(reading, step):
-                yield Violation(Invariant.LET_GO_IS_KEPT, f"{step.key} is planned")
+                yield Violation(
+                    Invariant.LET_GO_IS_KEPT, f"{step.key} is planned for a released resource"
+                )
         row = reading.row(change.key)
         if is_let_go and row is not None and at_work(row):
-            yield Violation(Invariant.LET_GO_IS_KEPT, f"{change.key} is at work and forgotten")
+            yield Violation(
+                Invariant.LET_GO_IS_KEPT, f"{change.key} is running and would be released"
+            )
 
 
 def check_returns_own(reading: Reading) -> Iterator[Violation]:
@@ -45,9 +52,14 @@ def check_returns_own(reading: Reading) -> Iterator[Violation]:
         if step.verb == "volume.make" and (uid, place) == _let_go_before(reading, step):
             continue
         if step.verb != "volume.make" or (known_as, uid, place) not in left:
-            yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} would take {place}")
+            yield Violation(
+                Invariant.RETURNS_ITS_OWN, f"{step.resource} would get the data in {place}"
+            )
         elif reading.claims.get(("left", step.resource)) != uid:
-            yield Violation(Invariant.RETURNS_ITS_OWN, f"{step.resource} does not pin {place}")
+            yield Violation(
+                Invariant.RETURNS_ITS_OWN,
+                f"no predicate names the data in {place} for {step.resource}",
+            )
 
 
 def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
@@ -62,6 +74,4 @@ def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
 def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
     for _, step in reading.steps:
         if step.verb in _ADOPTS and step.resource not in reading.desired.imports:
-            yield Violation(
-                Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be taken as it is found"
-            )
+            yield Violation(Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be adopted")

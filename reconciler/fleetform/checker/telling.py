@@ -19,7 +19,7 @@ def check_rules_applied_last(reading: Reading) -> Iterator[Violation]:
     if reading.plan.kept is None and reading.plan.rules != reading.rules:
         yield Violation(
             Invariant.RULES_APPLIED_LAST,
-            f"it was judged by {reading.plan.rules}, and {reading.rules} were applied last",
+            f"the plan was judged by {reading.plan.rules}, and {reading.rules} were applied last",
         )
 
 
@@ -27,7 +27,7 @@ def check_stake_told(reading: Reading) -> Iterator[Violation]:
     """What destroys says in words what is lost, and names the runs whose work it ends."""
     for change in reading.plan.changes:
         if change.destructive and not change.at_stake:
-            yield Violation(Invariant.STAKE_TOLD, f"{change.key} does not say what would be lost")
+            yield Violation(Invariant.STAKE_TOLD, f"{change.key} has no impact")
     for change, step in reading.steps:
         row = reading.row(step.resource)
         if step.verb != "run.stop" or row is None or not at_work(row):
@@ -35,7 +35,8 @@ def check_stake_told(reading: Reading) -> Iterator[Violation]:
         named = change.stake.runs if change.stake is not None else ()
         if step.resource.name not in named:
             yield Violation(
-                Invariant.STAKE_TOLD, f"{change.key} would end {step.resource} and does not name it"
+                Invariant.STAKE_TOLD,
+                f"{change.key} would end {step.resource} and does not name it in its impact",
             )
 
 
@@ -48,5 +49,6 @@ def check_digest_right(reading: Reading) -> Iterator[Violation]:
     found = read.hexdigest()
     if found != plan.digest:
         yield Violation(
-            Invariant.DIGEST_RIGHT, f"its digest is {plan.digest[:12]}, and comes to {found[:12]}"
+            Invariant.DIGEST_RIGHT,
+            f"the plan has the digest {plan.digest[:12]}, and its content has {found[:12]}",
         )

@@ -21,7 +21,7 @@ from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
-from fleetform.model.rollout import ENDED, Exchange, Template
+from fleetform.model.rollout import ENDED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.spec.dataclass import dataclass
@@ -148,7 +148,7 @@ class Departures:
     ) -> bool:
         removal = self._removals.get(instance.uid)
         if removal is None:
-            return instance.message == ENDED or (not jobs and not held)
+            return instance.message in ENDED_TEXTS or (not jobs and not held)
         if not any(_is_ending(mirror, job) for job in jobs):
             return True
         return not self._answers(instance) and now_ms - removal.since_ms >= SILENCE_MS

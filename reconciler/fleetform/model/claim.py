@@ -47,35 +47,38 @@ class Claim:
     @property
     def sentence(self) -> str:
         if self.is_file:
-            return f"{self.what} is no directory, and a volume is one"
+            return f"{self.what} is not a directory, and a volume must be one"
         if self.missing:
-            return f"{self.what} is not there, so there is nothing to import"
-        uid = short_uid(self.owner_uid) or "of a uid that cannot be read"
+            return f"{self.what} does not exist, so there is nothing to import"
+        uid = short_uid(self.owner_uid) or "with an unreadable uid"
         owner = f"{self.owner_name} ({uid})" if self.owner_name else uid
         since = ""
         if self.since_ms is not None:
             day = dt.datetime.fromtimestamp(self.since_ms // 1000, dt.UTC)
             since = f" since {day:%Y-%m-%dT%H:%M:%SZ}"
-        thing = f"{self.holds} of " if self.holds else ""
-        whose = f"is {thing}environment {owner}{since}"
+        relation = f"is {self.holds} of" if self.holds else "belongs to"
+        whose = f"{relation} environment {owner}{since}"
         if not self.near:
             return f"{self.what} {whose}"
         if self.is_inside:
-            return f"{self.near}, which lies in {self.what}, {whose}"
-        return f"{self.what} lies in {self.near}, which {whose}"
+            return f"{self.near}, inside {self.what}, {whose}"
+        return f"{self.what} is inside {self.near}, which {whose}"
 
     @property
     def cure(self) -> str:
         if self.is_file:
             return "declare the path of a directory"
         if self.missing:
-            return f"declare the path where it is, or take {self.missing} out of `import:`, and it is made"
+            return (
+                f"declare the path where it is, or remove {self.missing} from `import:`; then the"
+                " volume is created"
+            )
         if not self.near:
             return (
-                "declare another path; when that environment has let it go (`removed:`), a person"
-                " removes the mark that lies there"
+                "declare another path; to use this one, release the volume in that environment"
+                " (`removed:`), then delete the marker `.fleetform-volume` there"
             )
         return (
-            f"declare a path beside {self.near}: a directory is one volume's, with all that lies"
-            " in it"
+            f"declare a path that neither contains {self.near} nor is inside it: a directory belongs"
+            " to one volume, with everything in it"
         )

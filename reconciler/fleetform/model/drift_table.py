@@ -37,16 +37,16 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("fleet", "host"): DriftRow(
         _ENFORCED, Remedy.APPLY, "nodes",
         "each host that was created exists",
-        "it is created again; jobs of the missing host are lost",
+        "the host is created again; jobs of the missing host are lost",
     ),
     ("fleet", "agent"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",
         "the agent of a host answers, unless it has ended because it had no work",
-        "it is started again, and finds the jobs that still run",
+        "the agent is started again, and finds the jobs that still run",
     ),
     ("fleet", "ledger"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "",
-        "a host obeys this ledger, and knows no newer state",
+        "a host follows this ledger, and knows no newer state",
         "nothing is started or removed",
         "put the newest ledger back, or run `fleetform state rebuild`, which asks the hosts",
     ),
@@ -79,13 +79,13 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("fleet", "unknown"): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",
         "every host with the uid of the environment is in the ledger",
-        "it is not changed",
+        "the host is not changed",
         "`fleetform state rebuild` adopts it with its running jobs",
     ),
     ("volume", "directory"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",
         "the directory that was created exists, and is the same one",
-        "it is blocked, because an empty directory would hide the loss of the data",
+        "the volume is blocked, because an empty directory would hide the loss of the data",
         "put the data back, or start empty with `fleetform apply --refresh --replace volume/NAME`",
     ),
     ("volume", "mark"): DriftRow(
@@ -96,13 +96,13 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("volume", "claim"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "",
         "no other environment has marked the directory",
-        "it is blocked: the marker names the other owner",
+        "the volume is blocked: the marker names the other owner",
         "give the volume another path, or release it in the other environment",
     ),
     ("volume", "path"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",
         "the volume is at its declared path",
-        "it is blocked, because a second volume would be created",
+        "the volume is blocked, because a second volume would be created",
         "move it back, or declare its current path",
     ),
     ("volume", "owner"): DriftRow(
@@ -120,7 +120,7 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("run", "record"): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",
         "every job that a host knows is in the ledger",
-        "it is shown and never ended",
+        "the job is shown and never ended",
         "`fleetform state rebuild` adopts it",
     ),
 }  # fmt: skip

@@ -75,7 +75,7 @@ def differences(live: Live, rebuilt: Live) -> tuple[Difference, ...]:
 
 def _stands(row: LiveResource | None) -> str:
     if row is None:
-        return "not there"
+        return "missing"
     if row.run is None:
         return row.state
-    return f"{row.run.state}{' (stale)' if row.run.stale else ''}, attempt {row.run.attempt}"
+    return f"{row.run.state}{' (outdated)' if row.run.stale else ''}, attempt {row.run.attempt}"

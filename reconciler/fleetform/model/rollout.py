@@ -13,9 +13,12 @@ from fleetform.spec.dataclass import dataclass
 __all__ = [
     "EARLY",
     "ENDED",
+    "ENDED_TEXTS",
     "EXCHANGED",
+    "EXCHANGED_TEXTS",
     "LEAVING",
     "RESTING",
+    "RESTING_TEXTS",
     "SURGE",
     "UNWANTED",
     "Exchange",
@@ -47,17 +50,26 @@ class Template:
 UNWANTED = "unwanted"
 """In the place of a host's template: somebody has asked for another host, whatever it is made from."""
 
-RESTING = "another host takes its place: its fleet wants one that is made anew"
-"""Why an outdated host gets nothing more; shown to all who wait for it."""
+RESTING = "a new host of its fleet replaces it"
+"""Why no job starts on an outdated host; runs that wait for it show this reason."""
 
-LEAVING = "its fleet is about to go, as somebody has agreed"
-"""Why a host gets nothing more whose fleet is removed or let go; shown as the one above."""
+LEAVING = "its fleet is being removed or released"
+"""Why no job starts on a host whose fleet is removed or released; shown like `RESTING`."""
 
-EXCHANGED = "it makes room for another host of its fleet"
-"""What is kept with a host that leaves for this: its place is to be taken again."""
+EXCHANGED = "a new host of its fleet replaces it"
+"""Stored with a host that leaves after its jobs: the rollout fills its place again."""
 
-ENDED = "it makes room for another host of its fleet, and what runs there ends"
-"""The same of one that waits for nothing."""
+ENDED = "a new host of its fleet replaces it, and its jobs end"
+"""Stored with a host that leaves without waiting for its jobs."""
+
+# Ledgers of earlier releases contain these texts, and the texts decide what happens next.
+_RESTING_BEFORE = "another host takes its place: its fleet wants one that is made anew"
+_EXCHANGED_BEFORE = "it makes room for another host of its fleet"
+_ENDED_BEFORE = "it makes room for another host of its fleet, and what runs there ends"
+
+RESTING_TEXTS = (RESTING, _RESTING_BEFORE)
+ENDED_TEXTS = (ENDED, _ENDED_BEFORE)
+EXCHANGED_TEXTS = (EXCHANGED, _EXCHANGED_BEFORE, *ENDED_TEXTS)
 
 
 class Move(enum.Enum):

@@ -23,7 +23,7 @@ def address_problem(text: str) -> str:
     if _ANY in text:
         head, slash, name = text.partition("[")[0].partition("/")
         is_whole = bool(head) and (not slash or bool(name))
-        return "" if is_whole else f"`{text}` names nothing beside its slash."
+        return "" if is_whole else f"`{text}` has an empty kind or name."
     try:
         parse_address(text)
     except ValueError as error:

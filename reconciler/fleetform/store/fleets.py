@@ -15,7 +15,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
-from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
+from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
@@ -288,9 +288,9 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     row = transaction.one(
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
         # Whose place is to be taken again is known by this.
-        " message = CASE WHEN message IN (?, ?) THEN message ELSE '' END"
+        " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         " WHERE uid = ? AND state = 'terminating' RETURNING name",
-        (EXCHANGED, ENDED, instance_uid),
+        (*EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return

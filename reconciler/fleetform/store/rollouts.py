@@ -15,7 +15,9 @@ from fleetform.model.rollout import (
     EARLY,
     ENDED,
     EXCHANGED,
+    EXCHANGED_TEXTS,
     RESTING,
+    RESTING_TEXTS,
     SURGE,
     Exchange,
     Move,
@@ -49,7 +51,7 @@ def env_text(document: Mapping[str, Any]) -> str:
 
 
 def is_exchanged(message: str) -> bool:
-    return message in {EXCHANGED, ENDED}
+    return message in EXCHANGED_TEXTS
 
 
 def read_templates(connection: Statements) -> dict[str, Template]:
@@ -226,6 +228,7 @@ def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:
         transaction.execute(
             "UPDATE instances SET number = ?, name = ?, generation = generation + 1,"
             # It was to go, and what was to stay has gone.
-            " drained = CASE drained WHEN ? THEN '' ELSE drained END WHERE uid = ?",
-            (one.number, f"{fleet}-{one.number}", RESTING, one.uid),
+            " drained = CASE WHEN drained IN (?, ?) THEN '' ELSE drained END"
+            " WHERE uid = ?",
+            (one.number, f"{fleet}-{one.number}", *RESTING_TEXTS, one.uid),
         )

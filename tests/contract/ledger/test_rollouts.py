@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import Ledger, StepOutcome
-from fleetform.model.rollout import SURGE, UNWANTED, Exchange, Move, Template
+from fleetform.model.rollout import (
+    ENDED_TEXTS,
+    EXCHANGED_TEXTS,
+    RESTING_TEXTS,
+    SURGE,
+    UNWANTED,
+    Exchange,
+    Move,
+    Template,
+)
+from fleetform.store import rollouts
 
 
 def template(name: str, digest: str, nodes: int = 2, **document: object):
@@ -108,6 +120,28 @@ def test_who_was_to_go_and_gets_the_place_rests_no_more(ledger: Ledger) -> None:
     exchange(desk, Exchange(Move.SETTLE, early, 0))
     (settled,) = [one for one in ledger.read_live().instances if one.uid == early]
     assert (settled.number, settled.drained) == (0, "")
+
+
+def test_a_rollout_that_an_earlier_release_began_continues(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its texts differ, and they still say whose place is to be filled and who rests no longer."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.MAKE, number=SURGE))
+    early = next(one.uid for one in ledger.read_live().instances if one.number == SURGE)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(rollouts, "RESTING", RESTING_TEXTS[-1])
+        earlier.setattr(rollouts, "EXCHANGED", EXCHANGED_TEXTS[1])
+        earlier.setattr(rollouts, "ENDED", ENDED_TEXTS[-1])
+        exchange(desk, Exchange(Move.REST, early), Exchange(Move.LEAVE, desk.instances[0]))
+        exchange(desk, Exchange(Move.END, desk.instances[1]))
+    for uid in desk.instances:
+        ledger.retire(uid, fence=desk.fence, now_ms=2)
+    exchange(desk, Exchange(Move.SETTLE, early, 0))
+    (settled,) = [one for one in ledger.read_live().instances if one.uid == early]
+    assert (settled.number, settled.drained) == (0, "")
+    desk.greet(early, cpus=8)
+    assert ledger.read_live().exchanging == {"local"}, "the place of local-1 is to be filled"
 
 
 def test_a_plan_does_not_send_away_who_came_early(ledger: Ledger) -> None:

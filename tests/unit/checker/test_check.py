@@ -235,8 +235,8 @@ def test_destruction_without_permission() -> None:
         if one.invariant is Invariant.DESTRUCTION_PERMITTED
     ]
     assert details == [
-        "nobody has allowed to end fleet/old",
-        "nobody has allowed to end run/gone",
+        "no permission to end fleet/old was given",
+        "no permission to end run/gone was given",
     ]
 
 
@@ -244,7 +244,7 @@ def test_a_restart_without_permission() -> None:
     """Running work is restarted only where the run asks for it or somebody allows it."""
     plan, desired, live, _ = example()
     details = [one.detail for one in check(plan, desired, live, Permissions())]
-    assert "nobody has allowed to end run/busy" in details
+    assert "no permission to end run/busy was given" in details
 
 
 def test_the_budget() -> None:
@@ -326,7 +326,7 @@ def test_a_fleet_under_a_volume_that_stays() -> None:
     """A fleet goes only with everything that stands on it."""
     plan, *rest = example()
     details = [one.detail for one in check(without(plan, "volume/spare"), *rest)]
-    assert "volume/spare stays and fleet/old goes" in details
+    assert "volume/spare remains and refers to fleet/old, which is removed" in details
 
 
 def test_a_fleet_that_something_new_needs() -> None:
@@ -335,14 +335,14 @@ def test_a_fleet_that_something_new_needs() -> None:
     needy = task("new", fleets=["old"])
     desired = replace(desired, resources={**desired.resources, needy.key: needy})
     details = [one.detail for one in check(plan, desired, live, permissions)]
-    assert "run/new needs fleet/old, which goes" in details
+    assert "run/new needs fleet/old, which is removed" in details
 
 
 def test_a_fleet_under_a_run_that_may_be_anywhere() -> None:
     """A removed run that is still at work may be on any fleet."""
     plan, *rest = example()
     details = [one.detail for one in check(without(plan, "run/gone"), *rest)]
-    assert "run/gone stays and may be at work on fleet/old, which goes" in details
+    assert "run/gone remains and may run on fleet/old, which is removed" in details
 
 
 # -- steps -----------------------------------------------------------------------------------

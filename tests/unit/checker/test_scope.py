@@ -31,7 +31,7 @@ def test_a_change_beside_the_targets() -> None:
     assert check(made, desired, live, ALLOWED, scope) == ()
     whole = make_plan(desired, live, permissions=ALLOWED, now_ms=NOW_MS)
     details = [one.detail for one in check(whole, desired, live, ALLOWED, scope)]
-    assert details == ["run/other is changed beside the targets"]
+    assert details == ["run/other is changed, and no target needs it"]
 
 
 def test_a_host_makes_room_only_where_somebody_asked() -> None:

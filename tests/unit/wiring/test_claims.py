@@ -58,7 +58,9 @@ def test_what_is_ours_or_nobodys_is_no_claim(workspace: Workspace, tmp_path: Pat
 def test_a_file_is_no_place_for_a_volume(workspace: Workspace, tmp_path: Path) -> None:
     """Whoever imports a file is told by the plan, and not by a step that fails."""
     (tmp_path / "shared").write_text("no directory")
-    assert claims(workspace) == {DATA: f"{tmp_path}/shared is no directory, and a volume is one"}
+    assert claims(workspace) == {
+        DATA: f"{tmp_path}/shared is not a directory, and a volume must be one"
+    }
 
 
 def test_what_is_to_be_taken_in_is_there(workspace: Workspace, tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_what_is_to_be_taken_in_is_there(workspace: Workspace, tmp_path: Path) -
     root = Path(workspace.root)
     with (root / said).open("a") as file:
         file.write("import: [volume/data]\n")
-    missing = "is not there, so there is nothing to import"
+    missing = "does not exist, so there is nothing to import"
     assert claims(workspace) == {DATA: f"{tmp_path}/shared {missing}"}
     (tmp_path / "shared").mkdir()
     assert claims(workspace) == {}
@@ -104,13 +106,13 @@ def test_a_volume_around_or_within_is_named(workspace: Workspace, tmp_path: Path
     """Where the place lies in another's directory, or another's in it; links lead there too."""
     shared = tmp_path / "shared"
     volume_at(shared / "deep" / "inner")
-    inner = f"{shared}/deep/inner, which lies in {shared}, is volume v of environment theirs (u-2)"
+    inner = f"{shared}/deep/inner, inside {shared}, is volume v of environment theirs (u-2)"
     assert claims(workspace) == {DATA: inner}
     shared.rename(tmp_path / "real")
     shared.symlink_to(tmp_path / "real")
-    assert "real/deep/inner, which lies in" in claims(workspace)[DATA]
+    assert "real/deep/inner, inside" in claims(workspace)[DATA]
     volume_at(tmp_path)
-    assert claims(workspace)[DATA].startswith(f"{shared} lies in {tmp_path}, which is volume v")
+    assert claims(workspace)[DATA].startswith(f"{shared} is inside {tmp_path}, which is volume v")
 
 
 def test_what_lies_beside_is_no_claim(workspace: Workspace, tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_what_is_imported_is_looked_at_in_our_own_folder_too(
     assert claims(workspace) == {}
     environment = workspace.root / "environment.yaml"
     environment.write_text(f"{environment.read_text()}import: [volume/data]\n")
-    assert "which lies in sets, is volume v" in claims(workspace)[DATA]
+    assert "inside sets, is volume v" in claims(workspace)[DATA]
 
 
 def test_what_goes_with_this_plan_is_no_claim(workspace: Workspace, tmp_path: Path) -> None:

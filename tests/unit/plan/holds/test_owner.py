@@ -17,8 +17,8 @@ def test_what_somebody_else_owns_is_held() -> None:
     live = replace(ledger(row(fleet("local"))), claims={key: Claim("/data", "u", "theirs")})
     plan = make(tree(fleet("local"), volume("data"), task("t", volumes=[{"name": "data"}])), live)
     assert held_by(plan) == {"volume/data": HeldBy.OWNER, "run/t": HeldBy.DEPENDENCY}
-    assert plan.held[1].detail == "/data is environment theirs (u)"
-    assert "removes the mark" in plan.held[1].cure
+    assert plan.held[1].detail == "/data belongs to environment theirs (u)"
+    assert "delete the marker" in plan.held[1].cure
 
 
 def test_what_is_to_be_where_a_file_is_is_held() -> None:
@@ -29,7 +29,7 @@ def test_what_is_to_be_where_a_file_is_is_held() -> None:
         desired = replace(tree(fleet("local"), volume("data")), imports=imports)
         (held,) = make(desired, live).held
         assert (held.by, held.cure) == (HeldBy.DEPENDENCY, "declare the path of a directory")
-        assert held.detail == "/data is no directory, and a volume is one"
+        assert held.detail == "/data is not a directory, and a volume must be one"
 
 
 def test_what_is_not_there_is_not_found() -> None:
@@ -40,9 +40,9 @@ def test_what_is_not_there_is_not_found() -> None:
     declared = tree(fleet("local"), volume("data"))
     (held,) = make(replace(declared, imports=(key,)), live).held
     assert (held.change.action, held.by) == (Action.ADOPT, HeldBy.DEPENDENCY)
-    assert held.detail == "/data is not there, so there is nothing to import"
+    assert held.detail == "/data does not exist, so there is nothing to import"
     assert held.cure == (
-        "declare the path where it is, or take volume/data out of `import:`, and it is made"
+        "declare the path where it is, or remove volume/data from `import:`; then the volume is created"
     )
     assert not make(declared, live).held
 
@@ -51,14 +51,14 @@ def test_what_lies_around_or_within_somebody_elses_is_held() -> None:
     """The other volume and where it lies are named, and the cure is a place beside it."""
     key = ResourceKey("volume", "data")
     for is_inside, said in (
-        (True, "/data/x, which lies in /data, is volume x of environment theirs (u)"),
-        (False, "/data lies in /data/x, which is volume x of environment theirs (u)"),
+        (True, "/data/x, inside /data, is volume x of environment theirs (u)"),
+        (False, "/data is inside /data/x, which is volume x of environment theirs (u)"),
     ):
         claim = Claim("/data", "u", "theirs", "volume x", near="/data/x", is_inside=is_inside)
         live = replace(ledger(row(fleet("local"))), claims={key: claim})
         (held,) = make(tree(fleet("local"), volume("data")), live).held
         assert (held.by, held.detail) == (HeldBy.OWNER, said)
-        assert "declare a path beside /data/x" in held.cure
+        assert "declare a path that neither contains /data/x nor is inside it" in held.cure
         ours = {key: replace(claim, owner_uid=live.environment_uid)}
         (held,) = make(tree(fleet("local"), volume("data")), replace(live, claims=ours)).held
         assert held.by is HeldBy.DEPENDENCY
