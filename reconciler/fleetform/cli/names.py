@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
 
 DEFAULTS = frozenset({"ps", "logs", "why", "events", "stop", "rerun"})
-"""Commands about runs that, outside an environment, are about those of the default one."""
+"""Commands with names of runs that, outside an environment, are about those of the default one."""
 
 # A refusal that lists a thousand elements helps nobody.
 _NAMES_SHOWN_MAX = 5

@@ -1,9 +1,10 @@
 """
 The environment of commands that are typed outside of any: where it is, and how it is created.
 
-`submit` has to work in the first folder that a person tries it in, so it creates this one. Nobody
-reviews it, and it is not in git. Commands that plan or edit a configuration never fall back to it:
-outside an environment they would change another one than the person thinks of.
+`submit` has to work in the first folder that a person tries it in, so it creates this one. It is not
+in git and has no reviews. Commands that submit, follow and end runs use it, and so do those that show
+what exists and what was done. Commands that check, plan, apply or edit a configuration never do:
+outside an environment they would change, or find right, another one than the person thinks of.
 """
 
 from __future__ import annotations

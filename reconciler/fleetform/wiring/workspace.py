@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fleetform.agents.protocol.naming import short_uid
+from fleetform.wiring.default_environment import default_root
 from fleetform.wiring.paths import StatePaths, state_home
 from fleetform.wiring.problems import LedgerProblem, WorkspaceProblem
 from fleetform.wiring.trees import TreeLoader, known_environment
@@ -43,8 +45,18 @@ def find_root(path: str | None) -> Path:
         return around
     raise WorkspaceProblem(
         f"no {ENVIRONMENT_FILE} here or in any folder above",
-        "go to an environment's folder, name it with `-C PATH`, or make one with `fleetform init`",
+        "go to an environment's folder, name it with `-C PATH`, or make one with `fleetform init`"
+        + _default_words(),
     )
+
+
+def _default_words() -> str:
+    """Name the default environment: a person outside of any may mean that one."""
+    try:
+        root = default_root()
+    except WorkspaceProblem:
+        return ""  # The command did not ask for it.
+    return "" if root is None else f"; the default environment is `-C {quote(str(root))}`"
 
 
 def root_around() -> Path | None:

@@ -14,10 +14,12 @@ import pytest
 from fleetform.wiring.default_environment import create_default, default_root
 from leftovers import end_agents
 
-FALLING_BACK = ("ps", "logs x", "why x", "status", "events", "stop x", "rerun x", "controller show")
+FALLING_BACK = ("ps", "logs x", "why x", "status", "events", "stop x", "rerun x", "controller show", "history",
+                "show last", "drift", "blame run/x", "fleet list", "fleet show x", "volume list",
+                "volume list --snapshots", "volume show x", "agent list", "lock show", "emergency list")  # fmt: skip
 NEVER = ("plan", "apply", "destroy", "serve", "set run/x priority=1", "scale fleet/local 2", "keep x",
-         "drain local --reason x", "drift", "import volume/x", "history", "fleet list", "state verify",
-         "emergency list", "validate", "render", "fmt")  # fmt: skip
+         "drain local --reason x", "import volume/x", "state verify", "diff a b", "emergency stop x --reason x",
+         "validate", "render", "fmt", "lock break")  # fmt: skip
 
 
 @pytest.fixture
@@ -51,14 +53,15 @@ def test_commands_about_runs_use_the_default_environment(typed, nowhere, line):
 
 @pytest.mark.parametrize("line", NEVER)
 def test_commands_that_plan_or_edit_never_use_it(typed, nowhere, line):
-    """Outside an environment they would change another one than the person thinks of."""
+    """They would change, or find right, another one than the person thinks of; they say where it is."""
+    says = (
+        "error: no environment.yaml here or in any folder above\nhelp: go to an environment's folder,"
+        " name it with `-C PATH`, or make one with `fleetform init`"
+    )
+    assert typed(*line.split())[::2] == (1, f"{says}\n")
     create_default()
     code, _out, err = typed(*line.split())
-    assert code == 1
-    assert err == (
-        "error: no environment.yaml here or in any folder above\nhelp: go to an environment's folder,"
-        " name it with `-C PATH`, or make one with `fleetform init`\n"
-    )
+    assert (code, err) == (1, f"{says}; the default environment is `-C {nowhere}`\n")
 
 
 def test_the_environment_around_this_folder_comes_first(typed, nowhere, lab):

@@ -6,7 +6,7 @@ from fleetform.cli.command import group
 from fleetform.cli.directory import directory_option
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_workspace
+from fleetform.cli.tree import open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform agent list", "List the agents of this environment, and whether they answer"),
@@ -39,7 +39,7 @@ def list_agents(path: str | None, as_json: bool) -> None:
     from fleetform.views.agents import agent_rows, agents_table
     from fleetform.wiring.opening import host_provider
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     seen = asyncio.run(host_provider(workspace).inventory(workspace.environment.uid))
     rows = agent_rows(seen)
     out = screen()

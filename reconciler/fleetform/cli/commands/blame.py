@@ -12,7 +12,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.names import some
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
 from fleetform.model.live import Live
 from fleetform.spec.desired import ResourceKey
@@ -44,7 +44,7 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     from fleetform.views.events import event_rows, events_table
     from fleetform.wiring.history import past_of
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     live = reader.read_live()
     key = _find(live, name)
     past = past_of(reader, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,7 +180,21 @@ def _write(root: Path, written: list[Written], copied: list[Copied]) -> None:
             stream.write(file.text)
         out.line(f"wrote {path}", "good")
     out.line()
-    out.line(f"Next: `fleetform validate {root}` lists what is left to correct.")
+    where = shlex.quote(str(root))
+    out.line(f"Next: `fleetform validate -C {where}` lists what is left to correct.")
+    if not _has_fleet(root):
+        out.line(
+            f"The environment has no fleet, so its runs would wait: `fleetform init {where}` adds"
+            " this machine as a fleet."
+        )
+
+
+def _has_fleet(root: Path) -> bool:
+    """Tell whether an environment declares a fleet; one that cannot be read has errors to correct first."""
+    from fleetform.spec.tree import load_tree
+
+    desired = load_tree(root).desired
+    return desired is None or any(key.kind == "fleet" for key in desired.resources)
 
 
 def _show_findings(findings: list[Finding]) -> None:

@@ -10,7 +10,7 @@ from fleetform.cli.exit import Exit
 from fleetform.cli.output_format import json_option
 from fleetform.cli.refresh import unrecorded_text
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform drift", "Show what differs from what was applied, and since when"),
@@ -40,7 +40,7 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     from fleetform.views.drift import drift_rows, render
     from fleetform.wiring.observing import refreshed
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     # Where nothing was applied, nothing can have drifted, and no ledger is made for the asking.
     open_reader(workspace).close()
     found = refreshed(workspace)

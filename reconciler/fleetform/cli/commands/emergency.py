@@ -15,7 +15,13 @@ from fleetform.cli.names import complete_runs, say_of_each
 from fleetform.cli.output_format import json_option
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.tree import maybe_reader, open_reader, open_workspace, upgrade_first
+from fleetform.cli.tree import (
+    maybe_reader,
+    open_reader,
+    open_workspace,
+    or_default,
+    upgrade_first,
+)
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.model.override import OverrideKind
@@ -214,7 +220,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
     from fleetform.views.overrides import override_rows, overrides_table
     from fleetform.wiring.clock import SystemClock
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     reader = maybe_reader(workspace)
     past = () if reader is None else reader.read_past_overrides(limit=None)
     rows = [

@@ -9,7 +9,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.names import unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform fleet list", "List the fleets and their use"),
@@ -29,7 +29,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
     """List the fleets: ready hosts, jobs, and use of CPUs, memory and GPUs."""
     from fleetform.views.fleets import fleet_rows, fleets_table
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     rows = fleet_rows(reader.read_live(), reader.read_book().allocations)
     out = screen()
     if as_json:
@@ -48,7 +48,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     """Show the fleet NAME with its instances."""
     from fleetform.views.fleets import fleet_rows, fleets_table, instance_rows, instances_table
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     live, book = reader.read_live(), reader.read_book()
     fleets = fleet_rows(live, book.allocations)
     found = [row for row in fleets if row.name == name]

@@ -9,7 +9,7 @@ from fleetform.cli.command import limit_option
 from fleetform.cli.directory import directory_option
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform history", "List the latest plans and applies, newest first"),
@@ -34,7 +34,7 @@ def command(path: str | None, applies: bool, limit: int, as_json: bool) -> None:
     """
     from fleetform.views.history import history_rows, history_table
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     rows = history_rows(reader.read_history(limit=limit, applies_only=applies))
     out = screen()
     if as_json:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -28,7 +28,6 @@ _EXAMPLES = (
     ),
 )
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
 _EDITORS = ("vscode", "jetbrains", "none")
 
 _ENVIRONMENT = """\
@@ -73,14 +72,18 @@ resources:
 )
 def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
     """
-    Create an environment in PATH, with a fleet and a task as examples.
+    Create an environment in PATH, with this machine as its fleet and with a task as an example.
 
-    Existing files are not changed. Editors with the YAML language server need no settings: the
+    Existing files are not changed. An environment that exists gets the missing files, without the
+    task. Editors with the YAML language server need no settings: the
     first line of each document names its schema.
     """
+    from fleetform.spec.convert.naming import derive_name
+    from fleetform.spec.names import NAME
+
     root = Path(path).resolve()
-    chosen = name or _name_of(root)
-    if not _NAME.fullmatch(chosen):
+    chosen = name or derive_name(root.name, otherwise="lab")
+    if not NAME.fullmatch(chosen):
         raise Refused(
             f"`{chosen}` cannot be the name of an environment",
             advice="a name has 2 to 41 lower-case letters, digits and hyphens, and starts with a "
@@ -89,7 +92,9 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
     settings = editor_settings(editors or _editors_of(root))
     out = screen()
     written = 0
-    for relative, text in {**_files(chosen), **settings, **_schemas()}.items():
+    # Documents that are there are no place for an example that runs.
+    documents = _files(chosen, with_task=not (root / "environment.yaml").exists())
+    for relative, text in {**documents, **settings, **_schemas()}.items():
         if _write_new(root / relative, text):
             written += 1
             out.line(f"wrote {Path(path) / relative}", "good")
@@ -98,13 +103,9 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
             if relative in settings and not _is_told(root / relative, relative):
                 out.labelled("help", f"for completion {missing_setting(relative)}")
     if written:
-        where = "" if path == "." else f" -C {path}"
+        where = "" if path == "." else f" -C {quote(path)}"
         out.line()
         out.line(f"Next: `fleetform plan{where}` shows what would be created.")
-
-
-def _name_of(root: Path) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")
 
 
 def _editors_of(root: Path) -> tuple[str, ...]:
@@ -114,14 +115,14 @@ def _editors_of(root: Path) -> tuple[str, ...]:
     return used or ("vscode",)
 
 
-def _files(name: str) -> dict[str, str]:
+def _files(name: str, *, with_task: bool) -> dict[str, str]:
     """The documents of a new environment by relative path, in the order people should read them."""
     uid = uuid.uuid4().hex
     below = modeline(1)
     return {
         "environment.yaml": _ENVIRONMENT.format(modeline=modeline(0), name=name, uid=uid),
         "fleets/local.yaml": _FLEET.format(modeline=below),
-        "tasks/hello.yaml": _TASK.format(modeline=below),
+        **({"tasks/hello.yaml": _TASK.format(modeline=below)} if with_task else {}),
     }
 
 

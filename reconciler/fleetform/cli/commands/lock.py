@@ -10,7 +10,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.reason import REASON
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_to_write, open_workspace
+from fleetform.cli.tree import open_to_write, open_workspace, or_default
 from fleetform.cli.who import who_asks
 
 _EXAMPLES = (
@@ -62,7 +62,7 @@ def show(path: str | None, as_json: bool) -> None:
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.locking import show_lock
 
-    found = show_lock(open_workspace(path))
+    found = show_lock(open_workspace(or_default(path)))
     out = screen()
     if as_json:
         out.json(found)

@@ -13,7 +13,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
 from fleetform.cli.plan_output import Form, show_plan
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 if TYPE_CHECKING:
     from fleetform.cli.screen import Screen
@@ -47,7 +47,7 @@ def command(plan: str, path: str | None, form: Form, steps: bool) -> None:
         return
     from fleetform.wiring.history import find_plan
 
-    reader = open_reader(open_workspace(path))
+    reader = open_reader(open_workspace(or_default(path)))
     digest, found = find_plan(reader, plan)
     show_plan(out, found, form)
     if form == "text":

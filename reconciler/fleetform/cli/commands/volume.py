@@ -9,7 +9,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.names import unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.tree import open_reader, open_workspace
+from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
     ("fleetform volume list", "List the volumes and the runs that mount them"),
@@ -34,7 +34,7 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
     if snapshots:
         _list_snapshots(path, as_json=as_json)
         return
-    rows = volume_rows(open_reader(open_workspace(path)).read_live())
+    rows = volume_rows(open_reader(open_workspace(or_default(path))).read_live())
     out = screen()
     if as_json:
         out.json(rows)
@@ -52,7 +52,7 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
     """Show the volume NAME: its directory, and the active runs that mount it."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     rows = volume_rows(open_reader(workspace).read_live())
     found = [row for row in rows if row.name == name]
     if not found:
@@ -73,7 +73,7 @@ def _list_snapshots(path: str | None, *, as_json: bool) -> None:
     """Only a person removes a snapshot; nobody tells the ledger, so this machine is asked."""
     from fleetform.views.volumes import snapshot_rows, snapshots_table
 
-    workspace = open_workspace(path)
+    workspace = open_workspace(or_default(path))
     found = open_reader(workspace).read_snapshots()
     places = {one.place: workspace.paths.volumes / one.place for one in found}
     rows = snapshot_rows(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+import shlex
+
 import pytest
 
 from applied import FLEET, write_tree
@@ -81,6 +84,25 @@ def test_a_dry_run_shows_and_writes_nothing(typed, old):
     assert "# new/train.yaml\ntype: task\nname: train\n" in out
     assert "# new/environment.yaml\n" in out
     assert not (old.parent / "new").exists()
+
+
+def test_the_next_steps_work_as_printed(typed, old, monkeypatch):
+    """A converted run has no fleet in a new environment; after what is printed, a plan has both."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(old.parent / "state"))
+    (old / "train.sh").write_text("#!/bin/bash\n#SBATCH -J train\necho hi\n", encoding="utf-8")
+    code, out, _err = typed("convert", "old/train.sh", "--to", "my lab")
+    assert code == 0
+    steps = [shlex.split(one)[1:] for one in re.findall("`(fleetform .*?)`", out)]
+    assert [one[0] for one in steps] == ["validate", "init"]
+    for one in steps:
+        code, out, err = typed(*one)
+        assert code == 0, out + err
+    _code, out, err = typed("plan", "-C", "my lab")
+    assert "Plan: 2 to create." in out, err
+    assert "+ fleet local" in out
+    assert "+ task train" in out
+    code, out, _err = typed("convert", "old/dev.dstack.yml", "--to", "my lab")
+    assert "init" not in out
 
 
 def test_a_folder_without_anything_is_said(typed, old):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -117,6 +118,23 @@ def test_an_environment_has_one_schema(typed, tmp_path):
     assert typed("schema", "--check", "--into", str(folder))[0] == 1
     assert typed("schema", "--write", "--into", str(folder))[0] == 0
     assert [path.name for path in folder.iterdir()] == ["fleetform.json"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("my lab", "my-lab"), ("a", "lab-a"), ("2024", "lab-2024")]
+)
+def test_the_next_step_works_as_printed(typed, tmp_path, monkeypatch, folder, name):
+    """Also for a folder with a space, and for one whose name is too short for an environment."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    code, out, err = typed("init", folder)
+    assert code == 0, err
+    assert f"\nname: {name}\n" in (tmp_path / folder / "environment.yaml").read_text()
+    (step,) = re.findall("Next: `(.*?)`", out)
+    program, *arguments = shlex.split(step)
+    assert program == "fleetform"
+    code, out, err = typed(*arguments)
+    assert (code, "2 to create" in out) == (0, True), out + err
 
 
 @pytest.mark.parametrize("name", ["X", "-", "1st", "a" * 50, "with space"])
