@@ -55,7 +55,9 @@ ROWS = (
         "Set the number of hosts of a fleet, or of replicas of a service.",
         "Change",
     ),
-    Row("submit", "submit", "Run a file with its working copy, and follow the run.", "Change"),
+    Row(
+        "submit", "submit", "Run a file with the files that it needs, and follow the run.", "Change"
+    ),
     Row("keep", "keep", "Move an experiment into the configuration.", "Change"),
     Row("stop", "stop", "Stop runs.", "Change"),
     Row("rerun", "rerun", "Run finished runs again.", "Change"),

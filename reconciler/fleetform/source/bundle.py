@@ -55,6 +55,7 @@ class Bundle:
         files: How many it has.
         size_bytes: Of all contents.
         left_out: Links that lead out of the folder, and repositories inside of it.
+        names: Of the files, relative to the folder.
         only: The paths that were named, where nothing else was sent; empty in a repository.
     """
 
@@ -65,6 +66,7 @@ class Bundle:
     files: int
     size_bytes: int
     left_out: tuple[str, ...]
+    names: frozenset[str] = frozenset()
     only: tuple[str, ...] = ()
 
 
@@ -115,7 +117,15 @@ def make_bundle(
         path.unlink()
         raise
     return Bundle(
-        path, sha256, root, commit, len(taken), size, left_out, () if repository else tuple(only)
+        path,
+        sha256,
+        root,
+        commit,
+        len(taken),
+        size,
+        left_out,
+        frozenset(taken),
+        () if repository else tuple(only),
     )
 
 

@@ -1,8 +1,8 @@
 """
 What somebody has at hand, as the text of one document: a document itself, or a script.
 
-A batch script of Slurm's is read for its directives; any other script becomes the one command of
-a task, run by what its name or its first line says.
+A batch script of Slurm's is read for its directives and for the files that it uses; any other script
+becomes the one command of a task, run by what its name or its first line says.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleetform.spec.kinds import KINDS
+from fleetform.spec.names import EXPRESSION_MARK
 from fleetform.wiring.locating import documents_of
 from fleetform.wiring.problems import EditProblem
 
@@ -22,19 +24,34 @@ if TYPE_CHECKING:
     from fleetform.spec.convert.slurm import Partitions
     from fleetform.spec.findings import Finding
 
-__all__ = ["Made", "document_of"]
+__all__ = ["Made", "document_of", "file_mappings"]
 
 _DOCUMENTS = (".yaml", ".yml")
+_SHELL_SCRIPTS = (".bash", ".sh")
 _INTERPRETERS = {".py": "python", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".R": "Rscript"}
 
 
 class Made(NamedTuple):
-    """The text of one document, and what could not be said in it."""
+    """
+    The text of one document, and what it takes to run it.
+
+    Attributes:
+        text: The document.
+        folder: The folder of this machine in which its commands expect to start.
+        findings: What could not be said in the document.
+        name: What FILE calls the run itself; empty where it does not.
+        files: What `files:` lists.
+        found: What a batch script uses: it is sent too.
+        uses: What the commands seem to use, whether it is sent or not.
+    """
 
     text: str
+    folder: Path
     findings: tuple[Finding, ...] = ()
     name: str = ""
-    """What the script calls the job itself."""
+    files: tuple[Path, ...] = ()
+    found: tuple[Path, ...] = ()
+    uses: tuple[Path, ...] = ()
 
 
 def document_of(
@@ -52,6 +69,8 @@ def document_of(
     Raises:
         EditProblem: It cannot be read as one.
     """
+    from fleetform.spec.convert.slurm.sbatch import is_batch_script
+
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
@@ -62,7 +81,9 @@ def document_of(
                 f"{file} is a document, and takes no arguments", "set variables with -e NAME=VALUE"
             )
         return _document(file, text)
-    return _script(file, text, arguments, name, partitions)
+    if is_batch_script(text):
+        return _batch_script(file, text, arguments, name, partitions)
+    return _script(file, text, arguments, name)
 
 
 def _document(file: Path, text: str) -> Made:
@@ -72,27 +93,44 @@ def _document(file: Path, text: str) -> Made:
             f"{file} has {len(documents)} documents that can be read, and one is submitted",
             "put the run into a file of its own; `fleetform validate FILE` shows mistakes",
         )
-    kind = KINDS.get(str(documents[0].get("type", "")))
+    (said,) = documents
+    kind = KINDS.get(str(said.get("type", "")))
     if kind is None or kind.name != "run":
         raise EditProblem(
             f"{file} declares no run: only tasks, dev environments and services are submitted",
             "what others share, such as a fleet, belongs into the tree",
         )
-    return Made(text)
+    own = said.get("name")
+    name = own if isinstance(own, str) and EXPRESSION_MARK not in own else ""
+    files = tuple(file.parent / Path(local).expanduser() for local, _ in file_mappings(said))
+    commands = said.get("commands")
+    lines = [one for one in commands if isinstance(one, str)] if isinstance(commands, list) else []
+    uses = _used_by_shell("\n".join(lines), file.parent)
+    return Made(text, file.parent, name=name, files=files, uses=uses)
 
 
-def _script(
-    file: Path, text: str, arguments: Sequence[str], name: str, partitions: Callable[[], Partitions]
-) -> Made:
-    from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
+def _script(file: Path, text: str, arguments: Sequence[str], name: str) -> Made:
     from fleetform.spec.edit import append_document
 
-    command = shlex.join([*_program(file, text), *arguments])
-    if not is_batch_script(text):
-        return Made(append_document("", {"type": "task", "name": name, "commands": [command]}))
+    program = _program(file, text)
+    command = _escaped(shlex.join([*program, *arguments]))
+    document = append_document("", {"type": "task", "name": name, "commands": [command]})
+    uses: tuple[Path, ...] = ()
+    if file.suffix == ".py":
+        uses = tuple(_imported_by(file, text))
+    elif file.suffix in _SHELL_SCRIPTS:
+        uses = _used_by_shell(text, file.parent)
+    return Made(document, file.parent, uses=uses)
+
+
+def _batch_script(
+    file: Path, text: str, arguments: Sequence[str], name: str, partitions: Callable[[], Partitions]
+) -> Made:
+    """Read the directives, and find the files, as `convert` does; the script itself is what runs."""
     from fleetform.spec.convert.naming import derive_name
     from fleetform.spec.convert.slurm import convert_slurm
-    from fleetform.spec.edit import set_value
+    from fleetform.spec.convert.slurm.local_files import submit_folders
+    from fleetform.spec.convert.slurm.sbatch import read_script
 
     named = next(
         (one.value for one in read_script(text).options[::-1] if one.name == "job-name"), ""
@@ -105,26 +143,34 @@ def _script(
         script=file.name,
         arguments=arguments,
         partitions=partitions(),
+        folders=submit_folders(file.parent, file.parent),
+        call=partial(_call, file, text, arguments),
     )
     if not found.text:
         raise EditProblem(
             f"{file} cannot be taken over", "see what is said above", findings=tuple(found.findings)
         )
-    # The script itself is part of the bundle: it runs as it is, with what stands beside it.
-    made = (
-        found.text if found.has_own_commands else set_value(found.text, 0, ("commands",), [command])
-    )
-    return Made(made, tuple(found.findings), own_name)
+    used = tuple(found.carried.values())
+    folder = found.folder or file.parent
+    return Made(found.text, folder, tuple(found.findings), own_name, found=used, uses=used)
 
 
-def _program(file: Path, text: str) -> list[str]:
-    """Return how the script is called where it lies."""
+def _call(file: Path, text: str, arguments: Sequence[str], folder: Path) -> str:
+    """Return the command that runs a batch script from `folder`, as sbatch does; without `#!` by bash."""
+    path = os.path.relpath(file, folder)
+    program = _program(file, text, path) if text.startswith("#!") else ["bash", path]
+    return _escaped(shlex.join([*program, *arguments]))
+
+
+def _program(file: Path, text: str, path: str = "") -> list[str]:
+    """Return how the script is called; `path` leads to it from where the commands start."""
+    path = path or file.name
     if text.startswith("#!"):
         first = text[2:].splitlines()[0].split() if text[2:].strip() else []
         if os.access(file, os.X_OK):
-            return [f"./{file.name}"]
+            return [path if "/" in path else f"./{path}"]
         if first:
-            return [*first, file.name]
+            return [*first, path]
     interpreter = _INTERPRETERS.get(file.suffix)
     if interpreter == "python" and shutil.which("python") is None:
         interpreter = "python3"  # Debian has no `python` outside of a virtual environment.
@@ -133,4 +179,48 @@ def _program(file: Path, text: str) -> list[str]:
             f"no interpreter is known for {file}",
             "make it executable with a first line such as `#!/usr/bin/env python`",
         )
-    return [interpreter, file.name]
+    return [interpreter, path]
+
+
+def _escaped(command: str) -> str:
+    """Return a command whose `${{` is text, and no expression of a document."""
+    return command.replace(EXPRESSION_MARK, f"${EXPRESSION_MARK}")
+
+
+# -- the files that it uses -----------------------------------------------------------------------
+
+
+def file_mappings(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each file that `files:` names, and where it is to lie; empty: where it lies."""
+    files = said.get("files")
+    if files is None:
+        return
+    for entry in files if isinstance(files, list) else [files]:
+        if isinstance(entry, dict):
+            yield str(entry.get("local_path") or ""), str(entry.get("path") or "")
+        else:
+            local, _, there = str(entry).partition(":")
+            yield local, there
+
+
+def _used_by_shell(text: str, folder: Path) -> tuple[Path, ...]:
+    """Return the files that lines of shell name, when they run in `folder`."""
+    from fleetform.spec.convert.slurm.local_files import Line, code_lines, find_local_files
+
+    lines = [Line(number, line) for number, line in enumerate(code_lines(text.splitlines()), 1)]
+    return tuple(folder / one for one in find_local_files(lines, folder).found)
+
+
+def _imported_by(file: Path, text: str) -> Iterator[Path]:
+    """Yield the modules and packages beside a program that it imports, also by way of each other."""
+    from fleetform.spec.convert.slurm.imports import imported_files
+
+    seen, texts = {file}, [text]
+    while texts:
+        for found in imported_files(texts.pop(), (file.parent,)):
+            if found not in seen:
+                seen.add(found)
+                yield found
+                # What a package imports is a question of its own once the package is sent.
+                if found.is_file():
+                    texts.append(found.read_text("utf-8", errors="replace"))

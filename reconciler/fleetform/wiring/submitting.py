@@ -11,13 +11,14 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX
 from fleetform.model.run_state import FINAL
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
+from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
@@ -29,7 +30,7 @@ from fleetform.wiring.editing import ABSENT, Editor
 from fleetform.wiring.edits import Edits, write_edits
 from fleetform.wiring.locating import documents_of, value_at, written_path
 from fleetform.wiring.problems import EditProblem, LedgerProblem
-from fleetform.wiring.scripts import document_of
+from fleetform.wiring.scripts import Made, document_of, file_mappings
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
@@ -72,10 +73,13 @@ class Submission:
     """
     What is to be written, and what it is about.
 
+    `source` is FILE as typed, and `file` the document in the tree.
     `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are what a script
-    of another system could not say here. `from_shell` are variables that the document has from the shell.
+    of another system could not say here. `from_shell` are variables that the document has from the shell. `taken_name` is the name that
+    FILE gives and an earlier run has. `unsent` are files that it seems to use and that are not sent.
     """
 
+    source: Path
     key: ResourceKey
     file: str
     edits: Edits
@@ -84,6 +88,8 @@ class Submission:
     expired: tuple[ResourceKey, ...]
     findings: tuple[Finding, ...]
     from_shell: tuple[str, ...] = ()
+    taken_name: str = ""
+    unsent: tuple[Path, ...] = ()
 
 
 def prepare_submission(
@@ -123,12 +129,12 @@ def prepare_submission(
     )
     taken = _taken(editor, live)
     chosen = _chosen(name, made.name, file, taken)
-    bundle = _bundle(workspace, file, (file, *_named_files(made.text, file), *files))
+    bundle = _bundle(workspace, file, made, files)
     try:
         path = f"{SCRATCH}/{chosen}.yaml"
         taken_over = _taken_over(made.text, settings, shell)
         settings = [*((("env", name), value) for name, value in taken_over.items()), *settings]
-        text = _in_order(_completed(made.text, chosen, file, bundle, settings), path)
+        text = _in_order(_completed(made, chosen, file, bundle, settings), path)
         key = ResourceKey("run", chosen)
         expired = _drop_expired(editor, workspace, live)
         editor.add_text(path, text, key)
@@ -138,7 +144,19 @@ def prepare_submission(
         raise
     declared = () if edits.loaded.desired is None else edits.loaded.desired.resources.values()
     elements = sum(chosen in {one.key.name, one.parent} for one in declared)
-    return Submission(key, path, edits, bundle, elements, expired, made.findings, tuple(taken_over))
+    return Submission(
+        file,
+        key,
+        path,
+        edits,
+        bundle,
+        elements,
+        expired,
+        made.findings,
+        tuple(taken_over),
+        made.name if made.name in taken and not name else "",
+        tuple(one for one in sorted(made.uses) if not _is_sent(one, bundle)),
+    )
 
 
 def write_submission(workspace: Workspace, submission: Submission) -> None:
@@ -181,8 +199,11 @@ def _partitions(workspace: Workspace) -> Partitions:
 
     desired = workspace.load().desired
     keys = () if desired is None else desired.resources
-    queues = frozenset(key.name for key in keys if key.kind == "queue")
-    return Partitions(queues, frozenset(key.name for key in keys if key.kind == "fleet"))
+    return Partitions(
+        frozenset(key.name for key in keys if key.kind == "queue"),
+        frozenset(key.name for key in keys if key.kind == "fleet"),
+        option="-s fleets=FLEET",
+    )
 
 
 # -- the name ---------------------------------------------------------------------------------
@@ -222,14 +243,19 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
 
 
 def _completed(
-    text: str, name: str, file: Path, bundle: Bundle, settings: Sequence[Setting]
+    made: Made, name: str, file: Path, bundle: Bundle, settings: Sequence[Setting]
 ) -> str:
+    text = made.text
     (said,) = documents_of(text)
     code = {"sha256": bundle.sha256, **({"commit": bundle.commit} if bundle.commit else {})}
     try:
         text = set_value(text, 0, ("name",), name, after="type")
         text = _without_files(text, said, file)
-        for path, value in (*settings, *_bounds(said, settings), *_place(said, file, bundle)):
+        for path, value in (
+            *settings,
+            *_bounds(said, settings),
+            *_place(said, made.folder, bundle),
+        ):
             (now,) = documents_of(text)
             steps, item = written_path(now, path, value, absent=ABSENT)
             if item is not ABSENT:
@@ -268,12 +294,12 @@ def _bounds(said: Mapping[str, Any], settings: Sequence[Setting]) -> list[Settin
     return [] if is_said else [(("max_duration",), MAX_DURATION)]
 
 
-def _place(said: Mapping[str, Any], file: Path, bundle: Bundle) -> list[Setting]:
-    """Commands run where the file lies, as they do when they are typed beside it."""
+def _place(said: Mapping[str, Any], folder: Path, bundle: Bundle) -> list[Setting]:
+    """Commands run in `folder`: where the file lies, as they do when they are typed beside it."""
     where = said.get("working_dir")
     if isinstance(where, str) and where.startswith(("/", "~")):
         return []
-    below = os.path.relpath(file.parent.resolve(), bundle.root)
+    below = os.path.relpath(folder.resolve(), bundle.root)
     whole = os.path.normpath(f"{below}/{where}" if where else below)
     return [] if whole == "." else [(("working_dir",), whole)]
 
@@ -289,7 +315,7 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
         text = remove(text, 0, ("repos",))
     if said.get("files") is None:
         return text
-    for local, there in _mappings(said):
+    for local, there in file_mappings(said):
         if there and os.path.normpath(there) != os.path.normpath(local):
             raise EditProblem(
                 f"{file}: `{local}` is to lie at `{there}`, and submitted code lies as it does here",
@@ -298,38 +324,33 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
     return remove(text, 0, ("files",))
 
 
-def _named_files(text: str, file: Path) -> list[Path]:
-    """Return what `files:` names, relative to the document."""
-    (said,) = documents_of(text)
-    return [file.parent / Path(local).expanduser() for local, _ in _mappings(said)]
-
-
-def _mappings(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each file that `files:` names, and where it is to lie; empty: where it lies."""
-    files = said.get("files")
-    if files is None:
-        return
-    for entry in files if isinstance(files, list) else [files]:
-        if isinstance(entry, dict):
-            yield str(entry.get("local_path") or ""), str(entry.get("path") or "")
-        else:
-            local, _, there = str(entry).partition(":")
-            yield local, there
-
-
-def _bundle(workspace: Workspace, file: Path, wanted: Sequence[Path]) -> Bundle:
+def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]) -> Bundle:
+    """Put the working copy around `file` together; outside of git, `file` and what goes with it."""
     into = workspace.paths.blobs
+    folder = file.parent.resolve()
+    if (repository := working_tree(folder)) is None:
+        # A script may use files of the folders above, where it was submitted.
+        used = (made.folder, *(one.parent for one in made.found))
+        folder = Path(os.path.commonpath([folder, *(one.resolve() for one in used)]))
+    root = repository or folder
+    found = [one for one in made.found if one.resolve().is_relative_to(root)]
     try:
         make_private_folder(into)
         return make_bundle(
-            file.parent,
+            folder,
             into,
             files_max=BUNDLE_FILES_MAX,
             bytes_max=BUNDLE_BYTES_MAX,
-            wanted=wanted,
+            wanted=(file, *made.files, *found, *wanted),
         )
     except BundleRefused as refusal:
         raise EditProblem(refusal.message, refusal.advice) from refusal
+
+
+def _is_sent(path: Path, bundle: Bundle) -> bool:
+    """Tell whether a file, or anything of a folder, is in the bundle."""
+    name = os.path.relpath(path.parent.resolve() / path.name, bundle.root)
+    return name in bundle.names or any(one.startswith(f"{name}/") for one in bundle.names)
 
 
 # -- what has had its time --------------------------------------------------------------------

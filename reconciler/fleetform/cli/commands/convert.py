@@ -36,24 +36,27 @@ _EXAMPLES = (
 @click.argument("source", type=click.Path(exists=True), metavar="FILE|FOLDER")
 @click.option(
     "--to", "target", required=True, type=click.Path(file_okay=False), metavar="FOLDER",
-    help="Folder of the new configuration; created if it does not exist.",
+    help="Folder of an environment to write into; created if it does not exist.",
 )  # fmt: skip
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
 @click.option(
     "--partition", "partitions", multiple=True, metavar="NAME=QUEUE|FLEET",
-    help="Queue or fleet to use for a partition of Slurm.",
+    help="Queue or fleet of the environment that stands for the partition NAME of Slurm.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
 def command(
     source: str, target: str, arguments: tuple[str, ...], partitions: tuple[str, ...], dry_run: bool
 ) -> Exit:
     """
-    Convert files of dstack and batch scripts of Slurm into documents.
+    Convert configurations of dstack and batch scripts of Slurm into documents of an environment.
 
-    Comments are kept. Files that a script names are copied if they are in the script's folder, or
-    in the parent folder that most of these names refer to. A note reports each setting that is
-    written in another way. A warning, with its line, reports each setting that is lost or that you
-    have to decide. An existing file is never overwritten.
+    FOLDER stands for all such files in it and below: `.dstack.yml`, `*.dstack.yml`, dstack's
+    config.yml, and scripts with #SBATCH lines. ARG are arguments of the script, as after `sbatch`.
+
+    The files that a run uses are copied: those in `files:`, and those that a script names in its
+    own folder or in a folder above it, up to the git repository or the current folder. Comments
+    are kept, and existing files are never overwritten. A note reports each setting that has another
+    form here. A warning, with its line, reports each setting that is lost or needs your decision.
     """
     from fleetform.spec.convert import convert
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.directory import directory_option
+from fleetform.cli.editing import shown
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -27,20 +28,27 @@ from fleetform.model.figures import counted
 from fleetform.spec.names import EXPRESSION_MARK
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan
+    from fleetform.spec.findings import Finding
     from fleetform.views.runs import RunRow
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
-    ("fleetform submit train.py -e LR=0.1", "Run a script with its working copy"),
+    ("fleetform submit train.py -e LR=0.1", "Run a script with the variable LR"),
     ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
     ("fleetform submit train.py -e HF_TOKEN", "Pass a variable of this shell to the run"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm as the run baseline"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow the run"),
     ("fleetform submit train.py --format json", "Run a script, and print as JSON how it ended"),
 )
+
+
+# The line names what a person checks at a glance.
+_FILES_SHOWN_MAX = 8
 
 
 @make_command("submit", examples=_EXAMPLES)
@@ -52,7 +60,8 @@ _EXAMPLES = (
     "--name",
     default="",
     metavar="NAME",
-    help="Name of the run.  [default: the name of the script or FILE]",
+    help="Name of the run; it must be new.  [default: the name in FILE if it is new, else one such as"
+    " train-k2f7]",
 )
 @click.option(
     "-e",
@@ -68,7 +77,7 @@ _EXAMPLES = (
     "fields",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Set a field, as `fleetform set` does.",
+    help="Set a field of the run's document, such as resources.gpu=H100.",
 )
 @click.option(
     "--file",
@@ -92,20 +101,26 @@ def command(
     as_json: bool,
 ) -> int:
     """
-    Run FILE, a document or a script, with its working copy, and follow the run.
+    Run FILE with the files that it needs, and follow the run.
 
-    The job starts in a copy of the working copy: all files that git tracks or does not ignore, as
-    they are now. Outside of git, only FILE and its `files:` are sent. PATH, VIRTUAL_ENV and
-    CONDA_PREFIX of this shell are written into `env:` of the document, unless it sets them.
+    FILE is a document with one run, a batch script of Slurm, or another script. ARG are arguments
+    of the script.
 
-    Outside an environment the run belongs to the default environment, which is created if it does
-    not exist. The document is written into the scratch folder, which git ignores, and is applied
-    without a review. It declares one run, which may take 8 hours unless it says otherwise, and it
-    is removed after two weeks. `fleetform keep` keeps it.
+    The job gets a copy of these files, as they are now. In a git repository: all files that git
+    tracks or does not ignore. Outside git: FILE and its `files:`. For a batch script, also the
+    files that it uses.
+
+    The run gets PATH, VIRTUAL_ENV and CONDA_PREFIX of this shell, unless FILE or -e sets them. It
+    ends after 8 hours, unless FILE or -s sets `max_duration`.
+
+    Outside an environment, the run belongs to the default environment, which `submit` creates if
+    it does not exist. The run needs no review. Its document is in the folder scratch of the
+    environment, which git ignores. A later `submit` removes documents that are two weeks old;
+    `fleetform keep` moves one to the reviewed documents.
 
     After Ctrl-C, and with --detach, a background controller drives the run (`fleetform
-    controller`). Exits with 4 if the run fails. With --format json, the output of the run is not
-    printed (`fleetform logs` prints it); at the end, JSON says how the run ended.
+    controller`). Exits with 4 if the run fails. With --format json, prints no output of the run
+    (`fleetform logs` prints it) and, at the end, its result as JSON.
     """
     from fleetform.wiring.submitting import (
         FROM_SHELL,
@@ -191,7 +206,24 @@ def _say_submitted(submission: Submission) -> None:
 
     say = error_screen()
     print_findings([one for one in submission.findings if one.level is not Level.NOTE])
+    for one in submission.findings:
+        if one.level is Level.NOTE:
+            say.labelled("note", _in_one_line(one))
     bundle = submission.bundle
+    if submission.unsent:
+        paths = [quote(shown(one)) for one in submission.unsent]
+        verb = "is" if len(paths) == 1 else "are"
+        options = " ".join(f"--file {one}" for one in paths[:_FILES_SHOWN_MAX])
+        say.labelled(
+            "note",
+            f"{submission.source} uses {_listed(paths)}, which {verb} not sent: add `{options}`",
+        )
+    if submission.taken_name:
+        say.labelled(
+            "note",
+            f"there is, or was, a run `{submission.taken_name}`, so this one is"
+            f" {submission.key.name}; `-n NAME` chooses another name",
+        )
     for left in bundle.left_out:
         say.line(f"left out {left}: it is outside the working copy, or not a file", "warn")
     for key in submission.expired:
@@ -205,7 +237,7 @@ def _say_submitted(submission: Submission) -> None:
     sent = f"{counted(bundle.files, 'file')} of {bundle.root}{commit}"
     if bundle.only:
         sent = (
-            f"only {', '.join(bundle.only)} {'is' if len(bundle.only) == 1 else 'are'} sent (not in"
+            f"only {_listed(bundle.only)} {'is' if len(bundle.only) == 1 else 'are'} sent (not in"
             " a git repository; add `--file` or `files:` for more)"
         )
     say.line(f"{submission.key.name}: {sent}", "dim")
@@ -213,6 +245,19 @@ def _say_submitted(submission: Submission) -> None:
         names = ", ".join(submission.from_shell)
         say.line(f"from this shell, in `env:` of {submission.file}: {names}", "dim")
     say.flush()
+
+
+def _in_one_line(note: Finding) -> str:
+    place = note.place
+    where = f"{place.file}:{place.line}: " if place.line else ""
+    return " ".join(one for one in (f"{where}{note.detail}", note.advice) if one)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List the first names, and count the others."""
+    more = len(names) - _FILES_SHOWN_MAX
+    text = ", ".join(names[:_FILES_SHOWN_MAX])
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def _plan(workspace: Workspace, submission: Submission) -> Plan:
@@ -337,4 +382,4 @@ def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> No
         if not is_created_here(workspace.root):
             say.labelled("help", f"`fleetform keep {name}` moves it into the configuration")
     else:
-        say.labelled("help", f"`fleetform why {shlex.quote(name)}` says how it ended")
+        say.labelled("help", f"`fleetform why {quote(name)}` says how it ended")

@@ -18,6 +18,7 @@ from fleetform.spec.convert.dstack import convert_dstack
 from fleetform.spec.convert.naming import Names, derive_name
 from fleetform.spec.convert.result import Conversion, Copied, Notes, Written
 from fleetform.spec.convert.slurm import NO_PARTITIONS, Partitions, convert_slurm
+from fleetform.spec.convert.slurm.local_files import submit_folders
 from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding
@@ -181,7 +182,7 @@ class _Converter:
             arguments=self._arguments,
             known=self._known - {name},
             partitions=self._partitions,
-            folders=_submit_folders((self._root / file).parent, self._root),
+            folders=submit_folders((self._root / file).parent, self._root),
         )
         self._result.findings += task.findings
         if not task.text:
@@ -204,17 +205,6 @@ class _Converter:
             chosen, number = f"{stem}-{number}{ending}", number + 1
         self._taken.add(chosen)
         return chosen
-
-
-def _submit_folders(folder: Path, root: Path) -> list[Path]:
-    """Return where a script may have been submitted: its folder, and those above up to the project's."""
-    folder = folder.resolve()
-    above = [folder, *folder.parents]
-    last = next((number for number, one in enumerate(above) if (one / ".git").exists()), None)
-    if last is None:
-        tops = {root.resolve(), Path.cwd()}
-        last = max((number for number, one in enumerate(above) if one in tops), default=0)
-    return above[: last + 1]
 
 
 def _stem(file: str) -> str:

@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
+import tarfile
 import time
 
 import pytest
@@ -163,6 +166,153 @@ def test_a_batch_script_names_its_run(typed, lab, script, plans):
     assert len(list((lab / "scratch").glob("big-fit-*.yaml"))) == 1
     assert typed("submit", str(job), "-n", "mine")[0] == 0
     assert (lab / "scratch/mine.yaml").exists()
+
+
+@pytest.fixture
+def batch(script):
+    """A project without git: a batch script, files that it uses in two folders, and others."""
+    project = script.parent
+    files = {
+        "jobs/fit.sh": "#!/bin/bash\n#SBATCH -p gpu\nsource env.sh\n"
+        "python3 train.py --config conf/a.yaml --extra conf/gone.yaml\n",
+        "env.sh": "export RATE=3\n",
+        "train.py": "import lib\nprint(lib.x, open('words.txt').read())\n",
+        "words.txt": "words",
+        "conf/a.yaml": "a: 1\n",
+        "private.key": "key",
+    }
+    for name, text in files.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text)
+    return project / "jobs/fit.sh"
+
+
+def _sent(lab, name):
+    """Return the names in the archive of a submitted document."""
+    (digest,) = re.findall(r"sha256: (\w+)", (lab / f"scratch/{name}.yaml").read_text())
+    (archive,) = (lab.parent / "state/environments").glob(f"*/blobs/{digest[:2]}/{digest}")
+    with tarfile.open(archive) as opened:
+        return set(opened.getnames())
+
+
+def test_a_batch_script_goes_with_the_files_that_convert_finds(
+    typed, lab, batch, plans, monkeypatch
+):
+    """Outside of git too, and it runs in the folder in which they have the names that it uses."""
+    monkeypatch.chdir(batch.parent.parent)
+    code, _out, err = typed("submit", "jobs/fit.sh", "-n", "fit", "-C", str(lab))
+    assert code == 0, err
+    code, converted, _err = typed("convert", "jobs/fit.sh", "--to", str(lab.parent / "new"))
+    assert code == 0
+    copied = set(re.findall(r"copied \S*/new/(\S+)", converted))
+    assert copied == {"env.sh", "train.py", "lib.py", "words.txt", "conf/a.yaml"}
+    assert _sent(lab, "fit") == {"jobs/fit.sh", *copied}
+    text = (lab / "scratch/fit.yaml").read_text()
+    assert "/bin/bash jobs/fit.sh" in text
+    assert "working_dir" not in text
+    assert "files:" not in text
+
+
+def test_what_convert_reports_of_a_batch_script_submit_reports_too(
+    typed, lab, batch, plans, monkeypatch
+):
+    """A note is one line, with an option that works here; what could not be found is a warning."""
+    monkeypatch.chdir(batch.parent.parent)
+    code, _out, err = typed("submit", "jobs/fit.sh", "-n", "fit", "-C", str(lab))
+    assert code == 0, err
+    assert "only jobs/fit.sh, conf/a.yaml, env.sh, lib.py, train.py, words.txt are sent" in err
+    assert "fit.sh:4:1: warning[not-converted]" in err
+    assert "The script reads `conf/gone.yaml`, and there is no such file beside it." in err
+    (note,) = re.findall("^note: (.*)$", err, re.MULTILINE)
+    assert note.startswith(
+        "jobs/fit.sh:2: The environment has no queue and no fleet `gpu`, so the task runs on any fleet."
+    )
+    (option,) = re.findall("`-s (.*?)`", note)
+    chosen = option.replace("FLEET", "local")
+    code, _out, err = typed("submit", "jobs/fit.sh", "-n", "on", "-C", str(lab), "-s", chosen)
+    assert code == 0, err
+    assert "fleets: local\n" in (lab / "scratch/on.yaml").read_text()
+
+
+def test_a_batch_script_in_git_goes_with_the_repository(typed, lab, batch, plans, need):
+    """And with the files that it uses and that git ignores, as with those that `files:` lists."""
+    need("git", shutil.which("git") is not None, "git is not installed")
+    project = batch.parent.parent
+    (project / ".gitignore").write_text("words.txt\n*.key\n")
+    subprocess.run(["git", "init", "-q", project], check=True)
+    code, _out, err = typed("submit", str(batch), "-n", "fit")
+    assert code == 0, err
+    sent = _sent(lab, "fit")
+    assert {"jobs/fit.sh", "train.py", "words.txt", ".gitignore"} <= sent
+    assert "private.key" not in sent
+    assert "/bin/bash jobs/fit.sh" in (lab / "scratch/fit.yaml").read_text()
+
+
+def test_a_directive_that_changes_what_runs_keeps_its_commands(typed, lab, script, plans):
+    """`--wrap` runs instead of the script, in the folder of the files."""
+    job = script.with_name("job.sh")
+    job.write_text("#!/bin/bash\n#SBATCH --wrap='python3 train.py'\n")
+    assert typed("submit", str(job), "-n", "job")[0] == 0
+    assert "python3 train.py" in (lab / "scratch/job.yaml").read_text()
+    assert _sent(lab, "job") == {"job.sh", "train.py"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("main.py", "def run():\n    from lib import x\nimport json, gone, pack.part\n"),
+        ("main.sh", "#!/bin/sh\npython3 lib.py pack/part.py\n"),
+        ("main.yaml", "type: task\ncommands:\n  - python3 lib.py pack/part.py\n"),
+    ],
+)
+def test_a_file_that_is_used_and_not_sent_is_named(
+    typed, lab, script, plans, monkeypatch, name, text
+):
+    """Outside of git, with the options that send it; then nothing is said."""
+    folder = script.parent
+    monkeypatch.chdir(folder)
+    (folder / name).write_text(text)
+    (folder / "pack").mkdir()
+    (folder / "pack/part.py").write_text("")
+    code, _out, err = typed("submit", name, "-n", "one", "-C", str(lab))
+    assert code == 0, err
+    (said, options) = re.findall(
+        r"^note: (.*), which are not sent: add `(.*)`$", err, re.MULTILINE
+    )[0]
+    assert said in {f"{name} uses lib.py, pack", f"{name} uses lib.py, pack/part.py"}
+    code, _out, err = typed("submit", name, "-n", "two", "-C", str(lab), *options.split())
+    assert code == 0, err
+    assert "not sent" not in err
+    assert _sent(lab, "two") == {name, "lib.py", "pack/part.py"}
+
+
+def test_a_module_of_a_module_is_named(typed, lab, script, plans):
+    """The import of a module that is sent may fail too."""
+    script.write_text("import lib\n")
+    script.with_name("lib.py").write_text("import deep, train\n")
+    script.with_name("deep.py").write_text("")
+    lib = str(script.with_name("lib.py"))
+    _code, _out, err = typed("submit", str(script), "-n", "try", "--file", lib)
+    assert "deep.py, which is not sent" in err
+
+
+def test_a_document_names_its_run(typed, lab, script, plans):
+    """By its `name`; a second submission of it gets a longer name and says so; `-n` is stronger."""
+    document = script.with_name("fit.yml")
+    document.write_text("type: task\nname: baseline\ncommands: [ls]\n")
+    code, _out, err = typed("submit", str(document))
+    assert code == 0, err
+    assert (lab / "scratch/baseline.yaml").exists()
+    assert "there is, or was" not in err
+    code, _out, err = typed("submit", str(document))
+    assert code == 0, err
+    (second,) = (lab / "scratch").glob("baseline-*.yaml")
+    assert (
+        f"note: there is, or was, a run `baseline`, so this one is {second.stem}; `-n NAME` chooses"
+        " another name\n"
+    ) in err
+    assert typed("submit", str(document), "-n", "mine")[0] == 0
+    assert "name: mine\n" in (lab / "scratch/mine.yaml").read_text()
 
 
 def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):

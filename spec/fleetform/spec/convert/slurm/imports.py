@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["named_in_code"]
+__all__ = ["imported_files", "named_in_code"]
 
 _QUOTED: Final = re.compile(r"""["']([\w./-]{3,200})["']""")
 
@@ -28,11 +28,15 @@ def named_in_code(file: Path, text: str, folder: Path) -> Iterator[Path]:
         for path in (folder / quoted, file.parent / quoted):
             if not quoted.startswith("/") and path.is_file():
                 yield path
-    if file.suffix != ".py":
-        return
+    if file.suffix == ".py":
+        yield from imported_files(text, (file.parent, folder))
+
+
+def imported_files(text: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the modules and packages in `folders` that the Python code `text` imports."""
     for name in _imported(text):
         parts = name.split(".")
-        for root in (file.parent, folder):
+        for root in folders:
             module, package = root.joinpath(*parts).with_suffix(".py"), root / parts[0]
             if package.is_dir() and any(package.glob("*.py")):
                 yield package

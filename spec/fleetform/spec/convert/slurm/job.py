@@ -22,11 +22,13 @@ class Partitions(NamedTuple):
         queues: Names of its queues.
         fleets: Names of its fleets.
         renamed: What people say that a partition is called there: a queue or a fleet.
+        option: The option of the command that chooses a fleet for the partition `{name}`.
     """
 
     queues: frozenset[str] = frozenset()
     fleets: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
+    option: str = "--partition {name}=FLEET"
 
 
 NO_PARTITIONS = Partitions()

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from fleetform.spec.convert.slurm.imports import named_in_code
 
-__all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "find_local_files"]
+__all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "code_lines", "find_local_files", "submit_folders"]
 
 CODE_ENDINGS: Final = (
     ".R", ".jl", ".m", ".nf", ".pl", ".py", ".r", ".sh", ".smk", "Makefile", "Snakefile", "makefile",
@@ -87,6 +87,17 @@ def find_local_files(lines: Sequence[Line], folder: Path) -> LocalFiles:
     search = _Search(folder)
     search.read_shell(lines)
     return search.result()
+
+
+def submit_folders(folder: Path, root: Path) -> list[Path]:
+    """Return where a script may have been submitted: its folder, and those above up to the project's."""
+    folder = folder.resolve()
+    above = [folder, *folder.parents]
+    last = next((number for number, one in enumerate(above) if (one / ".git").exists()), None)
+    if last is None:
+        tops = {root.resolve(), Path.cwd()}
+        last = max((number for number, one in enumerate(above) if one in tops), default=0)
+    return above[: last + 1]
 
 
 class _Search:

@@ -79,7 +79,7 @@ def report_files(job: Job, files: LocalFiles) -> None:
         job.notes.lost(
             number,
             f"The script reads `{path}`, and there is no such file beside it.",
-            "Put it beside the script and convert again, or add it to `files:`.",
+            "Put it beside the script, and run the same command again.",
         )
     for number, path in files.large:
         job.notes.lost(

@@ -161,7 +161,7 @@ def _partition(job: Job, option: Option) -> None:
         job.notes.otherwise(
             option.line,
             f"The environment has no queue and no fleet `{', '.join(wanted)}`, so the task runs on any fleet.",
-            f"To choose one, use `--partition {names[0] if names else 'NAME'}=FLEET`.",
+            f"To choose one, use `{places.option.format(name=names[0] if names else 'NAME')}`.",
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from fleetform.spec.convert.result import Notes
 from fleetform.spec.convert.slurm.amounts import settle_amounts
 from fleetform.spec.convert.slurm.commands import set_commands
 from fleetform.spec.convert.slurm.job import NO_PARTITIONS, Job, Partitions
-from fleetform.spec.convert.slurm.local_files import Line, code_lines, find_local_files
+from fleetform.spec.convert.slurm.local_files import Line, LocalFiles, code_lines, find_local_files
 from fleetform.spec.convert.slurm.needs import report_files, report_needs
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
@@ -45,13 +45,13 @@ class SlurmTask:
     Attributes:
         text: The document; empty when there is none.
         carried: Where the files of the task are, by their paths relative to the document's folder.
-        has_own_commands: A directive changes what runs, so that calling the script is not the same.
+        folder: The folder that the script was submitted in, as far as its files show.
     """
 
     text: str
     findings: list[Finding]
     carried: Mapping[str, Path] = field(default_factory=dict)
-    has_own_commands: bool = False
+    folder: Path | None = None
 
 
 def convert_slurm(
@@ -64,6 +64,7 @@ def convert_slurm(
     known: frozenset[str] = frozenset(),
     partitions: Partitions = NO_PARTITIONS,
     folders: Sequence[Path] = (),
+    call: Callable[[Path], str] | None = None,
 ) -> SlurmTask:
     """
     Return the task that a batch script describes, and what has to be told about it.
@@ -77,7 +78,10 @@ def convert_slurm(
         known: Names of tasks that a dependency may mean.
         partitions: What the partitions of the cluster are in the environment.
         folders: The script's own folder, and others that it may have been submitted in. Empty: do not look
-            for files, because the whole folder goes along.
+            for files.
+        call: Returns the command that runs the script when the commands start in a folder, for a caller
+            that sends the files as they lie. None: the text of the script is the command, and `files:`
+            lists the files that it uses.
     """
     notes = Notes(file, text.splitlines())
     read = read_script(text)
@@ -96,12 +100,28 @@ def convert_slurm(
     _tell_unread(read, notes)
     settle_amounts(job)
     _drop_unfit(job)
-    is_file = set_commands(job, read, script, arguments)
+    # A directive that changes what runs, or where, makes the call of the script another thing.
+    is_called = call is not None and not (
+        job.command or job.input_file or "working_dir" in job.fields
+    )
+    is_file = not is_called and set_commands(job, read, script, arguments)
     lines = _code(job, read)
     report_needs(job, lines, has_arguments=bool(arguments))
-    carried = _carry(job, lines, folders) if "working_dir" not in job.fields else {}
+    carried: dict[str, Path] = {}
+    folder = folders[0] if folders else None
+    if folders and "working_dir" not in job.fields:
+        files, folder = _search(lines, folders)
+        report_files(job, files)
+        if call is None:
+            carried = _carry(job, files, folder)
+        else:
+            carried = {path: folder / path for path in files.found}
+            made = [f"mkdir -p {shlex.join(files.directories)}"] if files.directories else []
+            commands = [call(folder)] if is_called else job.fields["commands"]
+            job.fields["commands"] = [*made, *commands]
     if is_file and folders:
-        job.fields.setdefault("files", []).insert(0, script)
+        if call is None:
+            job.fields.setdefault("files", []).insert(0, script)
         carried = {script: folders[0] / script, **carried}
     if job.env:
         job.fields["env"] = {key: one.replace("${{", "$${{") for key, one in job.env.items()}
@@ -110,8 +130,7 @@ def convert_slurm(
         job.fields["concurrency"] = {"group": name, "limit": 1}
     ordered: dict[str, Any] = {key: job.fields[key] for key in _ORDER if key in job.fields}
     assert ordered.keys() == job.fields.keys(), job.fields.keys() - set(_ORDER)
-    own = bool(job.command or job.input_file)
-    return SlurmTask(append_document("", ordered), notes.findings, carried, own)
+    return SlurmTask(append_document("", ordered), notes.findings, carried, folder)
 
 
 def _code(job: Job, read: Script) -> list[Line]:
@@ -122,14 +141,15 @@ def _code(job: Job, read: Script) -> list[Line]:
     return [Line(number, text) for number, text in zip(read.body_lines, texts, strict=False)]
 
 
-def _carry(job: Job, lines: Sequence[Line], folders: Sequence[Path]) -> dict[str, Path]:
-    """Set `files`, and make the commands run where the files expect it; returns what is to be copied."""
-    if not folders:
-        return {}
+def _search(lines: Sequence[Line], folders: Sequence[Path]) -> tuple[LocalFiles, Path]:
+    """Return the files that the lines use, and the folder where most of their names exist."""
     looked = [(find_local_files(lines, folder), folder) for folder in folders]
     # The first of those that are alike: people submit where most of the names exist.
-    files, folder = max(looked, key=lambda one: len(one[0].found) - len(one[0].missing))
-    report_files(job, files)
+    return max(looked, key=lambda one: len(one[0].found) - len(one[0].missing))
+
+
+def _carry(job: Job, files: LocalFiles, folder: Path) -> dict[str, Path]:
+    """Set `files`, and make the commands run where the files expect it; returns what is to be copied."""
     depth = max((_climbs(path) for path in files.found), default=0)
     parts = folder.resolve().parts
     below = "/".join(parts[len(parts) - depth :]) if depth else ""
