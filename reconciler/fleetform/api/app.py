@@ -82,7 +82,7 @@ def create_api() -> FastAPI:
     api = _Api(
         title="fleetform",
         version=importlib.metadata.version("fleetform"),
-        description="Read-only view of one environment: what the command line shows.",
+        description="Read one environment: the same data as the command line shows.",
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -90,8 +90,8 @@ def create_api() -> FastAPI:
         redirect_slashes=False,
         default_response_class=MomentsResponse,
         responses={
-            "4XX": {"model": ProblemBody, "description": "Why there is no answer"},
-            "5XX": {"model": ProblemBody, "description": "Why there is none now"},
+            "4XX": {"model": ProblemBody, "description": "The error in the request"},
+            "5XX": {"model": ProblemBody, "description": "The error of the server"},
         },
     )
     api.include_router(index.router)
@@ -114,9 +114,11 @@ def _answer_problem(request: Request, error: Exception) -> JSONResponse:
 def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        advice = f"{PREFIX}/openapi.json lists what there is"
+        advice = f"{PREFIX}/openapi.json lists all routes"
         body = ProblemBody(
-            code="not-found", message=f"there is no {shortened(request.url.path)}", advice=advice
+            code="not-found",
+            message=f"there is no route {shortened(request.url.path)}",
+            advice=advice,
         )
     else:
         body = ProblemBody(code="http", message=str(error.detail))
@@ -138,7 +140,7 @@ def _answer_away(request: Request, error: Exception) -> JSONResponse:
     body = ProblemBody(
         code="ledger",
         message="the ledger cannot be read now",
-        advice="ask again in a moment; the log of `fleetform serve` says why",
+        advice="try again in a moment; the log of `fleetform serve` has the cause",
     )
     return JSONResponse(body.model_dump(), status_code=503)
 
@@ -147,7 +149,7 @@ def _answer_fault(request: Request, error: Exception) -> JSONResponse:
     """Answer in the one shape; what went wrong goes to the log of whoever serves, and not here."""
     body = ProblemBody(
         code="fault",
-        message="this is a fault of fleetform",
-        advice="the log of `fleetform serve` says what happened",
+        message="fleetform has an internal error",
+        advice="report it with the traceback in the log of `fleetform serve`",
     )
     return JSONResponse(body.model_dump(), status_code=500)

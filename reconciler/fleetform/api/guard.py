@@ -71,14 +71,14 @@ class Guard:
         names = [value.decode("latin-1") for key, value in scope["headers"] if key == b"host"]
         if len(names) != 1 or host_name(names[0]) not in self._hosts:
             # 421 Misdirected Request: RFC 9110 section 15.5.20.
-            await _answer(send, 421, "host", "this API is not called by that host name")
+            await _answer(send, 421, "host", "this API does not answer to that host name")
             return
         if scope["method"] not in READING:
-            await _answer(send, 405, "method", "this API only reads", allow=b"GET, HEAD")
+            await _answer(send, 405, "method", "this API is read-only", allow=b"GET, HEAD")
             return
         if not _is_text(scope["raw_path"]) or not _is_text(scope["query_string"]):
             await _answer(
-                send, 400, "invalid", "the address is not UTF-8, or has a control character"
+                send, 400, "invalid", "the URL is not UTF-8, or contains a control character"
             )
             return
         await self._app({**scope, "method": "GET"}, receive, _hardened(send, scope["method"]))

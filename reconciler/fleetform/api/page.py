@@ -31,7 +31,9 @@ class Page(BaseModel, Generic[Item]):
     """Some items of a list; `next` asks for the page after it and is null on the last."""
 
     items: list[Item]
-    next: str | None = Field(description="Pass as `cursor`; null when nothing follows.")
+    next: str | None = Field(
+        description="Pass it as `cursor` to get the next page; null on the last page."
+    )
 
 
 def page(
@@ -107,5 +109,5 @@ def _foreign(cursor: str) -> ApiProblem:
         400,
         "cursor",
         f"`{shortened(cursor)}` is not a cursor of this list",
-        "leave it out to start from the first page",
+        "omit it to start from the first page",
     )

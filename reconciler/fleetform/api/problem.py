@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 
 class ProblemBody(BaseModel):
-    """What every answer from 400 up contains."""
+    """The body of every answer with a status from 400."""
 
     code: str
     """Stable, for programs: `not-found`, `cursor`, `invalid`, `method`, `host`, `ledger`."""

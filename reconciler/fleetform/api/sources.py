@@ -57,7 +57,7 @@ def some_reader(reader: Annotated[Reader | None, Depends(maybe_reader)]) -> Read
             404,
             "not-found",
             "nothing has been applied in this environment yet",
-            "`fleetform apply` makes what its tree declares",
+            "`fleetform apply` creates the resources that its configuration declares",
         )
     return reader
 

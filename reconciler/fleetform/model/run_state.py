@@ -12,7 +12,7 @@ __all__ = ["FINAL", "AttemptState", "RunState"]
 
 
 class RunState(enum.StrEnum):
-    """What people see of a run; the last five are final."""
+    """The state of a run; the last five are final."""
 
     PENDING = "pending"
     """Waits for other runs, or for its earliest time."""

@@ -58,7 +58,7 @@ def _goes_back(sheet: Sheet) -> tuple[str, ...]:
     return (
         (
             f"Commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied last: this"
-            " plan goes back."
+            " plan returns to the older configuration."
         ),
     )
 

@@ -365,19 +365,19 @@ def _key(body: Any) -> ResourceKey:
 
 def _many(read: Callable[[Any], T], items: Sequence[Any]) -> tuple[T, ...]:
     if not isinstance(items, list):
-        raise TypeError("a list was expected")
+        raise TypeError("one of its values is not a list")
     return tuple(read(item) for item in items)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"text was expected, and there is {value!r:.40}")
+        raise TypeError(f"{value!r:.40} is not a string")
     return value
 
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"a whole number was expected, and there is {value!r:.40}")
+        raise TypeError(f"{value!r:.40} is not a whole number")
     return value
 
 

@@ -68,7 +68,8 @@ def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[
         change.key,
         HeldBy.DEPENDENCY,
         f"{how}, which contains the data of the released volume {other.volume}",
-        f"declare a path outside {other.path}: a directory belongs to one volume, with everything in it",
+        f"declare a path that neither contains {other.path} nor is inside it: a directory belongs to"
+        " one volume, with everything in it",
     )
 
 

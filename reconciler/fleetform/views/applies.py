@@ -13,8 +13,8 @@ class ApplyRow:
     """
     One apply.
 
-    `state` is `running`, `done`, `failed` or `interrupted`; `plan` the digest of what it carries
-    out; times are Unix milliseconds, `finished_at_ms` null while it runs.
+    `state` is `running`, `done`, `failed` or `interrupted`. `plan` is the digest of the applied
+    plan. Times are Unix milliseconds; `finished_at_ms` is null while the apply runs.
     """
 
     uid: str

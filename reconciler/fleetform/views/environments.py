@@ -16,10 +16,10 @@ from fleetform.views.overrides import in_force_lines
 @dataclass(frozen=True, slots=True)
 class RunningController:
     """
-    The process that carries out plans and drives runs.
+    The process that applies plans and drives runs.
 
-    `command` is `serve`, `apply` or the like. `pid` counts on `host`, and is 0 for one that has
-    just begun.
+    `command` is its command, such as `serve` or `apply`. `pid` is its process id on `host`, and 0
+    while it starts.
     """
 
     command: str
@@ -32,13 +32,13 @@ class RunningController:
 @dataclass(frozen=True, slots=True)
 class EnvironmentRow:
     """
-    One environment. `fingerprint` is what its plans bear as well, and stands for its uid.
+    One environment. `fingerprint` stands for its uid; its plans contain the same fingerprint.
 
-    `status` is `empty` before the first apply. `serial` names the reading that the row was made
-    of. `resources` counts what is present by kind. `controller` is null where none is running: runs
-    and hosts are then as the last one left them. `notes` are sentences for people: what is in force
-    above the tree first, such as a takeover, then that no controller is running, why the ledger is
-    recovering, and silent hosts.
+    `status` is `empty` before the first apply. `serial` grows with every change of the
+    ledger. `resources` counts the existing resources by kind. `controller` is null if no controller
+    is running: runs and hosts are then as the last controller saw them. `notes` are sentences for
+    people: first the overrides in force, such as a takeover, then that no controller is running, why
+    the ledger is recovering, and hosts that do not answer.
     """
 
     name: str

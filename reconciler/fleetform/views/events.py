@@ -16,8 +16,9 @@ class EventRow:
     """
     One event.
 
-    `at` is `at_ms` as text, UTC. `resource` is `run/train`, empty for the environment as a
-    whole. `attempt` and `rank` are null where they say nothing. `data` holds the values.
+    `at` is `at_ms` as text, UTC. `resource` is an address such as `run/train`, and empty for events
+    of the whole environment. `attempt` and `rank` are null where they do not apply. `data` has the
+    values of the message.
     """
 
     number: int

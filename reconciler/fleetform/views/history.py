@@ -24,9 +24,9 @@ class HistoryRow:
     """
     One plan or apply.
 
-    `at` is `at_ms` as text, UTC. `plan` and `commit` are whole here and short in the table.
-    `took_ms` is null for a plan, and while an apply goes on. `changes` is what the plan changes,
-    `summary` what came of an apply, in a line each.
+    `at` is `at_ms` as text, UTC. `plan` and `commit` are complete here and short in the table.
+    `took_ms` is null for a plan, and while an apply runs. `changes` is one line about the changes of
+    the plan, `summary` one line about the result of the apply.
     """
 
     at: str

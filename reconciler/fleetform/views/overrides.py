@@ -56,9 +56,9 @@ def in_force_notice(overrides: Iterable[Override]) -> str:
 @dataclass(frozen=True, slots=True)
 class OverrideRow:
     """
-    One override, also one that is over.
+    One override: in force, expired or lifted.
 
-    state: `in force`, `over` (its time is up), `lifted`. Times are Unix milliseconds.
+    `state` is `in force`, `over` (it has expired) or `lifted`. Times are Unix milliseconds.
     """
 
     number: int

@@ -38,25 +38,32 @@ Verb = Literal["create", "read", "update", "delete", "no-op", "forget"]
 
 
 class Importing(TypedDict):
-    """What exists already and is taken over."""
+    """An existing resource that is adopted."""
 
-    id: Annotated[str, "Its uid where it has one, else its address."]
+    id: Annotated[str, "The uid of the resource, or its address if it has no uid."]
 
 
 class ChangeBody(TypedDict):
-    """What becomes of the resource, whole: the documents before and after."""
+    """The whole change of the resource: the documents before and after."""
 
     actions: Annotated[
         list[Verb],
-        "In order: two of them are a replacement. Being archived is `forget`: its result is kept.",
+        "Actions in order; two of them are a replacement. `forget` includes archived results, which are kept.",
     ]
     before: Annotated[
-        Json | None, "The canonical document last applied; null where it is made, also once more."
+        Json | None,
+        "The canonical document that was applied last; null if the resource is created, also again.",
     ]
-    after: Annotated[Json | None, "The canonical document as it will be; null where it goes."]
-    after_unknown: Annotated[Json | bool, "True at what is known only when it has been done."]
-    before_sensitive: Annotated[Json | bool, "True at what is a version of a sensitive value."]
-    after_sensitive: Annotated[Json | bool, "The same of `after`."]
+    after: Annotated[
+        Json | None, "The canonical document after the change; null if the resource is removed."
+    ]
+    after_unknown: Annotated[Json | bool, "True at each value that is known only after the apply."]
+    before_sensitive: Annotated[
+        Json | bool, "True at each value of `before` that is a version of a sensitive value."
+    ]
+    after_sensitive: Annotated[
+        Json | bool, "True at each value of `after` that is a version of a sensitive value."
+    ]
     replace_paths: NotRequired[
         Annotated[list[list[str | int]], "The fields that force a replacement."]
     ]
@@ -68,14 +75,16 @@ _Classed = TypedDict("_Classed", {"class": Literal["execution", "control", "cosm
 
 
 class FieldBody(_Classed):
-    """One field, before and after. A side on which it is not set lacks its key."""
+    """One field, before and after. `before` or `after` is missing where the field is not set."""
 
-    path: Annotated[str, 'Dotted, with `[n]` for items: `files["a.py"].sha256`.']
+    path: Annotated[str, 'Names with dots, and `[n]` for items: `files["a.py"].sha256`.']
     before: NotRequired[Any]
     after: NotRequired[Any]
-    forces: Annotated[bool, "Whether this field is why the resource is replaced."]
-    sensitive: NotRequired[Annotated[bool, "The values are versions of what is not shown."]]
-    unknown: NotRequired[Annotated[bool, "What it becomes is known only when it has been done."]]
+    forces: Annotated[bool, "True if this field forces the replacement."]
+    sensitive: NotRequired[
+        Annotated[bool, "True if the values are versions of a value that is not shown."]
+    ]
+    unknown: NotRequired[Annotated[bool, "True if the new value is known only after the apply."]]
 
 
 class StakeBody(TypedDict):
@@ -87,35 +96,46 @@ class StakeBody(TypedDict):
 
 
 class ResourceChange(TypedDict):
-    """One resource and what happens to it."""
+    """One resource and its change."""
 
-    address: Annotated[str, "`run/train`, `fleet/gpu`, `run/sweep[lr=0.1]`."]
-    previous_address: NotRequired[Annotated[str, "What it was called until now."]]
+    address: Annotated[
+        str, "Kind and name, such as `run/train`, `fleet/gpu` or `run/sweep[lr=0.1]`."
+    ]
+    previous_address: NotRequired[Annotated[str, "The address before a renaming."]]
     mode: Literal["managed"]
-    type: Annotated[str, "What its document's `type:` says."]
-    name: Annotated[str, "Of the document; an element has its sweep's."]
-    index: NotRequired[Annotated[str | int, "Which element of its sweep or array."]]
-    provider_name: Annotated[str, "What carries it out."]
+    type: Annotated[str, "The `type:` of its document."]
+    name: Annotated[str, "The name of its document; an element has the name of its sweep or array."]
+    index: NotRequired[Annotated[str | int, "The element of its sweep or array."]]
+    provider_name: Annotated[str, "The provider of the resource."]
     change: ChangeBody
-    action_reason: NotRequired[Annotated[str, "In the words of a plan of Terraform."]]
-    kind: Annotated[str, "`fleet`, `volume`, `run`, `environment`, and those of later versions."]
-    action: Annotated[str, "Ours, finer than `actions`.", Action]
+    action_reason: NotRequired[Annotated[str, "The reason, in the terms of a Terraform plan."]]
+    kind: Annotated[
+        str, "`fleet`, `queue`, `volume`, `run` or `environment`; later versions may add kinds."
+    ]
+    action: Annotated[
+        str, "The action in the terms of fleetform, more precise than `actions`.", Action
+    ]
     reasons: list[Annotated[str, Reason]]
-    why: Annotated[str, "The reasons as a sentence."]
-    destructive: Annotated[bool, "Something is deleted, or running work ends."]
-    at_stake: Annotated[str, "What would be lost, in words."]
+    why: Annotated[str, "The reasons, as a sentence."]
+    destructive: Annotated[bool, "True if the change deletes data or hosts, or ends running work."]
+    at_stake: Annotated[str, "The impact, as a sentence."]
     stake: StakeBody | None
-    cost_before: Annotated[int | None, "Micro-dollars an hour; null where no price is known."]
-    cost_after: Annotated[int | None, "The same as it will be; of what is held, its ceiling."]
-    replaces: Annotated[str, "The element whose place it takes; empty for none."]
+    cost_before: Annotated[
+        int | None, "Micro-dollars per hour before the change; null if no price is known."
+    ]
+    cost_after: Annotated[
+        int | None,
+        "Micro-dollars per hour after the change; for a blocked change, the upper limit.",
+    ]
+    replaces: Annotated[str, "The element that it replaces; else empty."]
     parent: Annotated[str, "The sweep or array of an element; else empty."]
-    element: Annotated[str, "The element's identity in it: `lr=0.1`, `3`."]
+    element: Annotated[str, "The element, such as `lr=0.1` or `3`; else empty."]
     fields: list[FieldBody]
-    steps: Annotated[list[str], "Keys of its steps."]
+    steps: Annotated[list[str], "The keys of its steps."]
 
 
 class DriftChange(TypedDict):
-    """What the world has become of one resource: before is what it was made, after what is there."""
+    """The drift of one resource: `before` is its applied state, `after` its actual state."""
 
     address: str
     mode: Literal["managed"]
@@ -126,32 +146,32 @@ class DriftChange(TypedDict):
 
 
 class HeldBody(TypedDict):
-    """A change that is not carried out now."""
+    """A blocked change."""
 
     by: Annotated[str, HeldBy]
-    detail: Annotated[str, "What holds it."]
-    cure: Annotated[str, "What would release it."]
+    detail: Annotated[str, "What blocks the change."]
+    cure: Annotated[str, "What unblocks the change."]
     resource_change: ResourceChange
 
 
 class DeferredBody(TypedDict):
-    """A change that nobody asked for this time."""
+    """A change that `--target` or `--exclude` leaves out of this plan."""
 
     why: str
     resource_change: ResourceChange
 
 
 class StepBody(TypedDict):
-    """One thing that apply does."""
+    """One operation of the apply."""
 
     key: str
     verb: str
     resource: str
-    needs: Annotated[list[str], "Keys of the steps that come first."]
+    needs: Annotated[list[str], "The keys of the steps that must end first."]
 
 
 class PredicateBody(TypedDict):
-    """What must still hold when the plan is applied."""
+    """A condition that must still be true when the plan is applied."""
 
     claim: str
     resource: str | None
@@ -159,7 +179,7 @@ class PredicateBody(TypedDict):
 
 
 class SettledBody(TypedDict):
-    """A run that has ended badly and stays so."""
+    """A failed run that the plan does not re-run."""
 
     address: str
     state: str
@@ -167,9 +187,9 @@ class SettledBody(TypedDict):
 
 
 class InputBody(TypedDict):
-    """An input whose result is not the one that a run started from."""
+    """An input whose result has changed since the run started."""
 
-    name: Annotated[str, "Of a run, of an element, or of a large sweep as a whole."]
+    name: Annotated[str, "The name of a run, of an element, or of a whole large sweep."]
     event: Annotated[str, InputEvent]
 
 
@@ -177,13 +197,13 @@ class StaleBody(TypedDict):
     """An outdated result: its inputs have changed since its run started."""
 
     address: str
-    inherited: Annotated[bool, "What its document inherits has changed."]
-    upstream: Annotated[list[str], "Names of the inputs that have changed."]
-    inputs: Annotated[list[InputBody], "The same, with how each has changed."]
+    inherited: Annotated[bool, "True if a value that its document inherits has changed."]
+    upstream: Annotated[list[str], "The names of the changed inputs."]
+    inputs: Annotated[list[InputBody], "The changed inputs, with the kind of each change."]
 
 
 class OverrideBody(TypedDict):
-    """What somebody has put above the tree for a while."""
+    """A limited-time decision of a person that outranks the configuration."""
 
     number: int
     kind: Annotated[str, OverrideKind]
@@ -195,7 +215,7 @@ class OverrideBody(TypedDict):
 
 
 class ScopeBody(TypedDict):
-    """What the plan was made of."""
+    """The part of the configuration that the plan covers."""
 
     targets: list[str]
     excludes: list[str]
@@ -203,7 +223,7 @@ class ScopeBody(TypedDict):
 
 
 class SummaryBody(TypedDict):
-    """The last line, and the counts behind it."""
+    """The last line of the plan, and its counts."""
 
     text: str
     create: int
@@ -221,7 +241,7 @@ class SummaryBody(TypedDict):
 
 
 class PermissionsBody(TypedDict):
-    """What was allowed beyond the rules."""
+    """The permissions that the flags of the plan gave, beyond the rules."""
 
     allow_destroy: bool
     allow_restart: bool
@@ -230,7 +250,7 @@ class PermissionsBody(TypedDict):
 
 
 class KeptBody(TypedDict):
-    """Of a plan in a file: it is carried out once."""
+    """The data of a saved plan, which is applied once."""
 
     plan_id: str
     made_at_ms: int
@@ -241,42 +261,45 @@ class KeptBody(TypedDict):
 class PlanDocument(TypedDict):
     """A plan of fleetform."""
 
-    format_version: Annotated[str, "Of this document; see `PLAN_FORMAT`."]
-    fleetform_version: Annotated[str, "Of the program that prints it."]
-    applyable: Annotated[bool, "Whether there is anything to carry out."]
+    format_version: Annotated[str, "The version of this format."]
+    fleetform_version: Annotated[str, "The version of fleetform that prints the plan."]
+    applyable: Annotated[bool, "True if the plan has changes to apply."]
     complete: Annotated[
-        bool, "Whether nothing is left once it is: nothing is held or deferred, or may be wrong."
+        bool, "True if no change is blocked or deferred, and the ledger is not recovering."
     ]
-    errored: Annotated[bool, "Always false: what cannot be planned is an error and no plan."]
+    errored: Annotated[bool, "Always false: after an error there is no plan."]
     environment: str
     environment_fingerprint: Annotated[
-        str, "The same in all plans of one environment; stands for its uid, which is not shown."
+        str, "Equal in all plans of one environment; it stands for the uid, which is not shown."
     ]
-    ledger_id: Annotated[str, "Empty before the first apply."]
+    ledger_id: Annotated[str, "The id of the ledger; empty before the first apply."]
     epoch: int
-    commit: Annotated[str, "Of the tree; empty outside git."]
+    commit: Annotated[str, "The commit of the configuration; empty outside git."]
     tree_digest: str
-    digest: Annotated[str, "Of the plan, over all but the annex."]
+    digest: Annotated[str, "The digest of the plan without `annex`."]
     depth: Annotated[
-        Literal["ledger", "preview", "refresh"], "Whom it asked: its ledger, clouds, the world."
+        Literal["ledger", "preview", "refresh"],
+        "The source of the state: the ledger, the ledger and offers of clouds, or the actual state.",
     ]
     summary: SummaryBody
     resource_changes: list[ResourceChange]
     resource_drift: Annotated[
-        list[DriftChange], "What the world has become; empty where nobody has asked it."
+        list[DriftChange], "Drift; empty unless the plan compares with the actual state."
     ]
     held: list[HeldBody]
     deferred: list[DeferredBody]
     settled: list[SettledBody]
     stale: list[StaleBody]
-    progressing: Annotated[list[str], "Addresses of accepted work that goes on by itself."]
+    progressing: Annotated[
+        list[str], "The addresses of resources with work in progress that the plan does not change."
+    ]
     overrides: list[OverrideBody]
     steps: list[StepBody]
     predicates: list[PredicateBody]
     scope: ScopeBody
     recovering: Annotated[
-        bool, "Whether the ledger may be wrong about everything: then nothing is changed."
+        bool, "True if hosts know a newer state than the ledger: then nothing is changed."
     ]
-    warnings: Annotated[list[str], "Sentences about the plan as a whole."]
+    warnings: Annotated[list[str], "Warnings about the whole plan."]
     kept: KeptBody | None
-    annex: Annotated[Json, "Times, ages, forecasts: for people, and outside the digest."]
+    annex: Annotated[Json, "Times, ages and forecasts for people; the digest does not cover them."]

@@ -17,9 +17,9 @@ class ResourceRow:
     """
     One resource.
 
-    `address` is `fleet/local`. `state` is `present`, `archived`, or what the ledger says of
-    work in progress; `run_state` is empty for what is not a run. `generation` goes up with each
-    applied change. `digest` is equal where the document is, and is of no use outside.
+    `address` is kind and name, such as `fleet/local`. `state` is `present`, `archived`, or the state
+    of a change in progress. `run_state` is empty for other kinds than runs. `generation` grows with
+    each applied change. `digest` is equal for equal documents and has no other use.
     """
 
     address: str
@@ -38,7 +38,11 @@ class ResourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDetail:
-    """A resource with its document: canonical, sealed, and with the values of `env` withheld."""
+    """
+    A resource with its canonical document.
+
+    Sensitive values are shown as versions, and the values of `env` are withheld.
+    """
 
     row: ResourceRow
     document: dict[str, Any]

@@ -62,11 +62,11 @@ class WaitingRow:
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """
-    What one host did for an attempt.
+    The work of one host for an attempt.
 
-    `instance` is its name, empty before it has one. `exit_code` and `signal` are null unless
-    the job ended so. Sizes in bytes, times in Unix milliseconds. `log_bytes` counts what it has
-    printed: of one that runs, what has arrived so far.
+    `instance` is the name of the host, empty before the job has a host. `exit_code` and `signal` are
+    null unless the job ended with one. Sizes are bytes, times are Unix milliseconds. `log_bytes` is
+    the size of its output; while the job runs, of the output that has arrived.
     """
 
     rank: int
@@ -89,7 +89,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One try at a run, with its jobs in order of rank."""
+    """One try at a run, with its jobs sorted by rank."""
 
     number: int
     state: str
@@ -106,14 +106,15 @@ class RunRow:
     """
     One run.
 
-    `attempt` is the latest one's number, 0 before the first. `instances` are the names of the
-    hosts of that attempt. `duration_ms` counts from the first start to the end or now, pauses
-    between attempts too, by the clocks of its hosts: the ledger may hear of an end hours later.
-    While it waits for its next attempt it stands at the end of the last one. Null before it started. `exit_code` is of the job that decided, null unless one exited.
-    `waiting` has every reason, where the scheduler was asked. `stop_requested` says who asked for
-    its end and why, empty where no person did. `stale`: its result is outdated, for its inputs have
-    changed since it started; `stale_because` says how, and `stale_inputs` names those that are
-    results of other runs.
+    `attempt` is the number of the latest attempt, 0 before the first. `instances` are the names of
+    the hosts of that attempt. `duration_ms` is the time from the first start to the end or to now,
+    with the pauses between attempts, by the clocks of its hosts: the ledger may hear of an end hours
+    later. While the run waits for its next attempt, the duration ends with the last attempt. It is
+    null before the run has started. `exit_code` is that of the job that decided the result, and null
+    unless that job exited. `waiting` has every reason why the run waits. `stop_requested` names who
+    requested its end and why, and is empty if no person did. `stale` is true if the result is
+    outdated: its inputs have changed since the run started. `stale_because` says how, and
+    `stale_inputs` names the inputs that are results of other runs.
     """
 
     name: str
@@ -145,7 +146,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run with all of its attempts, oldest first."""
+    """A run with all its attempts, oldest first."""
 
     row: RunRow
     attempts: tuple[AttemptRow, ...]

@@ -34,8 +34,9 @@ class Why:
     """
     The answer for one run.
 
-    `summary` is one sentence. `reasons` say why it waits, `at_work` what is not over although its
-    end is waited for, `attempts` how the tries that are over went. `advice` has one sentence a kind of reason, or what can be done about a bad end.
+    `summary` is one sentence. `reasons` say why the run waits. `at_work` says which work has not
+    ended although the run waits for its end. `attempts` are the attempts that have ended. `advice`
+    has one sentence for each kind of reason, or says what to do about a failure.
     """
 
     name: str

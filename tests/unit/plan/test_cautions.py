@@ -33,7 +33,7 @@ def test_a_plan_that_goes_back_says_so() -> None:
     live = replace(ledger(row(fleet("local"))), newer_commit="b" * 40)
     (said,) = planned(older, live).warnings
     assert said == (
-        f"Commit {'a' * 12} is older than {'b' * 12}, which was applied last: this plan goes back."
+        f"Commit {'a' * 12} is older than {'b' * 12}, which was applied last: this plan returns to the older configuration."
     )
     assert planned(replace(tree(fleet("local")), commit="a" * 40), live).warnings == ()
     assert planned(older, replace(live, newer_commit="")).warnings == ()

@@ -119,9 +119,9 @@ def test_what_is_no_plan_is_refused(data: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"changes": 3}, "a list was expected"),
+        ({"changes": 3}, "is not a list"),
         ({"changes": [{"key": ["run"]}]}, "damaged"),
-        ({"epoch": "2"}, "a whole number was expected"),
+        ({"epoch": "2"}, "is not a whole number"),
         ({"held": [{}]}, "'change' is missing"),
         ({"commit": "other"}, "its digest does not match"),
         ({"more": 1}, "its digest does not match"),

@@ -151,7 +151,9 @@ def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None
     (held,) = checked(replace(tree(), beyond={beyond.declared.key: beyond}), ledger()).held
     assert held.by is HeldBy.DEPENDENCY
     assert held.detail == "no document declares the secret `x`; containers are not supported yet"
-    assert held.cure == ("declare what it refers to, and wait for a version that supports it")
+    assert held.cure == (
+        "declare the resource that it refers to, and wait for a version that supports it"
+    )
 
 
 def test_what_is_not_declared_is_waited_for() -> None:

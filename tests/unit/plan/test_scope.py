@@ -110,7 +110,7 @@ def test_a_fleet_does_not_go_while_its_user_is_left():
     assert names(made.changes) == ["fleet/old", "volume/spare"]
     made = scoped(tree(), live, allow=True, targets=("fleet/old",), excludes=("volume/spare",))
     assert made.changes == ()
-    assert made.held[0].detail == "volume/spare stays and refers to it"
+    assert made.held[0].detail == "volume/spare refers to it and is not removed"
     assert made.held[0].cure == "plan volume/spare as well"
 
 

@@ -16,14 +16,16 @@ router = APIRouter(tags=["events"])
 @router.get("/events")
 def list_events(
     reader: MaybeReader,
-    run: Annotated[str | None, Query(description="A run's, or a sweep's with its elements")] = None,
+    run: Annotated[
+        str | None, Query(description="Only events of this run, or of this sweep and its elements")
+    ] = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> Page[EventRow]:
     """
     List events, oldest first.
 
-    `next` is never null here: with the last page's it can be asked for what comes later.
+    `next` is never null here: pass that of the last page to get later events.
     """
     after = number_place(cursor)
     events = reader.read_events(run=run, after=after, limit=limit) if reader is not None else ()

@@ -35,14 +35,14 @@ class RouteRow:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The process answers; nothing else was asked."""
+    """The process answers. The ledger is not checked."""
 
     status: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The ledger can be read. ledger: `ready`, `empty` (nothing was applied yet), `recovering`."""
+    """The ledger can be read. `ledger` is `ready`, `empty` (before the first apply) or `recovering`."""
 
     status: str
     ledger: str
@@ -50,13 +50,13 @@ class Ready:
 
 @router.get("/healthz")
 def check_alive() -> Alive:
-    """Say that the process answers."""
+    """Check that the process answers."""
     return Alive("ok")
 
 
 @router.get("/readyz")
 def check_ready(reader: MaybeReader) -> Ready:
-    """Say whether the ledger can be read; 503 where it cannot."""
+    """Check that the ledger can be read; the status is 503 if it cannot."""
     return Ready("ok", "empty" if reader is None else reader.read_overview().status.value)
 
 
@@ -68,7 +68,7 @@ def list_routes(request: Request) -> Page[RouteRow]:
 
 @router.get("/", include_in_schema=False)
 def show_page(request: Request, sources: FromSources) -> HTMLResponse:
-    """Show people what can be asked."""
+    """Show the routes to people."""
     name = escape(sources.environment.name)
     rows = "\n".join(
         f"<tr><td>{_link(one.path)}</td><td>{escape(one.summary)}</td></tr>"
@@ -94,9 +94,9 @@ _PAGE = """\
 <head><meta charset="utf-8"><title>fleetform: {name}</title></head>
 <body>
 <h1>fleetform: {name}</h1>
-<p>This process answers the read-only API of one environment.
-The description of the API is <a href="{prefix}/openapi.json"><code>{prefix}/openapi.json</code></a> (OpenAPI);
-<a href="/healthz"><code>/healthz</code></a> and <a href="/readyz"><code>/readyz</code></a> are for supervisors.</p>
+<p>This process serves the read-only API of one environment.
+The API is described at <a href="{prefix}/openapi.json"><code>{prefix}/openapi.json</code></a> (OpenAPI);
+<a href="/healthz"><code>/healthz</code></a> and <a href="/readyz"><code>/readyz</code></a> are health checks.</p>
 <table>
 <tr><th align="left">Route</th><th align="left">Answer</th></tr>
 {rows}

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from fleetform.api.problem import not_found
 from fleetform.api.sources import FromSources, SomeReader
+from fleetform.model.figures import counted
 from fleetform.model.ports import RunHistory
 from fleetform.model.run import Attempt
 
@@ -19,17 +20,17 @@ _PIECE_BYTES_MAX = 1 << 20
 
 
 class LogPiece(BaseModel):
-    """A piece of one rank's output, standard output and error as one stream."""
+    """A piece of the output of one rank: standard output and standard error in one stream."""
 
     run: str
     attempt: int
     rank: int
     offset: int
-    text: str = Field(description="UTF-8; bytes that are not are replaced.")
+    text: str = Field(description="Output as UTF-8; U+FFFD replaces invalid bytes.")
     next: int = Field(
-        description="Pass as `offset` to read on; equal to `offset` when all is read."
+        description="Pass it as `offset` to read on; equal to `offset` at the end of the output."
     )
-    complete: bool = Field(description="Nothing will follow what is there now.")
+    complete: bool = Field(description="No more output follows.")
 
 
 # Before `/runs/{name}`, whose name may contain slashes.
@@ -38,15 +39,21 @@ def read_logs(
     name: str,
     sources: FromSources,
     reader: SomeReader,
-    attempt: Annotated[int | None, Query(ge=1, description="The latest by default")] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, description="The number of the attempt; the latest by default")
+    ] = None,
     rank: Annotated[int, Query(ge=0)] = 0,
     offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=_PIECE_BYTES_MAX, description="Bytes")] = 1 << 16,
+    limit: Annotated[
+        int, Query(ge=1, le=_PIECE_BYTES_MAX, description="The largest number of bytes")
+    ] = 1 << 16,
 ) -> LogPiece:
-    """Read output from `offset` on."""
+    """Read output, starting at `offset`."""
     chosen = _attempt(current_run(reader.read_runs([name]), name), attempt)
     if rank >= len(chosen.jobs):
-        raise not_found("rank", str(rank), f"attempt {chosen.number} has {len(chosen.jobs)}")
+        raise not_found(
+            "rank", str(rank), f"attempt {chosen.number} has {counted(len(chosen.jobs), 'rank')}"
+        )
     store = sources.open_logs()
     where = (chosen.run_uid, chosen.number, rank)
     # Asked for first: what comes between the two is then read with the next piece.
@@ -85,7 +92,7 @@ def _attempt(history: RunHistory, number: int | None) -> Attempt:
     for attempt in history.attempts:
         if attempt.number == number:
             return attempt
-    raise not_found("attempt", str(number), f"the latest is {history.attempts[-1].number}")
+    raise not_found("attempt", str(number), f"the latest attempt is {history.attempts[-1].number}")
 
 
 def _whole_letters(data: bytes) -> bytes:

@@ -18,11 +18,11 @@ router = APIRouter(tags=["overrides"])
 def list_overrides(
     sources: FromSources,
     reader: MaybeReader,
-    past: Annotated[bool, Query(description="Those that are over or lifted too")] = False,
+    past: Annotated[bool, Query(description="Include expired and lifted overrides")] = False,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> Page[OverrideRow]:
-    """List what is in force above the tree, newest first: what, until when, who, and why."""
+    """List the overrides in force, newest first, with target, expiry, user and reason."""
     if reader is None:
         return Page(items=[], next=None)
     now_ms = sources.now_ms()

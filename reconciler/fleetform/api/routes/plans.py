@@ -39,7 +39,7 @@ def list_history(
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> Page[HistoryRow]:
-    """List plans and applies, newest first; with `applies`, no plan that was only shown."""
+    """List plans and applies, newest first; with `applies`, only applies."""
     found = reader.read_history(limit=EVERYTHING, applies_only=applies) if reader else ()
     rows = history_rows(found)
     return newest_first(

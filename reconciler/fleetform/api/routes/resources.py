@@ -19,11 +19,13 @@ router = APIRouter(tags=["resources"])
 def list_resources(
     reader: MaybeReader,
     kind: Annotated[str | None, Query(description="`fleet`, `volume` or `run`")] = None,
-    archived: Annotated[bool, Query(description="Finished runs that left the tree too")] = False,
+    archived: Annotated[
+        bool, Query(description="Include finished runs that were removed from the configuration")
+    ] = False,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> Page[ResourceRow]:
-    """List resources in order of address."""
+    """List resources, sorted by address."""
     rows = resource_rows(reader.read_live()) if reader is not None else ()
     shown = [
         row
@@ -41,5 +43,5 @@ def show_resource(kind: str, name: str, reader: SomeReader) -> ResourceDetail:
     live = reader.read_live()
     found = live.resources.get(ResourceKey(kind, name))
     if found is None:
-        raise not_found(kind, name, "`/api/v1/resources` lists what there is")
+        raise not_found(kind, name, "`/api/v1/resources` lists all resources")
     return resource_detail(live, found)

@@ -27,14 +27,16 @@ def list_runs(
     sources: FromSources,
     reader: MaybeReader,
     state: Annotated[
-        list[RunState] | None, Query(description="Only these; may be given often")
+        list[RunState] | None, Query(description="Only runs in this state; may be repeated")
     ] = None,
     parent: Annotated[str | None, Query(description="Only elements of this sweep")] = None,
-    archived: Annotated[bool, Query(description="Finished runs that left the tree too")] = False,
+    archived: Annotated[
+        bool, Query(description="Include finished runs that were removed from the configuration")
+    ] = False,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> Page[RunRow]:
-    """List runs in order of submission."""
+    """List runs in the order in which they were submitted."""
     if reader is None:
         return Page(items=[], next=None)
     query = RunQuery(
@@ -64,7 +66,7 @@ def _waiting(
 
 @router.get("/runs/{name:path}/why")
 def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
-    """Say why a run waits, with figures, or how it ended."""
+    """Explain why a run waits, with numbers, or how it ended."""
     detail = show_run(name, sources, reader)
     now_ms = sources.now_ms()
     run = current_run(reader.read_runs([name]), name).run
@@ -75,7 +77,7 @@ def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
 
 @router.get("/runs/{name:path}")
 def show_run(name: str, sources: FromSources, reader: SomeReader) -> RunDetail:
-    """Show a run with all of its attempts and jobs."""
+    """Show a run with all its attempts and jobs."""
     history = current_run(reader.read_runs([name]), name)
     logs = sources.open_logs()
     now_ms = sources.now_ms()

@@ -19,6 +19,7 @@ from fleetform.spec.desired import Beyond, Declared, Obstacle
 
 _UNDECLARED = "undeclared-reference"
 
+_DECLARE = "declare the resource that it refers to"
 _WAIT = "wait for a version that supports it"
 
 
@@ -38,10 +39,10 @@ def _held(beyond: Beyond, row: LiveResource | None) -> Held:
     if not missing:
         return Held(change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"remove it, or {_WAIT}")
     if not others:
-        return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), "declare what it refers to")
+        return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), _DECLARE)
     # Told together: whoever only declares what is missing would have been sent on an errand.
     detail = "; ".join((*missing, _unbuilt(others)))
-    return Held(change, HeldBy.DEPENDENCY, detail, f"declare what it refers to, and {_WAIT}")
+    return Held(change, HeldBy.DEPENDENCY, detail, f"{_DECLARE}, and {_WAIT}")
 
 
 def _unbuilt(obstacles: Sequence[Obstacle]) -> str:

@@ -107,7 +107,7 @@ def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"{referrer} stays and refers to it",
+                f"{referrer} refers to it and is not removed",
                 cure.format(key=referrer),
             )
             leaving.discard(key)

@@ -42,7 +42,7 @@ def hold_hostless(sheet: Sheet) -> None:
             sheet.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"fleet {fleet} has no host that could do it",
+                f"the change needs a host of fleet {fleet}, which has none",
                 f"declare at least one node in fleet {fleet}{or_else}",
             )
 

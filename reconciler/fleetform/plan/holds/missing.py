@@ -14,7 +14,7 @@ from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
 _CURE = (
-    "put the data back and look again with `fleetform drift`, or begin with an empty volume:"
+    "put the data back and check it with `fleetform drift`, or start with an empty volume:"
     " `fleetform apply --refresh --replace {key}`"
 )
 

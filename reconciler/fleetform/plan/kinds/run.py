@@ -349,7 +349,7 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         # As a rebuilt ledger may find it: another run could wait for one of them only.
         return _held(
             proposal,
-            "it and an earlier run of its name are both running",
+            "it and an earlier run with its name are both running",
             "plan again once one of them has ended",
         )
     if on_change == "after-finish" and not case.permissions.allow_restart:

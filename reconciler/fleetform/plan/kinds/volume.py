@@ -110,7 +110,7 @@ def _held_in_place(
     return Proposal(
         proposal.change,
         HeldBy.PROTECTION,
-        f"{absolute[0]} is the same directory as {paths[0]}, so its data would be deleted for nothing",
+        f"{absolute[0]} is the same directory as {paths[0]}, so its data would be deleted without need",
         f"write `path: {paths[0]}` again, or name another directory",
     )
 
