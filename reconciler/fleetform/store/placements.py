@@ -227,7 +227,8 @@ class _Round:
             self._attempts,
         )
         many(
-            "UPDATE runs SET state = 'preparing', generation = generation + 1 WHERE uid = ?",
+            "UPDATE runs SET state = 'preparing', cause = '', message = '',"
+            " generation = generation + 1 WHERE uid = ?",
             [(uid,) for *_, uid, _ in self._attempts],
         )
         record_upstream(self._transaction, [(uid, attempt) for *_, uid, attempt in self._attempts])

@@ -57,7 +57,8 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
     Bring attempts and runs up to what their jobs say.
 
     A run is unknown while a job of it that is not finished is on a host that is silent, or on one
-    that cannot prove its end.
+    that cannot prove its end. Cause and message of the attempt before stay with that attempt: a run
+    that has a place again is not what it was.
     """
     runs, attempts = [], []
     uids = list(run_uids)
@@ -83,7 +84,9 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
         shown = state if state is not None else before
         first = run_started if run_started is not None else started
         if shown != before or first != run_started:
-            runs.append((shown, first, doubt, uid))
+            has_place = state is not None
+            message, cause = (doubt or "", "") if has_place else (None, None)
+            runs.append((shown, first, message, cause, uid))
         if first is not None and run_started is None:
             transaction.log(
                 "run.started", now_ms, f"run {name} started", ("run", name), attempt=number
@@ -93,8 +96,8 @@ def refresh_runs(transaction: Transaction, run_uids: Iterable[str], *, now_ms: i
         attempts,
     )
     transaction.many(
-        "UPDATE runs SET state = ?, started_at_ms = ?, message = coalesce(?, message)"
-        " WHERE uid = ?",
+        "UPDATE runs SET state = ?, started_at_ms = ?, message = coalesce(?, message),"
+        " cause = coalesce(?, cause) WHERE uid = ?",
         runs,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.drift_table import TABLE
@@ -10,7 +10,7 @@ from fleetform.model.figures import counted
 from fleetform.model.instance import InstanceState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
-from fleetform.views.reasons import HELD_BY
+from fleetform.views.reasons import HELD_BY, blocked_text
 from fleetform.views.runs import WaitingRow
 from fleetform.views.why import Why
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.plan import Held
 
-__all__ = ["VolumeTrouble", "blocked_why", "resource_why", "volume_troubles"]
+__all__ = ["VolumeTrouble", "blocked_why", "lacks_directory", "resource_why", "volume_troubles"]
 
 
 class VolumeTrouble(NamedTuple):
@@ -62,14 +62,19 @@ def blocked_why(held: Held) -> Why:
         name=str(change.key),
         state="blocked",
         summary=f"{change.key.kind} {change.key.name} does not exist yet: its change is blocked.",
-        reasons=(WaitingRow("blocked", f"{HELD_BY[held.by]}: {held.detail}"),),
+        reasons=(WaitingRow("blocked", blocked_text(HELD_BY[held.by], held.detail)),),
         attempts=(),
         advice=(held.cure,) if held.cure else (),
     )
 
 
 def volume_troubles(
-    names: Iterable[str], live: Live, held: Iterable[Held], *, message: str = "", now_ms: int
+    names: Iterable[str],
+    live: Live,
+    held: Iterable[Held],
+    *,
+    lacked: Container[str] = (),
+    now_ms: int,
 ) -> Iterator[VolumeTrouble]:
     """
     Say which of a run's volumes cannot be mounted, and why.
@@ -78,7 +83,7 @@ def volume_troubles(
         names: The volumes that the run mounts.
         live: The ledger.
         held: What the newest plan on record blocks.
-        message: How the run's last try ended; the host says there which directory it lacks.
+        lacked: Volumes whose directory the host missed, and that nothing has found since.
         now_ms: To say how long ago something was seen.
     """
     blocked = {one.change.key: one for one in held}
@@ -97,9 +102,14 @@ def volume_troubles(
             yield VolumeTrouble(
                 WaitingRow("volume", f"volume {name}: {_seen(one, now_ms)}"), _cure(one)
             )
-        if not drifts and f"volume {name} has no directory" in message:
+        if not drifts and name in lacked:
             cure = TABLE["volume", "directory"].cure.replace("NAME", name)
             yield VolumeTrouble(WaitingRow("volume", f"volume {name}: its directory is gone"), cure)
+
+
+def lacks_directory(message: str, volume: str) -> bool:
+    """Tell whether an attempt ended because its host had no directory of a volume."""
+    return f"volume {volume} has no directory" in message
 
 
 _LOST = frozenset({"directory", "claim", "path"})
@@ -111,7 +121,8 @@ def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
         detail = f"volume {name} does not exist: no apply has created it"
         cure = f"`fleetform apply` creates volume {name} where the configuration declares it"
         return VolumeTrouble(WaitingRow("volume", detail), cure)
-    detail = f"volume {name} does not exist: blocked by {HELD_BY[held.by]}: {held.detail}"
+    because = blocked_text(HELD_BY[held.by], held.detail)
+    detail = f"volume {name} does not exist; its change is blocked: {because}"
     return VolumeTrouble(WaitingRow("volume", detail), held.cure or "`fleetform plan` shows it")
 
 

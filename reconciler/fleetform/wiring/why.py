@@ -11,7 +11,12 @@ from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import run_detail
 from fleetform.views.why import Why, explain
 from fleetform.views.why_elements import WhyElement
-from fleetform.views.why_resource import blocked_why, resource_why, volume_troubles
+from fleetform.views.why_resource import (
+    blocked_why,
+    lacks_directory,
+    resource_why,
+    volume_troubles,
+)
 from fleetform.wiring.blocked import read_blocked
 
 if TYPE_CHECKING:
@@ -70,17 +75,49 @@ def _volume_troubles(reader: Reader, history: RunHistory, now_ms: int) -> Sequen
     # Most runs mount none, and the rows of all resources are read for it.
     if not mounted or history.run.state is RunState.DONE:
         return ()
-    message = history.attempts[-1].message if history.attempts else ""
-    earlier = history.attempts[-2].message if len(history.attempts) > 1 else ""
     return tuple(
         volume_troubles(
             mounted,
             reader.read_live(),
             _held(reader),
-            message=message or earlier,
+            lacked=_lacked_directories(reader, history, mounted),
             now_ms=now_ms,
         )
     )
+
+
+def _lacked_directories(
+    reader: Reader, history: RunHistory, mounted: Sequence[str]
+) -> frozenset[str]:
+    """
+    Name the volumes whose directory the host missed at the run's last try.
+
+    An apply or a look that found the directory later outdates what the try says: the loss is history.
+    """
+    over = [one for one in history.attempts[-2:] if one.finished_at_ms is not None]
+    if not over or history.run.state in _HAS_PLACE:
+        return frozenset()
+    last = over[-1]
+    found = frozenset(name for name in mounted if lacks_directory(last.message, name))
+    if not found:
+        return found
+    noted, changes = reader.read_noted(), reader.read_last_changes()
+    at_ms = last.finished_at_ms or 0
+    return frozenset(
+        name
+        for name in found
+        if not any(
+            one is not None and one.at_ms is not None and one.at_ms >= at_ms
+            for key in (ResourceKey("volume", name),)
+            for one in (noted.get(key, {}).get("directory"), changes.get(key))
+        )
+    )
+
+
+_HAS_PLACE = frozenset(
+    {RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING, RunState.FINISHING}
+)
+"""A new attempt has begun since, which says by itself what it lacks."""
 
 
 def _held(reader: Reader) -> Sequence[Held]:

@@ -110,6 +110,20 @@ def test_requeue_writes_the_next_attempt(desk: Desk) -> None:
     assert desk.place("a")
 
 
+def test_an_attempt_that_runs_leaves_the_message_of_the_one_before_to_it(desk: Desk) -> None:
+    """While it waits, a run says why it is retried; once it runs, only the earlier attempt does."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.FINISHED, cause=Cause.PREPARE_FAILED, exit_code=None))
+    desk.decide("a", Requeue(0, "prepare-failed", "no space", counted=False))
+    assert (desk.run("a").cause, desk.run("a").message) == ("prepare-failed", "no space")
+    desk.place("a")
+    run = desk.run("a")
+    assert (run.state, run.cause, run.message) == (RunState.PREPARING, "", "")
+    (history,) = desk.ledger.read_runs(["a"])
+    assert history.attempts[0].message == "no space"
+
+
 def test_a_delay_ends_where_the_clock_was_set_back(desk: Desk) -> None:
     """The attempt that waits began later than it is now: nothing is left of its delay."""
     desk.submit(submit_step("a"))
