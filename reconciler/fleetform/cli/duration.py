@@ -20,7 +20,8 @@ class Duration(click.ParamType[int]):
         try:
             return parse_duration(value) * 1000
         except ValueError as problem:
-            self.fail(f"{value} is not a duration: {problem}", param, ctx)
+            # The sentence names the value itself.
+            self.fail(str(problem), param, ctx)
 
 
 DURATION = Duration()

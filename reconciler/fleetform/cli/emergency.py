@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from fleetform.cli.failure import Refused
+from fleetform.cli.failure import Refused, bad_address
 from fleetform.cli.names import unknown
 from fleetform.cli.screen import error_screen
 from fleetform.cli.wanted_runs import read_live
@@ -46,7 +46,7 @@ def run_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
     known: dict[ResourceKey, str] | None = None
     for target in targets:
         if problem := address_problem(target):
-            raise Refused(problem, advice="write a run's name, or `run/*` for all of them")
+            raise bad_address(problem, advice="write a run's name, or `run/*` for all of them")
         if not target.startswith("run/"):
             raise Refused(
                 f"`{target}` is not a run, and only runs can be stopped",

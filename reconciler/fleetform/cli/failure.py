@@ -39,6 +39,14 @@ class Refused(Exception):
         self.code = code
 
 
+def bad_address(problem: str, *, advice: str) -> Refused:
+    """Refuse what is no address; `advice` is for a problem that does not say what to write."""
+    from fleetform.model.selection import split_correction
+
+    what, correction = split_correction(problem, advice)
+    return Refused(what, advice=correction)
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What is printed as `error:` and `help:`, and the code to leave with."""
@@ -111,9 +119,26 @@ def _remove_old_reports() -> None:
 
 def _explain_usage(error: click.ClickException) -> Failure:
     advice = ""
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        advice = f"see `{error.ctx.command_path} --help`"
+    if isinstance(error, click.UsageError) and (ctx := error.ctx) is not None:
+        advice = f"see `{ctx.command_path} --help`"
+        if isinstance(error, click.NoSuchOption):
+            error = _without_hidden(error, ctx)
+        examples = getattr(ctx.command, "examples", ())
+        if isinstance(error, click.MissingParameter) and examples:
+            advice = f"for example `{examples[0][0]}`; {advice}"
     return Failure(error.format_message(), advice, Exit.ERROR)
+
+
+def _without_hidden(error: click.NoSuchOption, ctx: click.Context) -> click.NoSuchOption:
+    """Suggest only options that the help of the command lists."""
+    hidden = {
+        name
+        for one in ctx.command.params
+        if isinstance(one, click.Option) and one.hidden
+        for name in one.opts
+    }
+    shown = [one for one in error.possibilities or () if one not in hidden]
+    return click.NoSuchOption(error.option_name, possibilities=shown, ctx=ctx)
 
 
 def _explain_problem(error: BaseException) -> Failure | None:

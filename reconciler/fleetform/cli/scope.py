@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import several_options
-from fleetform.cli.failure import Refused
+from fleetform.cli.failure import bad_address
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Scope
@@ -74,7 +74,7 @@ def scope_of(options: Mapping[str, Any]) -> Scope:
     for name in NAMES:
         for text in options[name]:
             if problem := address_problem(text):
-                raise Refused(
+                raise bad_address(
                     problem, advice="write for example `train`, `fleet/local` or `run/sweep[*]`"
                 )
     return Scope(*(tuple(dict.fromkeys(options[name])) for name in NAMES))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fleetform.cli.failure import Refused
+from fleetform.cli.failure import Refused, bad_address
 from fleetform.cli.names import unknown
 from fleetform.model.selection import Selection, address_problem
 from fleetform.spec.desired import ResourceKey
@@ -86,7 +86,7 @@ def select_histories(histories: Iterable[RunHistory], typed: Sequence[str]) -> l
 
 def _check_run_address(text: str) -> None:
     if problem := address_problem(text):
-        raise Refused(problem, advice="write a run's name, or `train*` for several")
+        raise bad_address(problem, advice="write a run's name, or `train*` for several")
     kind, slash, _ = text.partition("[")[0].partition("/")
     if slash and kind != "run":
         raise Refused(f"`{text}` is not a run", advice="write a run's name, or `run/NAME`")

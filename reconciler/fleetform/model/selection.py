@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import Address, nearest, parse_address, split_element
 
-__all__ = ["Selection", "address_problem", "also_by_new_name"]
+__all__ = ["Selection", "address_problem", "also_by_new_name", "split_correction"]
 
 _ANY = "*"
 
@@ -29,6 +29,16 @@ def address_problem(text: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def split_correction(problem: str, otherwise: str) -> tuple[str, str]:
+    """
+    Split the sentence of a bad address into what is wrong and what to write.
+
+    `otherwise` is the advice for a sentence that does not say what to write.
+    """
+    what, names_correction, correction = problem.partition("; write ")
+    return what, f"write {correction.rstrip('.')}" if names_correction else otherwise
 
 
 class Selection:

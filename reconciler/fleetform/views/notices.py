@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fleetform.model.notice import LogLevel, Notice
-from fleetform.views.reasons import HELD_BY
+from fleetform.views.reasons import HELD_BY, blocked_text
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Held
@@ -72,9 +72,8 @@ def held_notices(held: Iterable[Held]) -> tuple[Notice, ...]:
     found = [
         Notice(
             key=f"{one.change.key}:{one.by}",
-            text=f"blocked: {one.change.key}: {HELD_BY[one.by]}: {one.detail}; {one.cure}".rstrip(
-                "; "
-            ),
+            text=f"blocked: {one.change.key}: {blocked_text(HELD_BY[one.by], one.detail)};"
+            f" {one.cure}".rstrip("; "),
             over=f"no longer blocked: {one.change.key}: {HELD_BY[one.by]}",
             event=_BLOCKED,
             details={"resource": str(one.change.key), "blocked_by": one.by.value},

@@ -26,7 +26,7 @@ from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_cha
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.plan_text import SIGNS, short_commit
-from fleetform.views.reasons import HELD_BY, reason_sentence
+from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIZE_MAX", "render"]
@@ -140,7 +140,7 @@ def _held(plan: Plan, held: Sequence[HeldGroup]) -> Iterator[str]:
         return
     yield "#### Blocked\n\n| what | why | blocked by | to unblock |\n|---|---|---|---|\n"
     for one in held:
-        cause = f"{HELD_BY[one.held.by]}: {one.held.detail}"
+        cause = blocked_text(HELD_BY[one.held.by], one.held.detail)
         cells = (_why(plan, one.group), cause, one.held.cure)
         yield f"| {_code(one.group.title)} | {' | '.join(map(_escaped, cells))} |\n"
     yield "\n"

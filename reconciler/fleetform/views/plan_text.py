@@ -29,7 +29,7 @@ from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
-from fleetform.views.reasons import HELD_BY, reason_sentence
+from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
@@ -185,7 +185,8 @@ def _held(plan: Plan) -> Iterator[Line]:
 
 def _held_block(plan: Plan, one: HeldGroup) -> Iterator[Line]:
     yield from _block(plan, one.group)
-    detail = f"{HELD_BY[one.held.by]}: {printable(one.held.detail)}{_open_until(plan, one.held)}"
+    detail = printable(blocked_text(HELD_BY[one.held.by], one.held.detail))
+    detail += _open_until(plan, one.held)
     yield line("      ", ("blocked: ", "warn"), detail)
     if one.held.cure:
         yield line("      ", ("to unblock: ", "info"), printable(one.held.cure))

@@ -13,7 +13,7 @@ from fleetform.model.drift import OTHER_DATA
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.spec.names import split_element
 
-__all__ = ["HELD_BY", "REASONS", "reason_sentence"]
+__all__ = ["HELD_BY", "REASONS", "blocked_text", "reason_sentence"]
 
 REASONS: Mapping[Reason, str] = {
     Reason.ABSENT: "",  # The sign says it.
@@ -55,6 +55,12 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.OWNER: "owned by another environment",
     HeldBy.DRIFT: "drift",
 }
+
+
+def blocked_text(cause: str, detail: str) -> str:
+    """Write `protection: it is protected`; a detail that says itself what is not supported stands alone."""
+    is_said = cause == HELD_BY[HeldBy.NOT_CARRIED_OUT] and cause in detail
+    return detail if is_said else f"{cause}: {detail}"
 
 
 def reason_sentence(change: Change, *others: Change) -> str:

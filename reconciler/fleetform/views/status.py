@@ -17,6 +17,7 @@ from fleetform.spec.dataclass import dataclass
 from fleetform.views.controllers import ControllerRow, controller_lines
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment
+from fleetform.views.reasons import blocked_text
 
 __all__ = ["AppliedRow", "BlockedChange", "BlockedRow", "DriftSeen", "HostsRow", "InProgressRow", "LedgerRow",
            "RunsRow", "Status", "attention", "drift_rows", "hosts_row", "in_progress_rows", "runs_row",
@@ -446,7 +447,7 @@ def _blocked(status: Status, names_max: int) -> Iterator[Line]:
         f" blocked in the last apply of {moment(blocked.at_ms)}; `fleetform plan` says what is now",
     )
     for one in blocked.changes[:names_max]:
-        detail = f"{one.blocked_by}: {printable(one.detail)}"
+        detail = printable(blocked_text(one.blocked_by, one.detail))
         yield line(("! ", "warn"), f"{printable(one.resource)}: {detail}")
     if names_max:
         yield from _more(

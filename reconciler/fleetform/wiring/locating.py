@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from fleetform.model.selection import split_correction
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import KINDS
@@ -152,7 +153,7 @@ def _parsed(address: str) -> Address:
     try:
         return parse_address(address)
     except ValueError as problem:
-        raise EditProblem(f"`{address}` is no address: {problem}", "write `run/train`") from None
+        raise EditProblem(*split_correction(str(problem), "write `run/train`")) from None
 
 
 def _kind_of(typed: str) -> str:

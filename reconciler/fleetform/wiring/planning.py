@@ -167,7 +167,7 @@ def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
     """An address that means nothing is a slip: the plan would be of something else than meant."""
     for text, suggestion in idle_addresses(desired, live, scope):
         raise ScopeProblem(
-            f"`{text}` means nothing that is declared or exists",
+            f"no declared or existing resource matches `{text}`",
             f"did you mean `{suggestion}`?"
             if suggestion
             else f"there {_there(known_addresses(desired, live))}",

@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 
 import click
+import pytest
 
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import REPORTS_MAX, Failure, Refused, explain, report_bug
+from fleetform.cli.main import main
 from fleetform.model.ports import FenceLost, LedgerUnavailable, StalePlan
 from fleetform.store.errors import UnreachableLedgerError
 from fleetform.wiring.problems import Locked
@@ -24,6 +26,42 @@ def test_a_usage_error_is_not_taken_for_changes():
     failure = explain(click.UsageError("no such option"))
     assert failure is not None
     assert failure.code == Exit.ERROR
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "advice"),
+    [
+        (
+            ["apply", "--detatch"],
+            "No such option '--detatch'. Did you mean '--detach'?",
+            "see `fleetform apply --help`",
+        ),
+        (
+            ["stop", "train", "--xyzzy"],
+            "No such option '--xyzzy'.",
+            "see `fleetform stop --help`",
+        ),
+        (
+            ["serve", "--drift-every", "soon"],
+            (
+                "Invalid value for '--drift-every': `soon` is not a duration;"
+                " write for example `90s`, `5m`, `2h` or `1h30m`."
+            ),
+            "see `fleetform serve --help`",
+        ),
+        (
+            ["show"],
+            "Missing argument 'PLAN'.",
+            "for example `fleetform show last`; see `fleetform show --help`",
+        ),
+    ],
+)
+def test_a_mistyped_command_line_is_answered_with_what_can_be_typed(
+    capsys: pytest.CaptureFixture[str], typed: list[str], message: str, advice: str
+):
+    """An option that help does not list is never suggested, and a missing argument has an example."""
+    assert main(typed) == Exit.ERROR
+    assert capsys.readouterr().err == f"error: {message}\nhelp: {advice}\n"
 
 
 def test_a_problem_brings_its_own_code():

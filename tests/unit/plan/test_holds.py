@@ -141,7 +141,9 @@ def test_several_things_that_nothing_carries_out_are_named() -> None:
     """Their reasons would be a page; `validate` has them."""
     beyond = Beyond(task("new"), (CONTAINER, CONTAINER._replace(field="repos")))
     desired = replace(tree(), beyond={beyond.declared.key: beyond})
-    assert checked(desired, ledger()).held[0].detail == "not supported yet: `image` and `repos`"
+    (one,) = checked(desired, ledger()).held
+    assert one.detail == "not supported yet: `image` and `repos`"
+    assert one.cure == "remove `image` and `repos`, or wait for a version that supports it"
 
 
 def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import HeldBy, Reason
 from fleetform.model.run_state import RunState
-from fleetform.views.reasons import HELD_BY, REASONS, reason_sentence
+from fleetform.views.reasons import HELD_BY, REASONS, blocked_text, reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 
@@ -57,3 +57,10 @@ def test_what_is_declared_and_destroyed_is_not_said_to_be_declared_no_more() -> 
         "`destroy` removes every resource",
         "`destroy` removes every resource; its result is kept",
     ]
+
+
+def test_a_detail_that_says_what_is_not_supported_is_not_told_twice():
+    """`not supported yet` stands once, and every other cause names itself."""
+    unsupported = HELD_BY[HeldBy.NOT_CARRIED_OUT]
+    assert blocked_text(unsupported, "not supported yet: `image`") == "not supported yet: `image`"
+    assert blocked_text(HELD_BY[HeldBy.DRIFT], "it has drift") == "drift: it has drift"

@@ -285,10 +285,10 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
         if (one.change.parent or one.change.key.name) == submission.key.name
     ]
     if mine:
-        from fleetform.views.reasons import HELD_BY
+        from fleetform.views.reasons import HELD_BY, blocked_text
 
         raise Refused(
-            f"{submission.key.name} is blocked: {HELD_BY[mine[0].by]}: {mine[0].detail}",
+            f"{submission.key.name} is blocked: {blocked_text(HELD_BY[mine[0].by], mine[0].detail)}",
             advice=mine[0].cure,
             code=Exit.HELD,
         )

@@ -37,7 +37,9 @@ def _held(beyond: Beyond, row: LiveResource | None) -> Held:
     missing = [_clause(one) for one in beyond.obstacles if one.code == _UNDECLARED]
     others = [one for one in beyond.obstacles if one.code != _UNDECLARED]
     if not missing:
-        return Held(change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"remove it, or {_WAIT}")
+        return Held(
+            change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"{_removal(others)}, or {_WAIT}"
+        )
     if not others:
         return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), _DECLARE)
     # Told together: whoever only declares what is missing would have been sent on an errand.
@@ -50,6 +52,12 @@ def _unbuilt(obstacles: Sequence[Obstacle]) -> str:
     if len(obstacles) == 1:
         return _clause(obstacles[0])
     return f"not supported yet: {_fields(obstacles)}"
+
+
+def _removal(obstacles: Sequence[Obstacle]) -> str:
+    """Name the fields; of a whole kind that is not supported, the document is what is to go."""
+    fields = {one.field for one in obstacles}
+    return f"remove {'the document' if fields & {'', 'type'} else _fields(obstacles)}"
 
 
 def _clause(obstacle: Obstacle) -> str:

@@ -154,3 +154,13 @@ def test_a_stop_that_is_applied_needs_no_other_permission(typed, lab, monkeypatc
     assert asked["targets"] == ("run/next",)
     assert asked["ends_work"]
     assert asked["yes"]
+
+
+def test_an_address_with_an_open_bracket_is_answered_with_a_whole_one(typed, arr):
+    """The error says what is wrong, and the help what to type, once."""
+    code, _out, err = typed("stop", "arr[3")
+    assert code == 1
+    assert err == (
+        "error: `arr[3` opens a bracket and does not close it around an element\n"
+        "help: write for example `arr[3]` or `arr[lr=0.1]`\n"
+    )

@@ -364,7 +364,9 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
     """A field that nothing carries out yet would have it wait for ever."""
     code, _out, err = typed("submit", str(script), "-n", "held", "-s", "image=alpine")
     assert code == Exit.HELD
-    assert "held is blocked: not supported yet: " in err, "what holds it comes first"
+    assert "are not supported yet: runs are processes of the host\nhelp: remove `image`" in err, (
+        "what holds it comes first"
+    )
     assert not (lab / "scratch/held.yaml").exists()
 
 
