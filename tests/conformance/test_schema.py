@@ -158,11 +158,14 @@ def test_a_field_that_may_be_left_out_may_be_null(type_name):
         ],
         *[(SERVICE, "port", port) for port in (0, 65_536, "x", "80:", "65536")],
         *[(TASK, name, []) for name in ("groups", "regions", "fleets", "instances", "compat")],
+        (SERVICE, "port", "0:80"),
+        (SERVICE, "port", {"local_port": 0, "container_port": 80}),
         (SERVICE, "replicas", []),
+        *[(TASK, "stop_duration", time) for time in ("30m1h", "1.5h", "5x", "1h1h", "")],
     ],
 )
-def test_what_validate_refuses_of_names_ports_and_lists_the_schemas_refuse(base, path, value):
-    """A slip in a name or a port, and a list without entries, is underlined as it is typed."""
+def test_what_validate_refuses_of_simple_values_the_schemas_refuse(base, path, value):
+    """A mistake in a name, a port or a time, and a list without entries, is underlined."""
     whole = {**base, path.removesuffix("[]"): [value] if path.endswith("[]") else value}
     assert not loads(whole)
     for validator in validators():

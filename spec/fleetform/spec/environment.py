@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
-from fleetform.spec.kinds.schedules import cron_expression, never_ends
+from fleetform.spec.kinds.schedules import Cron, never_ends
 from fleetform.spec.kinds.windows import Moment, window
 from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -338,7 +338,7 @@ class FreezeDocument(Model):
     `2027-01-02T00:00Z`.
     """
 
-    cron: Annotated[str, AfterValidator(cron_expression)] | None = None
+    cron: Cron | None = None
     """
     The begin of a repeated period: minute, hour, day of the month, month and weekday. Example: `0
     18 * * fri`.

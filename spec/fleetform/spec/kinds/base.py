@@ -30,8 +30,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.names import name_problem
+from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
+from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text, whole_text
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
 if TYPE_CHECKING:
@@ -213,16 +214,22 @@ def _tag_value(key: str, value: Any) -> str:
     return text
 
 
-# As `name_problem` has it. An expression is filled in before the name is looked at, and `$` of
-# Python's regular expressions would let a newline through.
-NAME_PATTERN = r"^[a-z][a-z0-9-]{1,40}$(?!\n)|\$\{\{"
+# An expression is resolved before the name is checked.
+NAME_PATTERN = rf"{exact_text(NAME.pattern)}|{EXPRESSION}"
 
 Name = Annotated[
     str,
     AfterValidator(_check_name),
     WithJsonSchema({"type": "string", "pattern": NAME_PATTERN}),
 ]
-Whole = Annotated[int, BeforeValidator(parse_count)]
+Whole = Annotated[
+    int,
+    BeforeValidator(
+        parse_count,
+        json_schema_input_type=Annotated[int, Field(ge=0)]
+        | Annotated[str, Field(pattern=whole_text(DIGITS))],
+    ),
+]
 Flag = Annotated[bool, Field(strict=True)]
 Tags = Annotated[
     dict[str, str],

@@ -12,9 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amount_schemas import mapping, text
 from fleetform.spec.kinds.base import (
     Entries,
     Model,
@@ -33,7 +41,8 @@ from fleetform.spec.kinds.retry import RetrySpec
 from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
 from fleetform.spec.quantities import Range, parse_int_range
-from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.quantities.patterns import from_one_to, range_of
+from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
 
 class Nodes(Model):
@@ -49,18 +58,13 @@ class Nodes(Model):
 
 
 _COUNT = {"type": "integer", "minimum": 0, "maximum": HOSTS_MAX}
+_COUNT_TEXT = rf"0+|{from_one_to(HOSTS_MAX)}"
+_END = {"anyOf": [_COUNT, text(_COUNT_TEXT), {"type": "null"}]}
 _NODES_SCHEMA = {
     "anyOf": [
         _COUNT,
-        {"type": "string", "pattern": r"^\s*[0-9]*\s*(\.\.\s*[0-9]*)?\s*$", "examples": ["0..2"]},
-        {
-            "type": "object",
-            "properties": {
-                name: {"anyOf": [_COUNT, {"type": "null"}]} for name in ("min", "target", "max")
-            },
-            "additionalProperties": False,
-            "minProperties": 1,
-        },
+        text(range_of(_COUNT_TEXT), "0..2"),
+        mapping(dict.fromkeys(("min", "target", "max"), _END)),
     ]
 }
 
@@ -73,7 +77,7 @@ def _nodes(value: Any) -> Nodes:
         least = count.min or 0
         return _ordered(least, least, count.max)
     rest = {key: item for key, item in value.items() if key != "target"}
-    target = parse_int_range(value["target"]).min or 0
+    target = parse_count(value["target"])
     count = parse_int_range(rest) if rest else Range(0, None)
     return _ordered(count.min or 0, target, count.max)
 
@@ -185,6 +189,20 @@ _UNFIT: Mapping[str, frozenset[str]] = {
 }
 
 
+def _add_sources(schema: dict[str, Any]) -> None:
+    """Refuse each field that the source of the hosts excludes, unless it is null."""
+    null = {"type": "null"}
+    schema["dependentSchemas"] = {
+        source: {
+            "if": {"properties": {source: {"not": null}}},
+            "then": {
+                "properties": dict.fromkeys(sorted({*_UNFIT[source], *SOURCES} - {source}), null)
+            },
+        }
+        for source in SOURCES
+    }
+
+
 class Fleet(OfferChoice):
     """
     A pool of hosts on which runs start.
@@ -194,6 +212,8 @@ class Fleet(OfferChoice):
         name: local
         local: true
     """
+
+    model_config = ConfigDict(json_schema_extra=_add_sources)
 
     type: Literal["fleet"]
     """The kind of the document: `fleet`."""

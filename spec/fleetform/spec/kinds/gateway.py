@@ -8,24 +8,26 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Document, Flag, Model, Name, Whole, refuse
 from fleetform.spec.kinds.offers import Text
+from fleetform.spec.quantities.patterns import exact_text
 from fleetform.spec.quantities.ranges import shown
 
-_DOMAIN = re.compile(
-    r"(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}", re.IGNORECASE
-)
+# The name of the project may be a part of a label, and counts as one letter.
+_PROJECT = r"\$\{\{\s*run\.project_name\s*\}\}"
+_LETTER = f"(?:[A-Za-z0-9]|{_PROJECT})"
+_LETTER_OR_DASH = f"(?:[A-Za-z0-9-]|{_PROJECT})"
+_LABEL = f"{_LETTER}(?:{_LETTER_OR_DASH}{{0,61}}{_LETTER})?"
+DOMAIN = rf"(?:\*\.)?(?:{_LABEL}\.)+{_LETTER_OR_DASH}{{2,63}}"
 
-
-# The project's name is a part of the domain's, or the whole of one.
-_PROJECT = re.compile(r"\$\{\{\s*run\.project_name\s*\}\}", re.ASCII)
+_DOMAIN = re.compile(DOMAIN)
 
 
 def _domain(value: str) -> str:
-    if _DOMAIN.fullmatch(_PROJECT.sub("x", value)):
+    if _DOMAIN.fullmatch(value):
         return value.lower().removeprefix("*.")
     bare = re.sub(r"^https?://", "", value).rstrip("/.")
     advice = f"Write {shown(bare)}." if bare != value and _DOMAIN.fullmatch(bare) else ""
@@ -78,7 +80,7 @@ class Router(Model):
 
 def _certificate(value: Any) -> Any:
     # dstack spells "no certificate" as null; nobody who leaves the field out means that.
-    return {"type": "off"} if value in (None, False, "off") else value
+    return {"type": "off"} if value is None or value is False or value == "off" else value
 
 
 class Gateway(Document):
@@ -110,7 +112,14 @@ class Gateway(Document):
     `t3.small`.
     """
 
-    domain: Annotated[str, AfterValidator(_domain)] | None = None
+    domain: (
+        Annotated[
+            str,
+            AfterValidator(_domain),
+            WithJsonSchema({"type": "string", "pattern": exact_text(DOMAIN)}),
+        ]
+        | None
+    ) = None
     """
     The domain under which services get their names, with or without a leading `*.`. Its DNS record
     must point to the gateway. `${{ run.project_name }}` is the project of the service. Example:

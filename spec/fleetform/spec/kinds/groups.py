@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amount_schemas import COUNT, WHOLE, text
 from fleetform.spec.kinds.base import Entries, Flag, Model, Whole, one_or_many, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import Image, Python, source_problems
@@ -26,6 +27,7 @@ from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.rates import Scaling
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.quantities import Range, parse_int_range
+from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text
 from fleetform.spec.quantities.ranges import shown
 
 GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -45,7 +47,9 @@ def group_name(value: str) -> str:
 GroupName = Annotated[
     str,
     AfterValidator(group_name),
-    WithJsonSchema({"type": "string", "pattern": r"^[a-z0-9][a-z0-9-]{0,39}$(?!\n)|\$\{\{"}),
+    WithJsonSchema(
+        {"type": "string", "pattern": rf"{exact_text(GROUP_NAME.pattern)}|{EXPRESSION}"}
+    ),
 ]
 
 
@@ -88,22 +92,20 @@ def _replicas(value: Any) -> Range:
     return Range(count.min or 0, count.max)
 
 
-_WHOLE = {"type": "integer", "minimum": 0}
 Replicas = Annotated[
     Range,
     PlainValidator(_replicas),
     WithJsonSchema(
         {
             "anyOf": [
-                _WHOLE,
-                {
-                    "type": "string",
-                    "pattern": r"^\s*[0-9]*\s*(\.\.\s*[0-9]+)?\s*$",
-                    "examples": ["2", "0..4"],
-                },
+                WHOLE,
+                text(rf"{DIGITS}|(?:{DIGITS})?\s*\.\.\s*{DIGITS}", "2", "0..4"),
                 {
                     "type": "object",
-                    "properties": {"min": {"anyOf": [_WHOLE, {"type": "null"}]}, "max": _WHOLE},
+                    "properties": {
+                        "min": {"anyOf": [*COUNT["anyOf"], {"type": "null"}]},
+                        "max": COUNT,
+                    },
                     "required": ["max"],
                     "additionalProperties": False,
                 },

@@ -23,12 +23,14 @@ from pydantic import (
 )
 
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amount_schemas import text
 from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
 from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
 from fleetform.spec.kinds.offers import Text
-from fleetform.spec.kinds.ports import Port
+from fleetform.spec.kinds.ports import PORT_MAX, Port
 from fleetform.spec.kinds.windows import Window, window
+from fleetform.spec.quantities.patterns import exact_text, from_one_to
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
 PORT = 22
@@ -38,11 +40,24 @@ HOSTS_MAX = 20_000
 BLOCKS_MAX = 1024
 
 # What a name or an address is made of. A leading dash would be an option to `ssh`.
-_HOSTNAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,254}")
-_JUMP = re.compile(r"(?:([A-Za-z0-9_][\w.-]*)@)?([A-Za-z0-9_][\w.-]*)(?::(\d{1,5}))?", re.ASCII)
+_LETTER = "[A-Za-z0-9_.:%-]"
+_NAME = f"[A-Za-z0-9_]{_LETTER}{{0,254}}"
+_JUMP_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_NUMBERS = r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*"
+# What a template has where the name belongs; nothing connects to it.
+_PLACEHOLDER = "<$"
+
+_HOSTNAME = re.compile(_NAME)
+_JUMP = re.compile(rf"(?:({_JUMP_NAME})@)?({_JUMP_NAME})(?::([0-9]{{1,5}}))?")
 _BRACKETS = re.compile(r"([^\[\]]*)\[([0-9,\-\s]+)\]([^\[\]]*)")
+_SPAN = re.compile(_NUMBERS)
 _RANGE_EXAMPLE = "Write for example `gpu[01-16]`."
-_SPAN = re.compile(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*")
+
+_HOSTNAME_TEXT = exact_text(
+    rf"{_NAME}|(?:[A-Za-z0-9_]{_LETTER}*)?\[{_NUMBERS}(?:,{_NUMBERS})*\]{_LETTER}*"
+    rf"|[{_PLACEHOLDER}][\s\S]*"
+)
+_JUMP_TEXT = exact_text(rf"(?:{_JUMP_NAME}@)?{_JUMP_NAME}(?::{from_one_to(PORT_MAX)})?")
 
 
 def _hostname(value: str) -> str:
@@ -55,12 +70,17 @@ def _hostname(value: str) -> str:
             f"{shown(value)} has a user in front of the host's name.",
             f"Write `{{hostname: {name}, user: {user}}}`.",
         )
-    if value.startswith(("<", "$")):
-        return value  # What a template has where the name belongs; nothing connects to it.
+    if value.startswith(tuple(_PLACEHOLDER)):
+        return value
     raise refuse("bad-value", f"{shown(value)} is not a host's name or address.")
 
 
-Hostname = Annotated[str, Field(min_length=1), AfterValidator(_hostname)]
+Hostname = Annotated[
+    str,
+    Field(min_length=1),
+    AfterValidator(_hostname),
+    WithJsonSchema({"type": "string", "pattern": _HOSTNAME_TEXT}),
+]
 
 
 def _private(value: str) -> str:
@@ -113,7 +133,7 @@ Blocks = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": BLOCKS_MAX},
-                {"type": "string", "pattern": r"^\s*[0-9]+\s*$"},
+                text(from_one_to(BLOCKS_MAX)),
                 {"enum": ["auto"]},
             ]
         }
@@ -174,7 +194,8 @@ def _jump(value: Any) -> Any:
     return {name: part for name, part in said.items() if part is not None}
 
 
-Jump = Annotated[ProxyJump, BeforeValidator(_jump, json_schema_input_type=str | ProxyJump)]
+_JumpText = Annotated[str, Field(pattern=_JUMP_TEXT)]
+Jump = Annotated[ProxyJump, BeforeValidator(_jump, json_schema_input_type=_JumpText | ProxyJump)]
 
 
 class Reason(Model):
@@ -368,7 +389,7 @@ class SshConfig(Model):
 
     hosts: Annotated[
         tuple[Host, ...],
-        BeforeValidator(_entries, json_schema_input_type=str | Host | list[str | Host]),
+        BeforeValidator(_entries, json_schema_input_type=Hostname | Host | list[Hostname | Host]),
         AfterValidator(_written_out),
     ]
     """

@@ -11,10 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Entries, Flag, Model, not_carried_out, one_or_many, refuse
+from fleetform.spec.kinds.base import (
+    NAME_PATTERN,
+    Entries,
+    Flag,
+    Model,
+    not_carried_out,
+    one_or_many,
+    refuse,
+)
 from fleetform.spec.kinds.volume import Directory
 from fleetform.spec.names import EXPRESSION_MARK, name_problem
 from fleetform.spec.quantities.ranges import shown
@@ -40,7 +48,9 @@ def _absolute(value: str) -> str:
     return value
 
 
-VolumeName = Annotated[str, AfterValidator(_volume_name)]
+VolumeName = Annotated[
+    str, AfterValidator(_volume_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})
+]
 
 
 class Mount(Model):
@@ -50,7 +60,7 @@ class Mount(Model):
         Annotated[
             tuple[VolumeName, ...],
             Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
+            BeforeValidator(one_or_many, json_schema_input_type=VolumeName | Entries[VolumeName]),
         ]
         | None
     ) = None

@@ -7,10 +7,11 @@ needs no document: most clouds are reached with the credentials that their own t
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.kinds.amount_schemas import TIME_OR_OFF
 from fleetform.spec.kinds.base import (
     Document,
     Entries,
@@ -28,17 +29,17 @@ Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(stora
 """A name that somebody else gave: of a region, an instance type, an account."""
 
 
-def _listed(what: str) -> tuple[BeforeValidator, AfterValidator]:
+def _listed(entry: Any, what: str) -> tuple[BeforeValidator, AfterValidator]:
     """`regions: eu-west-1` as a list of one, each entry once, in order of the alphabet."""
     return (
-        BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
+        BeforeValidator(one_or_many, json_schema_input_type=entry | Entries[entry]),
         AfterValidator(each_once(what)),
     )
 
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1), *_listed("name")]
+Names = Annotated[tuple[Name, ...], Field(min_length=1), *_listed(Name, "name")]
 """One name, or several; their order means nothing."""
-Texts = Annotated[tuple[Text, ...], Field(min_length=1), *_listed("entry")]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1), *_listed(Text, "entry")]
 """The same of names that others gave."""
 
 Price = Annotated[
@@ -59,15 +60,7 @@ Price = Annotated[
 Offable = Annotated[
     int,
     PlainValidator(lambda value: parse_duration(value, off=True)),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": -1, "description": "Seconds."},
-                {"type": "string", "examples": ["5m", "2h", "1d"], "minLength": 1},
-                {"enum": ["off", False]},
-            ]
-        }
-    ),
+    WithJsonSchema(TIME_OR_OFF),
 ]
 """A duration or `off`, where `off` is not what leaving the field out would mean."""
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.kinds.base import Entries, Model, Whole, each_once, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Model, Name, Whole, each_once, one_or_many, refuse
 from fleetform.spec.kinds.offers import Text
-from fleetform.spec.names import name_problem
+from fleetform.spec.names import NAME, name_problem
+from fleetform.spec.quantities.patterns import EXPRESSION, exact_text
 from fleetform.spec.quantities.ranges import shown, unfit
 
 _PARTS = ("project", "name")
@@ -48,10 +49,10 @@ def _reference(value: Any, what: str) -> str:
 class FleetReference(Model):
     """A fleet, possibly of another project."""
 
-    project: Text | None = None
+    project: Name | None = None
     """The project of the fleet. Default: the project of the run. Example: `vision`."""
 
-    name: Text
+    name: Name
     """The name of the fleet. Example: `gpus`."""
 
 
@@ -59,18 +60,45 @@ def _fleet(value: Any) -> str:
     return _reference(value, "fleet")
 
 
-def gateway_reference(value: Any) -> Any:
+def _gateway(value: Any) -> Any:
     """A gateway's name, or whether there is one at all."""
     return value if isinstance(value, bool) else _reference(value, "gateway")
 
 
-FleetName = Annotated[str, BeforeValidator(_fleet, json_schema_input_type=str | FleetReference)]
+ReferenceText = Annotated[
+    str,
+    Field(pattern=f"{exact_text(f'(?:{NAME.pattern}/)?{NAME.pattern}')}|{EXPRESSION}"),
+]
+"""What a schema says of `NAME` or `PROJECT/NAME`."""
+
+
+class GatewayReference(Model):
+    """A gateway, possibly of another project."""
+
+    project: Name | None = None
+    """The project of the gateway. Default: the project of the service. Example: `vision`."""
+
+    name: Name
+    """The name of the gateway. Example: `public`."""
+
+
+Gateway = Annotated[
+    bool | str,
+    BeforeValidator(_gateway, json_schema_input_type=bool | ReferenceText | GatewayReference),
+]
+
+FleetName = Annotated[
+    str, BeforeValidator(_fleet, json_schema_input_type=ReferenceText | FleetReference)
+]
 
 Fleets = Annotated[
     tuple[FleetName, ...],
     Field(min_length=1),
     BeforeValidator(
-        one_or_many, json_schema_input_type=str | FleetReference | Entries[str | FleetReference]
+        one_or_many,
+        json_schema_input_type=ReferenceText
+        | FleetReference
+        | Entries[ReferenceText | FleetReference],
     ),
     AfterValidator(each_once("fleet")),
 ]

@@ -10,17 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
-from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse
+from fleetform.spec.kinds.amount_schemas import text
+from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse, within
+from fleetform.spec.quantities.patterns import EXPRESSION, from_one_to, whole_text
 from fleetform.spec.quantities.ranges import shown, unfit
 
 PORT_MAX = 65_535
 
-_DIGITS = (
-    r"0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-)
-"""The numbers from 1 to `PORT_MAX` as text, for schemas, which compare no numbers in text."""
+_DIGITS = from_one_to(PORT_MAX)
 
 _Number = Annotated[Whole, Field(ge=1, le=PORT_MAX)]
 
@@ -30,7 +29,7 @@ Port = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": PORT_MAX},
-                {"type": "string", "pattern": rf"^\s*{_DIGITS}\s*$"},
+                text(_DIGITS),
             ]
         }
     ),
@@ -73,7 +72,9 @@ def _is_huge(value: str | int) -> bool:
 
 
 _NUMBER = Annotated[int, Field(ge=1, le=PORT_MAX)]
-_TEXT = Annotated[str, Field(pattern=rf"^\s*({_DIGITS}:|\*:)?{_DIGITS}\s*$|\$\{{\{{")]
+_SERVICE_DIGITS = whole_text(f"(?:{_DIGITS}:)?{_DIGITS}")
+_RUN_DIGITS = whole_text(rf"(?:(?:{_DIGITS}|\*):)?{_DIGITS}")
+_TEXT = Annotated[str, Field(pattern=f"{_RUN_DIGITS}|{EXPRESSION}")]
 
 Ports = Annotated[
     tuple[
@@ -92,18 +93,18 @@ Ports = Annotated[
 
 def _service_port(value: Any) -> Any:
     """The port that a service listens on; dstack lets a second one stand in front of it."""
-    if isinstance(value, Mapping) and "container_port" in value:
-        return value["container_port"]
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise unfit(value, "a port, such as 8000")
-    text = f"{value}".strip() if not _is_huge(value) else ""
-    front, colon, port = text.rpartition(":")
-    if colon and not front.isdigit():
+    if isinstance(value, str) and value.strip().startswith("*"):
         raise refuse("bad-value", f"{shown(value)} is not a port.", "Write for example `8000`.")
-    return port
+    mapping = _port(value)
+    if not isinstance(mapping, Mapping):
+        raise unfit(value, "a port, such as 8000")
+    try:
+        return PortMapping.model_validate(mapping).container_port
+    except ValidationError as exc:
+        raise within(exc, PortMapping, "service") from None
 
 
-_SERVICE_TEXT = Annotated[str, Field(pattern=rf"^\s*([0-9]+:)?{_DIGITS}\s*$|\$\{{\{{")]
+_SERVICE_TEXT = Annotated[str, Field(pattern=f"{_SERVICE_DIGITS}|{EXPRESSION}")]
 ServicePort = Annotated[
     _Number,
     BeforeValidator(_service_port, json_schema_input_type=_NUMBER | _SERVICE_TEXT | PortMapping),

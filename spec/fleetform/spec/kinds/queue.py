@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.access import Allowed
+from fleetform.spec.kinds.amount_schemas import COUNT_RANGE
 from fleetform.spec.kinds.amounts import Duration, Limit
 from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole
 from fleetform.spec.kinds.offers import Names
@@ -23,29 +24,7 @@ from fleetform.spec.quantities import Range, format_duration, parse_int_range
 _NodesRange = Annotated[
     Range,
     PlainValidator(parse_int_range),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0},
-                {"type": "string", "pattern": r"^\s*[0-9]*\s*(\.\.\s*[0-9]*)?\s*$"},
-                {
-                    "type": "object",
-                    "properties": {
-                        "min": {
-                            "type": "integer",
-                            "description": "The least number of nodes. Example: `1`.",
-                        },
-                        "max": {
-                            "type": "integer",
-                            "description": "The largest number of nodes. Example: `8`.",
-                        },
-                    },
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                },
-            ]
-        }
-    ),
+    WithJsonSchema(COUNT_RANGE),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.amount_schemas import EXACT_CPUS
 from fleetform.spec.kinds.amounts import Duration, Size
 from fleetform.spec.kinds.base import Document, Model, Name, Whole, refuse
 from fleetform.spec.kinds.offers import Price
@@ -64,7 +65,7 @@ def _cpus(value: Any) -> int:
 Cpus = Annotated[
     int,
     PlainValidator(_cpus),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
+    WithJsonSchema(EXACT_CPUS),
 ]
 
 

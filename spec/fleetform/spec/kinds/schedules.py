@@ -9,12 +9,14 @@ mean the same to both, and numbers do not.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
 from fleetform.spec.plurals import counted
+from fleetform.spec.quantities.patterns import EXPRESSION, either_case, whole_text
 from fleetform.spec.quantities.ranges import shown
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
@@ -27,6 +29,33 @@ _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+
+
+_STEP = "(?:/0*[1-9][0-9]*)?"
+
+
+def _field(numbers: str, names: Sequence[str] = (), special: str = "") -> str:
+    """A field of an expression: `*`, numbers or names, ranges and steps of them, or a list."""
+    value = f"(?:{'|'.join([f'0*(?:{numbers})', *map(either_case, names)])})"
+    others = special and f"|{special.format(value=value)}"
+    entry = rf"(?:(?:\*|{value}(?:-{value})?){_STEP}{others})"
+    return f"{entry}(?:,{entry})*"
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+# `L` is the last day of a month, `LW` the last working day, `5L` the last Friday, and `5#2` the
+# second one. `cronsim` reads the expressions, and a test compares it with this pattern.
+CRON = r"\s+".join(
+    (
+        _field("[1-5]?[0-9]"),
+        _field("1?[0-9]|2[0-3]"),
+        _field("[1-9]|[12][0-9]|3[01]", special=f"[Ll][Ww]?{_STEP}"),
+        _field("[1-9]|1[0-2]", _MONTHS),
+        _field("[0-7]", _WEEKDAYS, special="{value}#0*[1-5]|0*[0-7][Ll]"),
+    )
+)
+"""The text of a cron expression; a pattern does not tell which dates exist."""
 
 
 def cron_expression(value: str) -> str:
@@ -87,13 +116,20 @@ def never_ends(cron: str, seconds: int, timezone: str) -> bool:
 _STARTS_LOOKED_AT = 120
 
 
+Cron = Annotated[
+    str,
+    AfterValidator(cron_expression),
+    WithJsonSchema({"type": "string", "pattern": f"{whole_text(CRON)}|{EXPRESSION}"}),
+]
+
+
 class Schedule(Model):
     """Times at which a run starts repeatedly."""
 
     cron: Annotated[
-        tuple[Annotated[str, AfterValidator(cron_expression)], ...],
+        tuple[Cron, ...],
         Field(min_length=1),
-        BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
+        BeforeValidator(one_or_many, json_schema_input_type=Cron | Entries[Cron]),
     ]
     """
     One or several cron expressions in UTC: minute, hour, day of the month, month and weekday.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import Discriminator, Tag
 
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import FORM, Flag
@@ -25,7 +25,7 @@ from fleetform.spec.kinds.groups import (
     scaling_problems,
 )
 from fleetform.spec.kinds.offers import Text
-from fleetform.spec.kinds.placing import gateway_reference
+from fleetform.spec.kinds.placing import Gateway
 from fleetform.spec.kinds.ports import ServicePort
 from fleetform.spec.kinds.probes import Probes, probe_problems
 from fleetform.spec.kinds.rates import RateLimits, Scaling, rate_limit_problems
@@ -96,7 +96,7 @@ class Service(Run):
     target: 10}`.
     """
 
-    gateway: Annotated[bool | str, BeforeValidator(gateway_reference)] | None = None
+    gateway: Gateway | None = None
     """
     The gateway of the service. Default: the default gateway, if there is one. `true`: the default
     gateway. `false`: no gateway. Example: `public`, `false`.

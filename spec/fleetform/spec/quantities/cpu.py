@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.quantities.patterns import either_case, range_of
 from fleetform.spec.quantities.ranges import (
     COUNT_MAX,
     Range,
@@ -21,7 +22,16 @@ from fleetform.spec.quantities.ranges import (
     unfit,
 )
 
-__all__ = ["Cpu", "cpu_document", "format_cpu", "format_millicores", "parse_cpu"]
+__all__ = [
+    "ARCHITECTURE",
+    "CORES",
+    "CPU",
+    "Cpu",
+    "cpu_document",
+    "format_cpu",
+    "format_millicores",
+    "parse_cpu",
+]
 
 _ARCHITECTURES = ("arm", "x86")
 _MEANT = {
@@ -32,7 +42,18 @@ _MEANT = {
     "amd64": "x86",
     "x64": "x86",
 }
-_CORES = re.compile(r"\d{1,15}(?:\.\d{1,3}0*)?", re.ASCII)
+
+CORES = r"[0-9]{1,15}(?:\.[0-9]{1,3}0*)?"
+"""The text of a number of CPUs."""
+
+ARCHITECTURE = "|".join(map(either_case, _ARCHITECTURES))
+"""The text of an architecture."""
+
+_RANGE = f"(?:{range_of(CORES)})"
+CPU = rf"(?:(?:{ARCHITECTURE})\s*:\s*)?{_RANGE}|(?:{_RANGE}\s*:\s*)?(?:{ARCHITECTURE})"
+"""The text of a requirement: a number or a range, an architecture, or both."""
+
+_CORES = re.compile(CORES)
 _AMOUNT = re.compile(r"[-+<>=]*[\d.…]")
 
 

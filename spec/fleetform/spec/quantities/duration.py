@@ -9,7 +9,7 @@ from typing import Any
 
 from fleetform.spec.quantities.ranges import shown, unfit
 
-__all__ = ["OFF", "format_duration", "parse_duration"]
+__all__ = ["DURATION", "OFF", "OFF_WORDS", "SECONDS_MAX", "format_duration", "parse_duration"]
 
 OFF = -1
 """What `off` is in a canonical document: no limit, or never. Integers have no other spare value."""
@@ -18,7 +18,16 @@ OFF = -1
 SECONDS_MAX = 100 * 365 * 86_400
 
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_PARTS = re.compile(r"(?:\d{1,12}\s*[wdhms]\s*)+|\d{1,12}", re.ASCII)
+_NUMBER = "[0-9]{1,12}"
+
+DURATION = rf"{_NUMBER}|(?=[0-9])" + "".join(rf"(?:{_NUMBER}\s*{unit}\s*)?" for unit in _SECONDS)
+"""The text of a duration: seconds, or numbers with units from the largest to the smallest."""
+
+OFF_WORDS = ("off", f"{OFF}")
+"""The texts that mean `OFF`."""
+
+_TEXT = re.compile(DURATION, re.ASCII)
+_UNORDERED = re.compile(r"(?:\d{1,12}\s*[wdhms]\s*)+", re.ASCII)
 _PART = re.compile(r"(\d+)\s*([wdhms]?)", re.ASCII)
 _DECIMAL = re.compile(r"(\d{1,9}\.\d{1,3})\s*([wdhms])", re.ASCII)
 # How Slurm writes one. `2:30` is left out: minutes there, and hours to most people.
@@ -45,14 +54,9 @@ def parse_duration(value: Any, *, off: bool = False) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise _unfit(value, off=off)
     text = str(value).strip() if isinstance(value, str) or abs(value) < 10**18 else "9" * 12
-    if not _PARTS.fullmatch(text):
+    if not _TEXT.fullmatch(text):
         raise ValueError(_text_problem(text, off=off))
-    parts = _PART.findall(text)
-    units = [unit or "s" for _, unit in parts]
-    order = list(_SECONDS)
-    if sorted(set(units), key=order.index) != units:
-        raise ValueError(f"{shown(text)} names its units out of order or twice; write `1h30m`.")
-    seconds = sum(int(number) * _SECONDS[unit or "s"] for number, unit in parts)
+    seconds = sum(int(number) * _SECONDS[unit or "s"] for number, unit in _PART.findall(text))
     if seconds > SECONDS_MAX:
         raise ValueError(f"{shown(text)} is longer than a hundred years{_or_off(off)}.")
     return seconds
@@ -85,6 +89,8 @@ def _text_problem(text: str, *, off: bool) -> str:
     expected = f"write for example `90s`, `5m`, `2h` or `1h30m`{_or_off(off)}."
     if not text:
         return f"The duration is empty; {expected}"
+    if _UNORDERED.fullmatch(text):
+        return f"{shown(text)} names its units out of order or twice; write `1h30m`."
     if text.startswith("-"):
         return f"{shown(text)} is negative; write a duration such as `300` or `5m`{_or_off(off)}."
     if text in {"off", "never", "none"}:
@@ -111,7 +117,7 @@ def _text_problem(text: str, *, off: bool) -> str:
 
 
 def _is_off(value: Any) -> bool:
-    return isinstance(value, str) and value.strip() in {"off", f"{OFF}"}
+    return isinstance(value, str) and value.strip() in OFF_WORDS
 
 
 def _or_off(off: bool) -> str:

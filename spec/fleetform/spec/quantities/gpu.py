@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.quantities.memory import format_bytes, parse_memory_range
+from fleetform.spec.quantities.patterns import either_case
 from fleetform.spec.quantities.ranges import (
     Range,
     format_range,
@@ -22,7 +23,7 @@ from fleetform.spec.quantities.ranges import (
     unfit,
 )
 
-__all__ = ["Gpu", "format_gpu", "gpu_document", "parse_gpu"]
+__all__ = ["CAPABILITY", "SLICE", "VENDOR", "Gpu", "format_gpu", "gpu_document", "parse_gpu"]
 
 _VENDORS = {
     "nvidia": "nvidia", "amd": "amd", "intel": "intel", "google": "google", "tpu": "google",
@@ -32,6 +33,13 @@ _VENDORS = {
 _NO_NAMES = frozenset({"gpu", "gpus", "gres", "gres/gpu", "nvidia.com/gpu", "amd.com/gpu"})
 _FIELDS = ("vendor", "name", "count", "memory", "slice", "total_memory", "compute_capability")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
+
+VENDOR = "|".join(map(either_case, _VENDORS))
+"""The text of a vendor."""
+
+CAPABILITY = r"([0-9]{1,3})(?:\.([0-9]{1,3}))?"
+"""The text of a compute capability."""
+
 _AMOUNT = re.compile(r"[-+<>=.…]*\d[\d\s.…+-]*|\.+|…", re.ASCII)
 _SIZE = r"\d+(?:\.\d+)?\s*[KMGTP]?(?:i?B?)?"
 # Longer than both ends of a range; the spaces between them take cubic time.
@@ -40,7 +48,10 @@ _MEMORY = re.compile(
     rf"[<>=]*(?:{_SIZE})?\s*(?:\.{{2,}}|…|-)?\s*(?:{_SIZE})?\+?", re.ASCII | re.IGNORECASE
 )
 # NVIDIA's names of MIG profiles, `1g.10gb`, `1c.3g.40gb`, `1g.10gb+me` (MIG User Guide).
-_SLICE = re.compile(r"(?:[1-9]c\.)?[1-9]g\.\d{1,3}gb(?:[+-]me(?:\.all)?)?", re.ASCII)
+SLICE = r"(?:[1-9][Cc]\.)?[1-9][Gg]\.[0-9]{1,3}[Gg][Bb](?:[+-][Mm][Ee](?:\.[Aa][Ll][Ll])?)?"
+"""The text of a slice."""
+
+_SLICE = re.compile(SLICE)
 # `H100x8` and `8xH100`, as clouds and papers write eight of them.
 _TIMES_BEHIND = re.compile(r"\s?[xX*]\s?([1-9]\d{0,2})$", re.ASCII)
 _TIMES_BEFORE = re.compile(r"([1-9]\d{0,2})\s?[xX*]\s?(?=[A-Za-z])", re.ASCII)
@@ -238,7 +249,7 @@ def _parse_capability(value: Any) -> tuple[int, int] | None:
         return None
     if isinstance(value, (list, tuple)) and len(value) == 2:
         value = f"{value[0]}.{value[1]}"
-    match = re.fullmatch(r"(\d{1,3})(?:\.(\d{1,3}))?", str(value), re.ASCII)
+    match = re.fullmatch(CAPABILITY, str(value))
     if match is None or isinstance(value, bool):
         raise ValueError(f"{shown(value)} is not a compute capability, such as `8.0`.")
     return int(match[1]), int(match[2] or 0)

@@ -11,13 +11,19 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from fleetform.spec.quantities.patterns import either_case
 from fleetform.spec.quantities.ranges import COUNT_MAX, Range, parse_range, shown, unfit
 
-__all__ = ["format_bytes", "parse_disk", "parse_memory", "parse_memory_range"]
+__all__ = ["SIZE", "format_bytes", "parse_disk", "parse_memory", "parse_memory_range"]
 
 # KB and B are not dstack's: they are here so that what a host reports can be written exactly.
 _UNITS = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1}
-_SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z]*)", re.ASCII)
+_NUMBER = r"[0-9]{1,30}(?:\.[0-9]{1,30})?"
+
+SIZE = rf"{_NUMBER}\s*(?:{'|'.join(map(either_case, _UNITS))})?"
+"""The text of one size."""
+
+_SIZE = re.compile(rf"({_NUMBER})\s*([A-Za-z]*)", re.ASCII)
 # How other tools write the same: Kubernetes `8Gi`, IEC `8GiB`, Slurm and docker `8G`.
 _MEANT = {
     f"{letter}{suffix}": f"{letter}B" for letter in "TGMK" for suffix in ("", "I", "IB", "BYTES")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fleetform.spec.dataclass import dataclass
+from fleetform.spec.quantities.patterns import DIGITS
 
 __all__ = [
     "COUNT_MAX",
@@ -28,6 +29,7 @@ __all__ = [
 # Amounts are stored as 64-bit integers; nothing real comes near.
 COUNT_MAX = 2**63 - 1
 
+_DIGITS = re.compile(DIGITS)
 _MANY_DOTS = re.compile(r"\.{3,}|…")
 _DASHED_LENGTH_MAX = 100
 _DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 -- people paste en dashes
@@ -92,7 +94,7 @@ def parse_count(value: Any) -> int:
     """Read a whole number that is not negative."""
     if isinstance(value, str):
         text = value.strip()
-        if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= COUNT_MAX:
+        if _DIGITS.fullmatch(text) and int(text) <= COUNT_MAX:
             return int(text)
         if text.startswith("-") and text[1:].isdigit():
             raise ValueError(f"{shown(value)} is negative; the least is 0.")

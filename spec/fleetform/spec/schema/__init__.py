@@ -2,8 +2,8 @@
 JSON Schema of the language, from the models: for editors, for people, and for other programs.
 
 Types come from pydantic, words from the docstrings under the fields, and what a change does
-from `fields`. Editors read the files; loading does not, so a schema only has to accept every
-valid document and catch what an editor should underline: names, choices, shapes.
+from `fields`. Editors read the files; loading does not. A schema accepts every valid document,
+and refuses what JSON Schema can express: names, choices, amounts, shapes.
 """
 
 from fleetform.spec.schema.docstrings import documentation, examples

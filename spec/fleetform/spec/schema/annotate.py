@@ -14,20 +14,23 @@ from typing import Any
 from fleetform.spec import fields
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
+from fleetform.spec.quantities import patterns
 from fleetform.spec.schema import docstrings, models, snippets, wording
 from fleetform.spec.schema.docstrings import Words
 
 Schema = dict[str, Any]
 
 # Where an expression may stand for a value of another type than text, and where not.
-EXPRESSION_PATTERN = r"\$\{\{"
-DIGITS_PATTERN = r"^\s*[0-9]+\s*$"
+EXPRESSION_PATTERN = patterns.EXPRESSION
+DIGITS_PATTERN = patterns.whole_text(patterns.DIGITS)
 _EXPRESSION: Schema = {"type": "string", "pattern": EXPRESSION_PATTERN}
 _DIGITS: Schema = {"type": "string", "pattern": DIGITS_PATTERN}
 _NULL: Schema = {"type": "null"}
 _FIXED = frozenset({"type", "name", "array", "matrix", "key"})
 # What pydantic calls the bounds that stand behind a validator of our own.
 _BOUNDS = {"ge": "minimum", "le": "maximum"}
+# Under these keywords stand rules between fields, which describe none of them.
+_RULES = frozenset({"dependentSchemas", "not"})
 # Under these keywords stand values and not schemas.
 _VALUES = frozenset({"examples", "default", "enum", "const", "required", "type"})
 # What pydantic says for programs, and a docstring says better.
@@ -98,7 +101,7 @@ class _Annotator:
             for key, value in raw.items()
             if key not in dropped
         }
-        return _tidy_alternatives(schema)
+        return _tidy_alternatives({**schema, **{key: raw[key] for key in _RULES & raw.keys()}})
 
     def _properties(self, raw: Schema, path: str, texts: Mapping[str, str]) -> Schema:
         above = f"{path}." if path else ""
@@ -212,11 +215,19 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _tidy_alternatives(schema: Schema) -> Schema:
-    """The schema without null, which `_property` adds, and without a choice of one."""
+    """
+    The schema without null, which `_property` adds, without a choice of one, and with the bounds
+    of a number at the number.
+    """
     if "anyOf" not in schema:
         return schema
-    kept = [one for one in schema["anyOf"] if one != _NULL]
-    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    bounds = {key: value for key, value in schema.items() if key in _BOUNDS.values()}
+    kept = [
+        {**one, **bounds} if one.get("type") in ("integer", "number") else one
+        for one in schema["anyOf"]
+        if one != _NULL
+    ]
+    rest = {key: value for key, value in schema.items() if key not in {"anyOf", *bounds}}
     return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
 
 
