@@ -237,7 +237,7 @@ def _until_over(apply: _Apply, plan: Plan) -> _End:
         if still == waiting:
             break
         if not is_within(newer, plan):
-            error_screen().labelled("help", "the blocked change is another one by now: plan again")
+            error_screen().labelled("help", "a different change is blocked now: plan again")
             break
         apply = apply._replace(entered=tuple(key.name for key in waiting if key.kind == "run"))
         if newer.is_empty and not waited_for(newer, apply.entered):

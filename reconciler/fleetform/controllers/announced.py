@@ -33,5 +33,5 @@ class Announced:
                 self._progress.notice(in_force(one), event="override.in-force")
         for number, one in self._told.items():
             if number not in here:
-                self._progress.notice(f"over: {one.title}", event="override.over")
+                self._progress.notice(f"ended: {one.title}", event="override.over")
         self._told = here

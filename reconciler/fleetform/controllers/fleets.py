@@ -131,7 +131,7 @@ class Departures:
             )
         except LedgerUnavailable as problem:
             self._progress.notice(
-                f"hosts of fleet {fleet} cannot be exchanged: {problem}",
+                f"hosts of fleet {fleet} cannot be replaced: {problem}",
                 event="fleet.exchange-failed",
                 level=LogLevel.ERROR,
                 details={"fleet": fleet},

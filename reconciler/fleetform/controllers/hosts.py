@@ -178,7 +178,9 @@ class HostSessions:
                 await self._drop(known)
             except BaseException:
                 known.waiters = waiters
-                self._fail_waiters(known, TemporaryError(f"host {instance.name} was given up"))
+                self._fail_waiters(
+                    known, TemporaryError(f"host {instance.name} lost its connection")
+                )
                 raise
         self.watch([instance])
         session = self._sessions[instance.uid]
@@ -223,7 +225,7 @@ class HostSessions:
             if session is not None:
                 await self._drop(session)
                 self._fail_waiters(
-                    session, TemporaryError(f"host {instance.name} is let go and ends")
+                    session, TemporaryError(f"host {instance.name} is being released")
                 )
             await self._provider.release(_request(instance))
         finally:

@@ -109,11 +109,13 @@ class TreeKeeper:
         try:
             await self.accept(plan)
         except StalePlan as stale:
-            return (_obstacle(f"planning again, because something moved: {stale}", LogLevel.INFO),)
+            return (
+                _obstacle(f"planning again, because the state has changed: {stale}", LogLevel.INFO),
+            )
         except PolicyRefused as refused:
             return (_obstacle(f"not applied: {refused}", LogLevel.WARNING),)
         except (NotNow, LedgerUnavailable) as problem:
-            return (_obstacle(f"planning again in a moment: {problem}", LogLevel.WARNING),)
+            return (_obstacle(f"planning again soon: {problem}", LogLevel.WARNING),)
         return ()
 
 

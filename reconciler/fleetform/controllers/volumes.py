@@ -83,7 +83,7 @@ class Volumes:
         elif going_on:
             wait.free.set_exception(
                 PermanentError(
-                    f"run/{going_on[0]} is at work with it mounted, and no stop was requested",
+                    f"run/{going_on[0]} is running with it mounted, and no stop was requested",
                     advice="plan again once it has ended",
                 )
             )
@@ -105,7 +105,7 @@ class Volumes:
         for job in jobs:
             session = self._hosts.session(job.instance_uid)
             if session is None or session.host is None:
-                return names.get(job.instance_uid, "of an earlier time")
+                return names.get(job.instance_uid, "(removed since)")
         return None
 
     def _tell(self, wait: _Wait, names: list[str]) -> None:

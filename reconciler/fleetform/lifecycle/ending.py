@@ -105,7 +105,7 @@ def _nothing_ran(run: Run, attempt: Attempt, job: Job, now_ms: int) -> Requeue |
     failures = run.uncounted + 1
     if job.cause is Cause.PREPARE_FAILED and failures >= PREPARE_ATTEMPTS_MAX:
         times = figures.counted(failures, "attempt")
-        return Finish(RunState.FAILED, _cause(job), f"{summary} (given up after {times})")
+        return Finish(RunState.FAILED, _cause(job), f"{summary} (gave up after {times})")
     delay = retry_delay_seconds(1, failures)
     return Requeue(
         now_ms + delay * 1000, attempt.cause or _cause(job), attempt.message or summary, False

@@ -58,7 +58,7 @@ class Partition:
             only = f"queue {self.queue} allows {_fleets(self.leads_to)} only"
             return (f"{only}, and `fleets` of the run names {named}",)
         return tuple(
-            f"volume {name} lies on fleet {fleet}, which {self._excluder(template, fleet)} excludes"
+            f"volume {name} is on fleet {fleet}, which {self._excluder(template, fleet)} excludes"
             for name, fleet in sorted(volumes.items())
             if fleet not in self.fleets
         )

@@ -8,7 +8,14 @@ from fleetform.model.ports import Ids
 from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction
 
-__all__ = ["Context"]
+__all__ = ["SHOWN_VERBS", "Context"]
+
+SHOWN_VERBS = {
+    "made": "created",
+    "imported": "adopted",
+    "taken back": "restored with its data",
+}
+"""What the sentence of an event says where the kind of the event has an older word."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ class Database:
         )
         if not raised.rowcount:
             newest, manager = self.connection.execute("SELECT fence, manager FROM meta").fetchone()
-            raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
+            raise FenceLost(f"fence {fence} is outdated: {manager} has fence {newest}")
 
 
 # -- connections --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
-from fleetform.store.context import Context
+from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
 from fleetform.store.rollouts import env_text, template_outputs
@@ -83,7 +83,7 @@ def begin_adopt(context: Context, step: Step) -> None:
     if let_go:
         # Rows that a fleet was given in their stead, and no host has ever answered for.
         transaction.execute(
-            "UPDATE instances SET state = 'terminated', message = 'its name is a let-go host''s',"
+            "UPDATE instances SET state = 'terminated', message = 'a released host has its name',"
             " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'"
             " AND install_id = '' AND name IN"
             " (SELECT name FROM instances WHERE state = 'terminated' AND fleet = '')",
@@ -155,7 +155,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         context.transaction.log(
             f"fleet.{verb}",
             context.now_ms,
-            f"fleet {step.resource.name} was {verb}: {hosts} host{'' if hosts == 1 else 's'}",
+            f"fleet {step.resource.name} was {SHOWN_VERBS.get(verb, verb)}:"
+            f" {hosts} host{'' if hosts == 1 else 's'}",
             step.resource,
         )
 

@@ -142,7 +142,7 @@ def _prove_forgotten(
     return lose_jobs(
         transaction,
         seen.instance_uid,
-        f"host {name} knows nothing of it: its folder was removed or replaced by an older copy",
+        f"host {name} has no record of it: its folder was removed or replaced by an older copy",
         now_ms=now_ms,
         begun=True,
         spared={record.key for record in seen.records or ()},
@@ -179,7 +179,9 @@ def mark_instance(
     if before == wanted:
         return
     if wanted is InstanceState.TERMINATED:
-        lose_jobs(transaction, instance_uid, message or f"host {name} is gone", now_ms=now_ms)
+        lose_jobs(
+            transaction, instance_uid, message or f"host {name} no longer exists", now_ms=now_ms
+        )
     _refresh(transaction, instance_uid, now_ms)
     transaction.log(
         f"host.{wanted}",

@@ -26,16 +26,16 @@ def outgrown_by(transaction: Transaction, seen: HostSeen) -> str:
         return ""
     name, log_id, log_number, ledger_id, epoch = row
     if seen.epoch > epoch:
-        return f"host {name} knows epoch {seen.epoch} of the ledger, and this is epoch {epoch}"
+        return f"host {name} knows epoch {seen.epoch} of the ledger, and this ledger is at epoch {epoch}"
     if log_id == seen.cursor.log_id and seen.oldest - 1 > log_number:
         return (
-            f"host {name} was told that its events up to {seen.oldest - 1} are written down, "
-            f"and here they are up to {log_number}"
+            f"the ledger had recorded the events of host {name} up to {seen.oldest - 1}, and has"
+            f" them up to {log_number} now"
         )
     if seen.ledger_id != ledger_id:
         return ""
     if run_uid := _unknown_run(transaction, seen):
-        return f"host {name} has had jobs of run {run_uid}, which is not written down here"
+        return f"host {name} has had jobs of run {run_uid}, which is not in the ledger"
     return ""
 
 

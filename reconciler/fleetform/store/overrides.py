@@ -95,7 +95,7 @@ def _end_runs(
         transaction.log(
             "run.stop-requested",
             now_ms,
-            f"run {name} is to end ({override.sentence})",
+            f"run {name} is asked to stop ({override.sentence})",
             ("run", name),
         )
     return tuple(ending)

@@ -34,7 +34,7 @@ def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None
     for one in overrides:
         if one.kind is OverrideKind.FREEZE:
             raise PolicyRefused(
-                f"{one.sentence}; it holds {_until(one.until_ms)}",
+                f"{one.sentence}; it lasts {_until(one.until_ms)}",
                 advice=f"wait, or end it with `fleetform emergency lift {one.number}`",
             )
     rules = rules_applied(transaction)

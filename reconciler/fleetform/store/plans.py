@@ -89,7 +89,7 @@ def _enter(
     transaction.log(
         "plan.accepted",
         now_ms,
-        f"{who or 'an unnamed user'} began to apply plan {plan.digest[:12]}",
+        f"{who or 'an unknown user'} began to apply plan {plan.digest[:12]}",
     )
     return Accepted(uid, "new")
 

@@ -179,7 +179,10 @@ def _leave(transaction: Transaction, fleet: str, one: Exchange, now_ms: int) -> 
     if row is not None:
         said = ENDED if ends else EXCHANGED
         transaction.log(
-            "host.exchanged", now_ms, f"host {row[0]} leaves: {said}", ResourceKey("fleet", fleet)
+            "host.exchanged",
+            now_ms,
+            f"host {row[0]} is being released: {said}",
+            ResourceKey("fleet", fleet),
         )
 
 
@@ -216,7 +219,9 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
             env_text(document),
         ),
     )
-    transaction.log("host.making", now_ms, f"host {name} is made", ResourceKey("fleet", fleet))
+    transaction.log(
+        "host.making", now_ms, f"host {name} is being created", ResourceKey("fleet", fleet)
+    )
 
 
 def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:

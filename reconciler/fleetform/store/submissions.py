@@ -247,7 +247,7 @@ def _give_back(context: Context, step: Step, earlier: str) -> bool:
             " see the remaining changes"
         )
         return False
-    why = f"the running version is declared again, applied by {context.who or 'somebody'}"
+    why = f"the running version is declared again, applied by {context.who or 'an unknown user'}"
     transaction.execute(
         "UPDATE runs SET listed = 0, generation = generation + 1, stop_requested ="
         " CASE stop_requested WHEN '' THEN ? ELSE stop_requested END"
@@ -324,10 +324,16 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
     """Ask for the end; the manager of runs brings it about."""
     for step in steps:
         if step.arguments.get("waiting") and _is_at_work(context.transaction, step.resource.name):
-            _refuse(context, step, "so it was not ended: no plan says that its work would be lost")
+            _refuse(
+                context,
+                step,
+                "so it was not stopped: the plan did not include the loss of its work",
+            )
             continue
         cause = step.arguments.get("cause") or ""
-        why = f"{_ENDED_BECAUSE.get(cause, 'stopped')}, applied by {context.who or 'somebody'}"
+        why = (
+            f"{_ENDED_BECAUSE.get(cause, 'stopped')}, applied by {context.who or 'an unknown user'}"
+        )
         asked = context.transaction.execute(
             "UPDATE runs SET stop_requested = ?, generation = generation + 1"
             # One that had the name before as well: nobody would know of it any more.

@@ -111,7 +111,7 @@ def check_allocations(connection: Statements) -> Iterator[Flaw]:
         " WHERE j.uid IS NULL OR j.state IN ('waiting', 'finished')"
         " OR j.instance_uid <> l.instance_uid ORDER BY l.job_uid"
     ).fetchall():
-        what = f"units of {held} are held by job {job_uid}, which is {state or 'not there'}"
+        what = f"units of {held} are allocated to job {job_uid}, which is {state or 'not in the ledger'}"
         more = f" on {placed}" if placed else ""
         yield Flaw("allocations", f"{what}{more}", _REBUILD)
 
@@ -122,13 +122,13 @@ def check_units(connection: Statements) -> Iterator[Flaw]:
         "SELECT instance_uid, unit, count(*) FROM units GROUP BY instance_uid, unit"
         " HAVING count(*) > 1 ORDER BY instance_uid, unit"
     ).fetchall():
-        yield Flaw("units", f"unit {unit} of {instance} is held {count} times", _REPORT)
+        yield Flaw("units", f"unit {unit} of {instance} is allocated {count} times", _REPORT)
     for instance, unit, job_uid in connection.execute(
         "SELECT u.instance_uid, u.unit, u.job_uid FROM units u"
         " LEFT JOIN allocations l ON l.job_uid = u.job_uid AND l.instance_uid = u.instance_uid"
         " WHERE l.job_uid IS NULL ORDER BY u.instance_uid, u.unit"
     ).fetchall():
-        what = f"unit {unit} of {instance} is held by job {job_uid}, which holds nothing there"
+        what = f"unit {unit} of {instance} is allocated to job {job_uid}, which has no allocation there"
         yield Flaw("units", what, _REPORT)
 
 
@@ -141,14 +141,14 @@ def check_operations(connection: Statements) -> Iterator[Flaw]:
         " ORDER BY o.apply_uid, o.key"
     ).fetchall():
         yield Flaw(
-            "operations", f"{key} is {state}, and its apply {apply_uid[:12]} is over", _REPORT
+            "operations", f"{key} is {state}, and its apply {apply_uid[:12]} has ended", _REPORT
         )
     for kind, name, apply_uid in connection.execute(
         "SELECT s.kind, s.name, s.operation FROM resources s"
         " LEFT JOIN applies a ON a.uid = s.operation AND a.state = 'running'"
         " WHERE s.operation <> '' AND a.uid IS NULL ORDER BY s.kind, s.name"
     ).fetchall():
-        what = f"{kind}/{name} waits for apply {apply_uid[:12]}, which is over"
+        what = f"{kind}/{name} waits for apply {apply_uid[:12]}, which has ended"
         yield Flaw("operations", what, _REPORT)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.snapshot import Snapshot
-from fleetform.store.context import Context
+from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import to_json
 from fleetform.store.left_data import take_from_left
 from fleetform.store.lineage import LOST_AT
@@ -129,7 +129,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         context.transaction.log(
             f"volume.{verb.replace(' ', '-')}",
             context.now_ms,
-            f"volume {step.resource.name} was {verb}"
+            f"volume {step.resource.name} was {SHOWN_VERBS.get(verb, verb)}"
             + ("; its data was lost" if said.get("lost") else ""),
             step.resource,
         )
@@ -195,7 +195,7 @@ def finish_snapshot(
             f" {' and '.join(places)} on"
             f" fleet {said['fleet']}"
             if places
-            else f"volume {step.resource.name} is gone: on fleet {said['fleet']} was nothing in"
+            else f"volume {step.resource.name} was removed: fleet {said['fleet']} had nothing in"
             f" {said['path']} to keep as a snapshot",
             step.resource,
         )

@@ -67,7 +67,7 @@ def _earlier(run: Run, attempt: Attempt, hosts: Mapping[str, Instance]) -> str:
         hosts[job.instance_uid].name for job in attempt.jobs if job.instance_uid in hosts
     )
     where = f" on {', '.join(names)}" if names else ""
-    asked = f" and is asked to end: {run.stop_requested}" if run.stop_requested else ""
+    asked = f" and is asked to stop: {run.stop_requested}" if run.stop_requested else ""
     return f"the earlier run is {run.state.value}{where}{asked}"
 
 

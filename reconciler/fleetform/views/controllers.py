@@ -85,5 +85,5 @@ def controller_lines(row: ControllerRow | None, *, now_ms: int) -> tuple[str, ..
     if row.log:
         lines.append(f"log: {row.log}")
     if row.variables:
-        lines.append(f"variables beside the usual ones: {', '.join(row.variables)}")
+        lines.append(f"additional variables: {', '.join(row.variables)}")
     return tuple(lines)

@@ -97,7 +97,7 @@ def _since(one: Drift) -> str:
         parts.append(f"it was right at {moment(one.right_at_ms)}")
     if one.changed_at_ms is not None:
         parts.append(f"its place last changed at {moment(one.changed_at_ms)}")
-    return ", ".join(parts) or "not known, for nobody had looked before"
+    return ", ".join(parts) or "unknown, because this is the first check"
 
 
 def _then(one: Drift) -> str:
@@ -112,9 +112,9 @@ def _last(drifts: Sequence[Drift], looked: str) -> Iterator[Line]:
     )
     remedies = {one.remedy for one in drifts}
     if Remedy.APPLY in remedies:
-        yield line("`fleetform apply --refresh` sets right what loses nothing by it.")
+        yield line("`fleetform apply --refresh` corrects what can be corrected without data loss.")
     if Remedy.ACCEPT in remedies:
-        yield line("`fleetform apply --refresh-only` takes note of what was only observed.")
+        yield line("`fleetform apply --refresh-only` accepts what was only observed.")
 
 
 def _have(drifts: Sequence[Drift]) -> str:

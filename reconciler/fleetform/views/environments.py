@@ -96,5 +96,5 @@ def _running(holder: Holder | None) -> RunningController | None:
 def _uncontrolled(live: Live, now_ms: int) -> str:
     """Say that no controller is running, and how old what is said of hosts and runs may be."""
     seen = [one.seen_at_ms for one in live.instances if one.seen_at_ms is not None]
-    age = f", last heard of {figures.span(max(0, now_ms - min(seen)))} ago" if seen else ""
-    return f"no controller is running: hosts and runs are as the last one left them{age}"
+    age = f", last observed {figures.span(max(0, now_ms - min(seen)))} ago" if seen else ""
+    return f"no controller is running: the states of hosts and runs may be outdated{age}"

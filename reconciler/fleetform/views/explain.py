@@ -61,7 +61,7 @@ def _facts(found: Explanation) -> Iterator[Line]:
         ("Default", found.default),
         ("Unit", found.unit),
         ("Change", f"{found.change} ({found.field_class})" if found.change else ""),
-        ("Carried out by", found.carried_out_by),
+        ("Implemented by", found.carried_out_by),
     ]
     said = [(name, value) for name, value in facts if value]
     if said:

@@ -197,9 +197,9 @@ def _leaving(instance: Instance, jobs: int) -> str:
     if instance.state is not InstanceState.TERMINATING:
         return ""
     if not jobs:
-        return "is about to leave"
+        return "is being released"
     verb = "has" if jobs == 1 else "have"
-    return f"leaves once its {figures.counted(jobs, 'job')} {verb} ended"
+    return f"is released once its {figures.counted(jobs, 'job')} {verb} ended"
 
 
 def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> FleetRow:

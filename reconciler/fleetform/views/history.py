@@ -95,7 +95,7 @@ def _short(commit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
-    """One step of an apply and what came of it; `finished_at_ms` is null for one not carried out."""
+    """One step of an apply and its result; `finished_at_ms` is null for a step that was not done."""
 
     step: str
     verb: str

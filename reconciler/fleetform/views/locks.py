@@ -64,20 +64,20 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True)
 class LockShown:
-    """One environment whole: who holds it, what was begun and is open, what waits."""
+    """One environment: the process that manages it, its open steps, and applies that wait."""
 
     lock: LockRow
     open_operations: tuple[OperationRow, ...]
     waiting: tuple[WaitingRow, ...]
     taken_over: str
-    """A sentence where `serve` rests for somebody; else empty."""
+    """A sentence while a takeover pauses `serve`; else empty."""
 
 
 def held_by(holder: Holder) -> str:
     """Say who that is in a few words: what it does, for whom, and where it can be found."""
     where = f"(pid {holder.pid} on {holder.host})"
-    command = holder.command or "somebody"
-    # `serve` is nobody's in particular.
+    command = holder.command or "a process"
+    # `serve` acts for no particular user.
     return f"{command} {where}" if holder.who == command else f"{command} of {holder.who} {where}"
 
 
@@ -102,7 +102,7 @@ def locks_table(rows: Iterable[LockRow], *, now_ms: int) -> Table:
     columns: tuple[Column[LockRow], ...] = (
         Column("ENVIRONMENT", lambda row: row.environment),
         Column("UID", lambda row: Cell(row.uid, "dim")),
-        Column("HELD BY", lambda row: row.command if row.held else Cell("nobody", "dim")),
+        Column("CONTROLLER", lambda row: row.command if row.held else Cell("none", "dim")),
         Column("WHO", lambda row: row.who),
         Column("PID", lambda row: str(row.pid) if row.pid else "", right=True),
         Column("MACHINE", lambda row: row.host),

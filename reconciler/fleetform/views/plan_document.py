@@ -2,9 +2,9 @@
 The shape of a plan as JSON, as types: what `plan` and `show` print with `--format json`.
 
 `resource_changes`, `resource_drift`, `applyable`, `complete` and `errored` are as in the JSON of a
-plan of Terraform, so that what reads that reads this: a bot that counts actions, a page that shows
-before and after. What we say beyond it stands beside. `plan_schema` makes `schemas/plan.json` of
-these types, and a type checker holds `plan_json` to them.
+plan of Terraform, so that tools for that JSON read this one too: a bot that counts actions, a page
+that shows before and after. The other keys are fleetform's. `plan_schema` writes
+`schemas/plan.json` from these types, and a type checker checks `plan_json` against them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = [
 
 PLAN_FORMAT = "1.0"
 """
-Raised behind the dot when something is added, before it when something changes its meaning.
+The number after the dot grows with each added key, the one before it when a key changes its meaning.
 
-Whoever reads a plan passes over what it does not know, and refuses another number before the dot.
+A reader ignores keys that it does not know, and refuses another number before the dot.
 """
 
 Json = Mapping[str, Any]
@@ -88,7 +88,7 @@ class FieldBody(_Classed):
 
 
 class StakeBody(TypedDict):
-    """Running work that the change would end."""
+    """The impact: running work that the change would end."""
 
     runs: list[str]
     jobs: int

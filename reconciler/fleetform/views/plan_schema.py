@@ -40,7 +40,7 @@ Schema = dict[str, Any]
 
 
 def plan_schema() -> Schema:
-    """The schema of what `plan --format json` prints, in draft 2020-12; objects of ours are closed."""
+    """Return the schema of the output of `plan --format json`, in draft 2020-12; its objects are closed."""
     definitions: dict[str, Schema] = {}
     whole = _object(PlanDocument, definitions)
     return {

@@ -16,7 +16,7 @@ def recovered_table(rows: Iterable[Recovered]) -> Table:
         Column("NAME", lambda row: row.name),
         Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, "plain"))),
         Column("FOUND", lambda row: row.found),
-        Column("WHAT FOLLOWS", lambda row: Cell(row.note, "dim"), optional=True),
+        Column("RESULT", lambda row: Cell(row.note, "dim"), optional=True),
     )
     return make_table(columns, rows)
 
@@ -25,6 +25,6 @@ def differences_table(rows: Iterable[Difference]) -> Table:
     columns: tuple[Column[Difference], ...] = (
         Column("RESOURCE", lambda row: row.resource),
         Column("IN THE LEDGER", lambda row: row.here),
-        Column("FROM NOTHING", lambda row: Cell(row.rebuilt, "warn")),
+        Column("FROM HOSTS", lambda row: Cell(row.rebuilt, "warn")),
     )
     return make_table(columns, rows)

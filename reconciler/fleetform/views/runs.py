@@ -237,7 +237,7 @@ def row_message(row: RunRow) -> str:
     if row.message and (not row.waiting or row.state in FINAL):
         return row.message
     if row.stop_requested and row.state not in FINAL:
-        return f"is asked to end: {row.stop_requested}"
+        return f"is asked to stop: {row.stop_requested}"
     if not row.waiting:
         return "archived" if row.archived else row.stale_because
     more = len(row.waiting) - 1

@@ -39,7 +39,7 @@ def standing_text(
     if len(rows) > FIELDS_MAX:
         changes.append(f"and {len(rows) - FIELDS_MAX} more")
     what = f": {', '.join(changes)}" if changes else ""
-    by = f" ({touch.who or 'somebody'}, {moment(touch.at_ms)})" if touch is not None else ""
+    by = f" ({touch.who or 'an unknown user'}, {moment(touch.at_ms)})" if touch is not None else ""
     return f"{printable(str(key))} {detail}{what}{by}"
 
 
@@ -50,10 +50,10 @@ def _changed(path: str, before: str | None, after: str | None) -> str:
 
 
 def applied_text(at_ms: int, who: str, undone: tuple[ResourceKey, ...]) -> str:
-    """Say that a plan was carried out before, and what of its outcome is otherwise by now."""
-    text = f"this plan was applied already, at {moment(at_ms)} by {who or 'somebody'}"
+    """Say that a plan was carried out before, and what of its outcome is changed since."""
+    text = f"this plan was applied already, at {moment(at_ms)} by {who or 'an unknown user'}"
     if not undone:
         return text
     first = printable(str(undone[0]))
     more = f" and {len(undone) - 1} more" if len(undone) > 1 else ""
-    return f"{text}; {first}{more} {'are' if more else 'is'} otherwise by now"
+    return f"{text}; {first}{more} {'have' if more else 'has'} changed since"

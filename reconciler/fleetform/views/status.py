@@ -444,7 +444,8 @@ def _blocked(status: Status, names_max: int) -> Iterator[Line]:
     count = counted(len(blocked.changes), "change")
     yield line(
         (count, "warn"),
-        f" blocked in the last apply of {moment(blocked.at_ms)}; `fleetform plan` says what is now",
+        f" blocked in the last apply of {moment(blocked.at_ms)}; `fleetform plan` shows the"
+        " current ones",
     )
     for one in blocked.changes[:names_max]:
         detail = printable(blocked_text(one.blocked_by, one.detail))

@@ -16,15 +16,15 @@ from fleetform.views.lines import printable
 from fleetform.views.runs import AttemptRow, RunDetail, WaitingRow
 
 _ADVICE = {
-    "dependency": "`fleetform why` on the run it waits for says what that one needs",
+    "dependency": "run `fleetform why` for the run that it waits for",
     "concurrency": "raise `concurrency.limit` (or the `%` of `array`) to run more at once",
-    "resources": "it starts when enough is given back; `fleetform ps` shows who holds what",
+    "resources": "it starts when enough is free; `fleetform ps` shows what the other runs use",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
-    "fleet-not-ready": "`fleetform fleet list` shows the hosts and what keeps them",
+    "fleet-not-ready": "`fleetform fleet list` shows the hosts and why they are not ready",
     "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
-    "recovering": "nothing starts before every host has told what it runs: see `fleetform fleet list`",
+    "recovering": "nothing starts before every host has reported its jobs: see `fleetform fleet list`",
 }
 """What a person can do about each reason; a code that is missing needs nothing done."""
 
@@ -128,7 +128,7 @@ def _advice_after(detail: RunDetail) -> tuple[str, ...]:
     # A shell takes the brackets of an element's name for a pattern.
     name = f"'{row.name}'" if row.element else row.name
     if row.state == RunState.DONE and not row.archived and row.stale:
-        return (f"`fleetform rerun {name}` makes a new one from its inputs of now",)
+        return (f"`fleetform rerun {name}` makes a new one from the current inputs",)
     if row.state == RunState.DONE or row.archived:
         return ()
     again = f"change its document and apply, or run it as it is: `fleetform rerun {name}`"
@@ -146,7 +146,7 @@ def _doubt(detail: RunDetail) -> str:
 def _summary(detail: RunDetail, reasons: Sequence[WaitingRow], now_ms: int) -> str:
     row = detail.row
     if row.stop_requested:
-        return f"{row.name} is {row.state} and is asked to end: {row.stop_requested}."
+        return f"{row.name} is {row.state} and is asked to stop: {row.stop_requested}."
     if row.state == RunState.RUNNING and row.started_at_ms is not None:
         since = figures.span(max(0, now_ms - row.started_at_ms))
         return f"{row.name} has been running for {since} on {_listed(row.instances)}."
@@ -164,7 +164,7 @@ def _summary(detail: RunDetail, reasons: Sequence[WaitingRow], now_ms: int) -> s
         noun = figures.counted(len(reasons), "reason")
         waited = figures.span(max(0, now_ms - row.submitted_at_ms))
         return f"{row.name} is {row.state} and has waited for {waited}, for {noun}:"
-    return f"{row.name} is {row.state}; nothing is in its way."
+    return f"{row.name} is {row.state}; nothing blocks it."
 
 
 def _ended(detail: RunDetail) -> str:

@@ -37,13 +37,13 @@ def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
     if row.key.kind == "fleet":
         reasons += _silent_hosts(live, row.key.name)
     if row.operation:
-        reasons.append(WaitingRow("operation", "an apply that changes it is not over"))
+        reasons.append(WaitingRow("operation", "an apply that changes it has not finished"))
     state = "archived" if row.archived else row.state
     verb = "is" if len(reasons) == 1 else "are"
     summary = (
         f"{name} is {state}; {counted(len(reasons), 'thing')} {verb} not as applied:"
         if reasons
-        else f"{name} is {state}; no look has seen it other than it was applied."
+        else f"{name} is {state}; no drift is known."
     )
     return Why(
         name=str(row.key),
@@ -61,7 +61,7 @@ def blocked_why(held: Held) -> Why:
     return Why(
         name=str(change.key),
         state="blocked",
-        summary=f"{change.key.kind} {change.key.name} does not exist yet: its change is blocked.",
+        summary=f"{change.key.kind} {change.key.name} does not exist: its change is blocked.",
         reasons=(WaitingRow("blocked", blocked_text(HELD_BY[held.by], held.detail)),),
         attempts=(),
         advice=(held.cure,) if held.cure else (),

@@ -76,7 +76,7 @@ async def answer(
             if clock() - started > _STEADY_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             progress.notice(
-                f"the API does not answer: its process {ended}; it is started again in {pause:g} s",
+                f"the API is down: its process {ended}; it is started again in {pause:g} s",
                 event="api.ended",
                 level=LogLevel.ERROR,
             )

@@ -140,7 +140,7 @@ async def apply_plan(
 
 
 def unfinished(workspace: Workspace) -> bool:
-    """Tell whether an apply was entered and has not come to its end."""
+    """Tell whether an apply was entered and has not finished."""
     reader = workspace.reader()
     if reader is None:
         return False
@@ -164,7 +164,7 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
             alone = workspace.manager() is None
             if alone:
                 await refuse_if_outgrown(ledger, hosts)
-                progress.notice("going on with the apply that was interrupted")
+                progress.notice("resuming the interrupted apply")
             apply = _Apply(
                 workspace, plan, accepted, ledger, hosts, who, progress,
                 detach=True, asked=alone, makes_way=True,
@@ -224,7 +224,7 @@ class _Apply:
             names = ", ".join(
                 sorted({one.name for one in self._ending.values()}, key=natural_order)
             )
-            self._progress.notice(f"waiting for the end of {names}, which was asked to stop")
+            self._progress.notice(f"waiting for {names} to stop")
         with contextlib.closing(WriterGate()) as gate:
             while True:
                 asked, self._asked = self._asked, False
@@ -244,7 +244,7 @@ class _Apply:
                 except FenceLost as lost:
                     # Nothing was caused since. Whoever manages now carries the plan out, and we
                     # watch; where nobody does, we are the next.
-                    self._progress.notice(f"no longer the manager: {lost}")
+                    self._progress.notice(f"this command lost the manager lease: {lost}")
                 except UnreachableLedgerError as problem:
                     self._progress.notice(f"waiting for the ledger: {problem}")
                     await self._wait_for_ledger(gate)
@@ -290,7 +290,9 @@ class _Apply:
         """Say that whoever was to carry it out has gone, and that it is done here after all."""
         if self._followed is not None:
             gone = f"{self._followed.command} (pid {self._followed.pid})"
-            self._progress.notice(f"{gone} no longer manages this environment; it goes on here")
+            self._progress.notice(
+                f"{gone} no longer manages this environment; this command continues"
+            )
             self._followed = None
 
     # -- driving ----------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class _Apply:
         holder = self._workspace.manager()
         if holder is not None:
             self._progress.notice(
-                f"{holder.command} (pid {holder.pid}) manages this environment and carries it out"
+                f"{holder.command} (pid {holder.pid}) manages this environment and applies the plan"
             )
         seen: dict[str, RunState] = {}
         serial = -1

@@ -166,7 +166,8 @@ class _Background:
                     break
             await asyncio.sleep(REQUEST_LOOK_SECONDS)
         self._progress.notice(
-            "another command asks for the environment: it is given up", event="lease.requested"
+            "another command requests the environment: this controller releases it",
+            event="lease.requested",
         )
         self._stopped.set()
         for wake in self._wake:
@@ -176,7 +177,7 @@ class _Background:
         found = self._workspace.manager()
         other = "another command" if found is None else held_by(found)
         self._progress.notice(
-            f"{other} drives the runs: this controller ends", event="lease.unavailable"
+            f"{other} now drives the runs: this controller ends", event="lease.unavailable"
         )
         if not self._is_ready:
             self._ready(other)

@@ -118,7 +118,7 @@ def _start(workspace: Workspace, *, who: str) -> None:
     if said is None:
         raise _failed(f"it has not reported for {START_SECONDS:.0f} s", log)
     if not said:
-        raise _failed(_last_lines(log) or "it ended without a word", log)
+        raise _failed(_last_lines(log) or "it ended without a message", log)
     report = json.loads(said)
     if report.get("error"):
         raise Problem(

@@ -61,7 +61,7 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
     except GitRefused as refusal:
         raise EditProblem(
             f"{refusal.message}; the files are written and not committed",
-            refusal.advice or "see to what git says, then commit them",
+            refusal.advice or "correct what git reports, then commit them",
         ) from refusal
 
 
@@ -102,7 +102,7 @@ def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
         return push(workspace.root, branch, remote)
     except GitRefused as refusal:
         raise EditProblem(
-            f"{refusal.message}; the commit is made and not pushed",
+            f"{refusal.message}; the commit was created and not pushed",
             refusal.advice or f"`git push -u {remote or 'origin'} {branch}` tries again",
         ) from refusal
 
@@ -122,7 +122,7 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
     if changed:
         name = changed[0].relative_to(workspace.root)
         raise EditProblem(
-            f"{name} says so already, and has changes that are not committed",
+            f"{name} has that value already, and has uncommitted changes",
             f"look at `git diff {name}`, then `git commit {name}`",
         )
 
@@ -152,6 +152,6 @@ def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
     changed = changed_files(workspace.root, there)
     if changed:
         raise GitRefused(
-            f"{changed[0].relative_to(workspace.root)} has changes that are not committed",
+            f"{changed[0].relative_to(workspace.root)} has uncommitted changes",
             "commit them first, or leave out --commit",
         )

@@ -61,7 +61,7 @@ def open_tree(workspace: Workspace, named: str | None) -> Iterator[TreeSide]:
             if not (root / ENVIRONMENT_FILE).is_file():
                 raise WorkspaceProblem(
                     f"commit {commit[:12]} has no {ENVIRONMENT_FILE} in this folder",
-                    "the environment was made later, or lay elsewhere",
+                    "the environment was created later, or was in another folder",
                 )
             label = commit[:12] if commit.startswith(named) else f"{named} ({commit[:12]})"
             # Without a cache: nobody reads this folder again.
@@ -71,7 +71,7 @@ def open_tree(workspace: Workspace, named: str | None) -> Iterator[TreeSide]:
 def _side(loaded: Loaded, label: str) -> TreeSide:
     if loaded.desired is None:
         raise WorkspaceProblem(
-            f"{label}: the environment cannot be read", "`fleetform validate` says what is wrong"
+            f"{label}: the environment cannot be read", "`fleetform validate` shows what is wrong"
         )
     return TreeSide(label, loaded.desired, len(loaded.errors))
 

@@ -30,13 +30,14 @@ def freeze_contents(workspace: Workspace, plan: Plan, blobs: FileBlobStore) -> N
         path = contents.get(digest)
         if path is None:
             raise PlanProblem(
-                "a file of a run has changed since the plan was made", "plan again, and apply that"
+                "a file of a run has changed since the plan was made",
+                "plan again, and apply the new plan",
             )
         try:
             blobs.put_file(digest, path)
         except ValueError as problem:
             raise PlanProblem(
-                f"{path} has changed since the plan was made", "plan again, and apply that"
+                f"{path} has changed since the plan was made", "plan again, and apply the new plan"
             ) from problem
         except OSError as problem:
             raise LedgerProblem(

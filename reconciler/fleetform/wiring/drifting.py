@@ -87,7 +87,7 @@ class DriftWatch:
             )
         for one in over:
             self._progress.notice(
-                f"drift: {one.resource} {one.path} is as it was",
+                f"drift: {one.resource} {one.path} no longer differs",
                 event="drift.over",
                 details={"resource": str(one.resource), "path": one.path},
             )

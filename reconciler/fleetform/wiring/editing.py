@@ -76,7 +76,7 @@ class Editor:
         self.loaded = workspace.load()
         if self.loaded.desired is None:
             raise EditProblem(
-                "the environment cannot be read, and what cannot be read is not edited",
+                "the environment cannot be read, so nothing was edited",
                 "`fleetform validate` shows what is wrong",
             )
         self._before: dict[str, bytes | None] = {}
@@ -134,9 +134,9 @@ class Editor:
                 return
             self._texts = kept
         raise EditProblem(
-            f"what {source.key} says at `{_dotted(path)}` is decided elsewhere, and no patch of"
-            " environment.yaml changes it",
-            f"`fleetform render {source.key}` shows where each value is from",
+            f"`{_dotted(path)}` of {source.key} is set elsewhere, and no patch of environment.yaml"
+            " can change it",
+            f"`fleetform render {source.key}` shows the origin of each value",
         )
 
     def add_document(self, file: str, value: Mapping[str, Any], key: ResourceKey) -> None:
@@ -163,7 +163,7 @@ class Editor:
         text = self._text(source.file)
         if len(documents_of(text)) != 1:
             raise EditProblem(
-                f"{source.file} has several documents, and one of them cannot be moved alone",
+                f"{source.file} has several documents, and fleetform cannot move one of them alone",
                 "move it by hand",
             )
         self.remove_document(source)
@@ -192,7 +192,7 @@ class Editor:
                     )
                 self._touch(key)
                 return
-        raise EditProblem("there is no environment.yaml", "`fleetform init` writes one")
+        raise EditProblem("there is no environment.yaml", "`fleetform init` creates one")
 
     # -- what comes of it -------------------------------------------------------------------------
 
@@ -210,14 +210,14 @@ class Editor:
         new = _new_errors(self.loaded, after)
         if after.desired is None or new:
             raise EditProblem(
-                f"that would make {counted(len(new), 'error')}, and nothing was written",
+                f"the edit would cause {counted(len(new), 'error')}, so nothing was written",
                 findings=new,
             )
         if unmet := self._unmet([wish for wish in self._wishes if wish.source.is_inherited]):
             raise EditProblem(
-                f"`{_dotted(unmet[0].path)}` of {unmet[0].source.key} would not say that in the"
-                " end, and nothing was written",
-                f"`fleetform render {unmet[0].source.key}` shows where each value is from",
+                f"`{_dotted(unmet[0].path)}` of {unmet[0].source.key} would not have that value"
+                " after the edit, so nothing was written",
+                f"`fleetform render {unmet[0].source.key}` shows the origin of each value",
             )
         refuse_inert(
             self._workspace,
@@ -302,12 +302,13 @@ class Editor:
             data: bytes | None = (self._root / file).read_bytes()
         except FileNotFoundError:
             if not missing_ok:
-                raise EditProblem(f"{file} is gone", "run the command again") from None
+                raise EditProblem(f"{file} no longer exists", "run the command again") from None
             data = None
         wrong = [one for one in self.loaded.errors if one.place.file == file]
         if wrong:
             raise EditProblem(
-                f"{file} has {counted(len(wrong), 'error')}, and is not edited before it has none",
+                f"{file} has {counted(len(wrong), 'error')}, so nothing was edited: correct the"
+                " file first",
                 findings=tuple(wrong),
             )
         self._before.setdefault(file, data)

@@ -79,7 +79,7 @@ def _take_back(root: Path, written: Sequence[FileEdit]) -> None:
 
 def _write(path: Path, before: bytes | None, after: bytes | None) -> None:
     if before is None:
-        assert after is not None, "a file that is not there cannot go"
+        assert after is not None, "a file that does not exist cannot be removed"
         create_file(path, after)
     elif after is None:
         remove_file(path, before)
@@ -96,6 +96,6 @@ def _content(path: Path) -> bytes | None:
 
 def _changed(file: str) -> EditProblem:
     return EditProblem(
-        f"{file} was changed by somebody else at the same moment; nothing was written",
+        f"{file} was changed by another process at the same time; nothing was written",
         "run the command again",
     )

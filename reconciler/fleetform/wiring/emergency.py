@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SILENCE_MS", "drive_ends", "lift", "make_room", "put_in_force"]
 
-_REPEAT = "where its disk is full, free some space there; then type it again"
+_REPEAT = "if its disk is full, free some space there; then run the command again"
 
 SILENCE_MS = 10_000
 """How long a run of a silent host is waited for: its agent ends it when it is back, if told."""

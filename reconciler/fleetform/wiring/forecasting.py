@@ -73,7 +73,9 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
     if not queue.runs:
         return {}
     if len(queue.runs) > RUNS_MAX:
-        return {"skipped": f"{len(queue.runs)} runs would wait; up to {RUNS_MAX} are foretold"}
+        return {
+            "skipped": f"{len(queue.runs)} runs would wait; the forecast covers up to {RUNS_MAX}"
+        }
     decisions = schedule(queue, later.instances, (), Policies(), now_ms=now_ms)
     names = {run.uid: run.name for run in queue.runs}
     waits: list[tuple[str, list[str]]] = []

@@ -54,7 +54,7 @@ def known_generation(environment_uid: str) -> Generation | None:
 # -- recognising --------------------------------------------------------------------------------
 
 
-_ANEW = " (to start from nothing on purpose, remove that file)"
+_ANEW = " (to start with an empty ledger, remove that file)"
 
 
 def lost(environment_uid: str) -> str:
@@ -76,7 +76,7 @@ def behind(standing: Standing | Live, known: Generation | None) -> str:
     if standing.ledger_id == known.ledger_id:
         if (standing.epoch, standing.serial) >= known.age:
             return ""
-        here = f"this one has come to commit {standing.serial} of epoch {standing.epoch}"
+        here = f"this one is at commit {standing.serial} of epoch {standing.epoch}"
     elif standing.epoch > known.epoch:
         # Who rebuilds takes an epoch above all that hosts and this machine have heard of.
         return ""
@@ -87,7 +87,7 @@ def behind(standing: Standing | Live, known: Generation | None) -> str:
 
 def _said(environment_uid: str, known: Generation) -> str:
     return (
-        f"{generation_file(environment_uid)} says that ledger {known.ledger_id[:8]} had come to commit"
+        f"{generation_file(environment_uid)} records that ledger {known.ledger_id[:8]} was at commit"
         f" {known.commits} of epoch {known.epoch}"
     )
 
@@ -152,9 +152,9 @@ class GenerationNotes:
             write_generation(self._path, self._newest)
         except OSError as problem:
             return (
-                f"{self._path} cannot be written ({(problem.strerror or str(problem)).lower()}): where"
-                " the state folder is replaced by an older copy of it, this is not recognised;"
-                f" set {CONFIG_VARIABLE} to another folder, or to nothing to do without"
+                f"{self._path} cannot be written ({(problem.strerror or str(problem)).lower()}), so"
+                " fleetform would not recognise an older copy of the state folder;"
+                f" set {CONFIG_VARIABLE} to another folder, or to nothing to skip this check"
             )
         return ""
 

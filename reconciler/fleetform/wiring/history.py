@@ -44,14 +44,16 @@ def _digest(reader: Reader, named: str) -> str:
     if named == "last":
         entries = reader.read_history(limit=1)
         if not entries:
-            raise WorkspaceProblem("no plan has been kept yet", "`fleetform plan` makes one")
+            raise WorkspaceProblem("there is no plan yet", "`fleetform plan` creates one")
         return entries[0].digest
     is_digest = len(named) >= _DIGEST_MIN and all(one in "0123456789abcdef" for one in named)
     found = reader.find_digests(named) if is_digest else ()
     if len(found) == 1:
         return found[0]
     if found:
-        raise WorkspaceProblem(f"more than one plan begins with `{named}`", "write more of it")
+        raise WorkspaceProblem(
+            f"more than one plan begins with `{named}`", "write more digits of it"
+        )
     raise WorkspaceProblem(
         f"there is no plan `{named}`",
         "`fleetform history` lists them; write at least four digits of one, `last`, or a file that"

@@ -32,7 +32,7 @@ def refuse_inert(
     Return where each wish has an effect, or will have one when something is made.
 
     Args:
-        workspace: Its ledger knows what is there already: for what is not, everything counts.
+        workspace: Its ledger knows what exists already: for what is not, everything counts.
         desired: The tree as it would be with the wishes.
         wishes: Documents and the paths in them that are to say something else.
 
@@ -86,20 +86,20 @@ def _is_there(workspace: Workspace, key: ResourceKey) -> bool:
 def _problem(key: ResourceKey, field: str, patterns: Sequence[str], path: Steps) -> EditProblem:
     said = ".".join(map(str, path))
     why = {
-        "ignore": "what is there stays, whatever is declared",
-        "initial": "it counts when it is made or run the next time, and not before",
+        "ignore": "its actual value stays",
+        "initial": "a new value takes effect only when the resource is created or run the next time",
     }[field]
     out = (
-        f"`fleetform set {key} {field}-` has it count"
+        f"run `fleetform set {key} {field}-`, so that the change has an effect"
         if len(patterns) == 1
-        else f"take it out of `{field}:` in the document to have it count"
+        else f"remove it from `{field}:` in the document, so that the change has an effect"
     )
     others = {
         "ignore": "",
-        "initial": f"; or write it by hand, and `fleetform apply --replace {key}` begins with it",
+        "initial": f"; or edit the document by hand, and run `fleetform apply --replace {key}`",
     }[field]
     return EditProblem(
-        f"nothing would come of `{said}`, and nothing was written: {key} has it in `{field}:`,"
+        f"nothing was written, because `{said}` would have no effect: {key} lists it in `{field}:`,"
         f" so {why}",
         out + others,
     )

@@ -106,7 +106,7 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise LedgerProblem(f"{path}, which {FILE_VARIABLE} names, is no plain file")
+                raise LedgerProblem(f"{path}, which {FILE_VARIABLE} names, is not a regular file")
             if status.st_mode & 0o077:
                 raise LedgerProblem(
                     f"{path} holds the ledger's password and can be read by others",
@@ -114,7 +114,7 @@ def _read(path: Path) -> str:
                 )
             return file.read(_LONGEST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else "it is no text"
+        why = problem.strerror if isinstance(problem, OSError) else "it is not text"
         raise LedgerProblem(
             f"{path}, which {FILE_VARIABLE} names, cannot be read: {why}",
             "write the address of the ledger into it, and nothing else",

@@ -85,7 +85,7 @@ def find_source(
         raise _unknown(loaded, typed, wanted, kinds)
     if len(found) > 1:
         names = " or ".join(f"`{key}`" for key in sorted(found))
-        raise EditProblem(f"`{address}` may be {names}", "say which, with its kind")
+        raise EditProblem(f"`{address}` may be {names}", "add the kind")
     ((key, declared),) = found.items()
     source = _source(workspace, loaded, key, declared)
     if typed.is_element:
@@ -163,7 +163,7 @@ def _kind_of(typed: str) -> str:
 
 
 def _declared(loaded: Loaded, name: str, kinds: Sequence[str]) -> dict[ResourceKey, list[Declared]]:
-    assert loaded.desired is not None, "who edits has refused a tree without an environment"
+    assert loaded.desired is not None, "editing refuses a configuration without an environment"
     desired = loaded.desired
     found: dict[ResourceKey, list[Declared]] = {}
     for declared in (*desired.resources.values(), *_beyond(loaded)):
@@ -196,7 +196,7 @@ def _source(
                 is_of_base or _is_overlaid(workspace) or "profile" in value,
             )
     raise EditProblem(
-        f"{key} is an entry of a list in {place.file}, and not a document of its own",
+        f"{key} is an entry of a list in {place.file}, and not a separate document",
         "edit it by hand",
     )
 
@@ -278,12 +278,12 @@ def _unknown(loaded: Loaded, typed: Address, wanted: str, kinds: Sequence[str]) 
         advice = f"there is {', '.join(f'`{name}`' for name in shown)}"
         advice += f" and {len(names) - 5} more" if len(names) > 5 else ""
     else:
-        advice = "the tree has none"
-    return EditProblem(f"the tree has no {word} `{typed.name}`", advice)
+        advice = "the configuration has none"
+    return EditProblem(f"the configuration has no {word} `{typed.name}`", advice)
 
 
 def _of_an_element(source: Source, address: str) -> EditProblem:
     return EditProblem(
-        f"`{address}` is an element of {source.key}, and the document speaks of all of them",
-        f"name the whole, `{source.key}`",
+        f"`{address}` is an element of {source.key}, and the document declares all of them",
+        f"name the sweep or array, `{source.key}`",
     )

@@ -167,18 +167,18 @@ def break_lock(workspace: Workspace, *, who: str, reason: str, force: bool) -> H
 
 def _held(found: Holder) -> Locked:
     """Say who would be pushed aside, and what that would do to them."""
-    wait = "wait for it, have `serve` rest with `fleetform apply --takeover`, or"
+    wait = "wait for it, pause `serve` with `fleetform apply --takeover`, or"
     if found.left_ms is None:
         return Locked(
-            f"{held_by(found)} is alive and holds this environment",
+            f"{held_by(found)} is running and manages this environment",
             f"{wait} end it with `fleetform lock break --force --reason TEXT` (kill {found.pid})",
         )
     # Whether it lives is not known: its lease outlives it by up to a term.
     return Locked(
-        f"{held_by(found)} holds the lease of this environment, which ends in"
+        f"{held_by(found)} has the manager lease of this environment, which expires in"
         f" {found.left_ms / 1000:.1f} s unless it is renewed",
         f"{wait} end the lease with `fleetform lock break --force --reason TEXT`; no process is"
-        " ended, and what the former holder still writes is refused",
+        " ended, and later writes of the former holder are refused",
     )
 
 
@@ -186,21 +186,23 @@ def _end(workspace: Workspace, found: Holder) -> None:
     """End the process that holds the file lock, and return when the lock is free."""
     if found.host != socket.gethostname() or not found.pid:
         raise Locked(
-            f"{held_by(found)} holds this environment, and is not a process of this machine",
+            f"{held_by(found)} manages this environment, and is not a process of this machine",
             "end it there",
         )
     try:
         handle = os.pidfd_open(found.pid)
     except OSError as problem:
         raise Locked(
-            f"{held_by(found)} holds this environment, and cannot be reached from here:"
+            f"{held_by(found)} manages this environment, and cannot be reached from here:"
             f" {problem.strerror}",
-            "it may be in another container, or of another user: end it there",
+            "it may be in another container, or belong to another user: end it there",
         ) from problem
     try:
         # From here on the handle is one process, whatever becomes of its number.
         if workspace.manager() != found:
-            raise Locked("somebody else has just taken this environment", "look again")
+            raise Locked(
+                "another process has just taken over this environment", "run the command again"
+            )
         # Not `select`, which takes no descriptor above 1023.
         ended = select.poll()
         ended.register(handle, select.POLLIN)
@@ -211,8 +213,8 @@ def _end(workspace: Workspace, found: Holder) -> None:
     finally:
         os.close(handle)
     raise Problem(
-        f"{held_by(found)} does not end, not even when it is killed",
-        "it waits for the machine: a disk or a file system that does not answer",
+        f"{held_by(found)} does not end, even after SIGKILL",
+        "it probably waits for a disk or a file system that does not answer",
     )
 
 
@@ -222,7 +224,9 @@ def _signal(handle: int, number: signal.Signals, found: Holder) -> None:
     except ProcessLookupError:
         return
     except PermissionError as problem:
-        raise Locked(f"{held_by(found)} is of another user", "have them end it") from problem
+        raise Locked(
+            f"{held_by(found)} is a process of another user", "ask that user to end it"
+        ) from problem
 
 
 def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:

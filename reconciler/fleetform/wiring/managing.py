@@ -153,9 +153,9 @@ def break_tenure(workspace: Workspace, *, who: str) -> Holder | None:
     if found is None:
         return None
     raise Problem(
-        f"{found.command} of {found.who} (pid {found.pid} on {found.host}) is alive and holds"
+        f"{found.command} of {found.who} (pid {found.pid} on {found.host}) is running and manages"
         f" this environment, which {who} cannot take from it",
-        f"end it with `kill {found.pid}`: the lock is free as soon as it is gone",
+        f"end it with `kill {found.pid}`: the lock is released when the process has ended",
     )
 
 

@@ -141,7 +141,7 @@ def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift,
     )
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         ledger.note_observations(noted, at_ms=now_ms)
-        log_drift(ledger, "drift.accepted", accepted, now_ms, f" ({who} has taken note)")
+        log_drift(ledger, "drift.accepted", accepted, now_ms, f" ({who} accepted it)")
     return accepted
 
 
@@ -165,7 +165,7 @@ def log_drift(
 
 def _sentence(one: Drift, kind: str) -> str:
     if kind == "drift.corrected":
-        return f"{one.path} of {one.resource} is again: {one.expected}"
+        return f"{one.path} of {one.resource} is {one.expected} again"
     by = f", {one.by}" if one.by else ""
     return f"{one.path} of {one.resource} was {one.expected} and is {one.seen}{by}"
 

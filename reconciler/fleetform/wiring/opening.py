@@ -107,8 +107,8 @@ def recovering(proof: str) -> RecoveringProblem:
     return RecoveringProblem(
         f"the ledger was lost or restored from an older copy: {proof}. "
         "Nothing was started or removed",
-        "put the newest ledger back at its place in the state folder, or run "
-        "`fleetform state rebuild`, which reads what the hosts remember",
+        "put the newest ledger back into the state folder, or run `fleetform state rebuild`,"
+        " which asks the hosts",
     )
 
 
@@ -173,4 +173,4 @@ def _names(hosts: Sequence[str]) -> str:
     more = len(hosts) - _NAMES_SHOWN
     if more > 0:
         shown = f"{shown} and {more} more"
-    return f"host {shown} remembers" if len(hosts) == 1 else f"hosts {shown} remember"
+    return f"host {shown} knows" if len(hosts) == 1 else f"hosts {shown} know"

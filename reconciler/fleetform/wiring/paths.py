@@ -91,8 +91,8 @@ def absolute_folder(variable: str, value: str) -> Path:
     from fleetform.wiring.problems import Problem
 
     raise Problem(
-        f"{variable} is `{value}`, a relative path: it would be another folder wherever you are",
-        f"set it to an absolute one, such as `{path.absolute()}`",
+        f"{variable} is `{value}`, a relative path, which depends on the current folder",
+        f"set it to an absolute path, such as `{path.absolute()}`",
     )
 
 
@@ -109,8 +109,8 @@ def _folder(variable: str, path: Path) -> Path:
     from fleetform.wiring.problems import Problem
 
     raise Problem(
-        f"{variable} is `{path}`, which is no folder: nothing can be kept there",
-        "see whether the disk that it is on is mounted, or set it to another folder",
+        f"{variable} is `{path}`, which is not a folder",
+        "check that its disk is mounted, or set it to another folder",
     )
 
 

@@ -88,10 +88,11 @@ class Patience:
         if not self._kept:
             return ()
         if self._told:
-            return (f"{self._silence(self._told)}; they go on when it comes back, apply or not",)
+            then = "they continue when it answers again, without another apply"
+            return (f"{self._silence(self._told)}; {then}",)
         if self._is_homeless:
-            cure = "declare a fleet, or run `fleetform plan` to see what holds one"
-            return (f"{self._no_host()}: {cure}; `fleetform apply` goes on then",)
+            cure = "declare a fleet, or run `fleetform plan` to see what blocks one"
+            return (f"{self._no_host()}: {cure}; then run `fleetform apply` again",)
         return ()
 
     def _tell_homeless(self) -> None:

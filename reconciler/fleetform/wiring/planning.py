@@ -53,7 +53,7 @@ def make_plan(
         LedgerProblem: The ledger cannot be read.
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
-    assert loaded.desired is not None, "the caller has refused a tree without an environment"
+    assert loaded.desired is not None, "the caller refuses a configuration without an environment"
     with unswept():
         made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
     annex: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
 
     submitted = sum(step.verb == "run.submit" for step in made.steps)
     if submitted > RUNS_MAX:
-        return {"skipped": f"{submitted} runs are new; up to {RUNS_MAX} are foretold"}
+        return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
     reader = workspace.reader()
     if reader is None:
         return forecast(made, None, now_ms=now_ms)
@@ -156,7 +156,7 @@ def checked_plan(
     made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)
     if violations := check(made, desired, live, permissions, scope):
         raise PlanProblem(
-            "this plan breaks a rule that no plan may break: "
+            "this plan is invalid, which is a bug in fleetform: "
             + "; ".join(violation.sentence for violation in violations),
             "nothing was changed; please report it with the output of `fleetform plan --format json`",
         )
@@ -176,7 +176,7 @@ def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
 
 def _there(addresses: Sequence[str]) -> str:
     if not addresses:
-        return "is nothing yet"
+        return "are no resources yet"
     shown = ", ".join(addresses[:_SHOWN_MAX])
     more = len(addresses) - _SHOWN_MAX
     return f"{'is' if len(addresses) == 1 else 'are'} {shown}" + (

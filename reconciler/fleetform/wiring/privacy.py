@@ -68,9 +68,13 @@ def _weakness(folder: Path, seen: os.stat_result, home: Path) -> str:
     me = os.geteuid()
     if folder == home:
         if seen.st_uid != me:
-            return f"belongs to {_name(seen.st_uid)}, who could change what fleetform believes and runs"
+            return (
+                f"belongs to {_name(seen.st_uid)}, who could change what fleetform reads and runs"
+            )
         if _is_written_by_others(seen):
-            return "can be written to by other users, who could change what fleetform believes and runs"
+            return (
+                "can be written to by other users, who could change what fleetform reads and runs"
+            )
         return ""
     if seen.st_uid not in {0, me} and _is_mapped(seen.st_uid):
         return (

@@ -234,9 +234,9 @@ class Rebuild:
         for instance, answer in zip(instances, answers, strict=True):
             if isinstance(answer, ProviderError):
                 raise RecoveringProblem(
-                    f"host {instance.name} does not say what it runs: {answer}",
-                    f"bring it back, or, if it is gone for good, pass --lost {instance.name}: "
-                    "what it ran is then unknown",
+                    f"host {instance.name} does not report its jobs: {answer}",
+                    f"start it again, or, if it is lost permanently, pass --lost {instance.name}: "
+                    "its runs are then unknown",
                 ) from answer
             if isinstance(answer, BaseException):
                 raise answer
@@ -247,7 +247,7 @@ class Rebuild:
         self, live: Live, instances: Sequence[InstanceSeen], seen: dict[str, HostSeen]
     ) -> dict[str, HostSeen]:
         """Raise the epoch above all others and have every host obey it from here on."""
-        self._ledger.begin_recovery("`fleetform state rebuild` has not come to its end")
+        self._ledger.begin_recovery("`fleetform state rebuild` has not finished")
         heard = [*(one.epoch for one in instances), *(one.epoch for one in seen.values())]
         if self._known is not None:
             heard.append(self._known.epoch)
@@ -261,8 +261,8 @@ class Rebuild:
                 host = await self._hosts.connect(request, identity, None)
             except ProviderError as problem:
                 raise RecoveringProblem(
-                    f"host {instance.name} does not take the new epoch: {problem}",
-                    "run `fleetform state rebuild` once more",
+                    f"host {instance.name} does not accept the new epoch: {problem}",
+                    "run `fleetform state rebuild` again",
                 ) from problem
             await host.close()
             obeyed[instance.uid] = host.seen

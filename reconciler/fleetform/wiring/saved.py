@@ -62,11 +62,11 @@ def write_plan_file(
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         # A rename would put the plan in the place of the device or the pipe itself.
-        raise PlanProblem(f"{path} is no plain file", "name one, such as `today.plan`")
+        raise PlanProblem(f"{path} is not a regular file", "name one, such as `today.plan`")
     if not _may_be_replaced(target):
         # A slip of the hand would cost a document of the tree, or somebody's key.
         raise PlanProblem(
-            f"{path} is there and is no plan; it is left as it is",
+            f"{path} exists and is not a plan; it was not changed",
             "name another file, or remove that one first",
         )
     freeze_contents(workspace, plan, FileBlobStore(workspace.paths.blobs))
@@ -76,7 +76,7 @@ def write_plan_file(
     except OSError as problem:
         raise PlanProblem(
             f"the plan cannot be written into {path}: {problem.strerror}",
-            "free some space, or name a file elsewhere; a file that was there is as it was",
+            "free some space, or name a file elsewhere; an existing file was not changed",
         ) from problem
     return kept
 
@@ -124,7 +124,7 @@ def read_plan_file(workspace: Workspace, path: str) -> Plan:
         ) from problem
     if plan.kept is None:
         raise PlanProblem(
-            f"{path} is a plan that nobody kept in a file: it could be applied more than once",
+            f"{path} was not written by `plan --out`, so it could be applied more than once",
             "write one with `fleetform plan --out FILE`",
         )
     if plan.environment_fingerprint != fingerprint(workspace.environment.uid):
@@ -132,7 +132,7 @@ def read_plan_file(workspace: Workspace, path: str) -> Plan:
             raise PlanProblem(
                 f"{path} is a plan of another environment of this name: environment.yaml has another uid"
                 " now, or this is another environment's folder",
-                "put the uid back, which names the state and never changes; or name the other"
+                "put the uid back: it names the state and never changes; or name the other"
                 " environment's folder with -C",
             )
         raise PlanProblem(

@@ -74,7 +74,7 @@ def document_of(
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
-        raise EditProblem(f"{file} is no text", "submit a document or a script") from None
+        raise EditProblem(f"{file} is not text", "submit a document or a script") from None
     if file.suffix in _DOCUMENTS:
         if arguments:
             raise EditProblem(
@@ -90,7 +90,7 @@ def _document(file: Path, text: str) -> Made:
     documents = documents_of(text)
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise EditProblem(
-            f"{file} has {len(documents)} documents that can be read, and one is submitted",
+            f"{file} has {len(documents)} readable documents, and `submit` takes a file with one",
             "put the run into a file of its own; `fleetform validate FILE` shows mistakes",
         )
     (said,) = documents
@@ -98,7 +98,7 @@ def _document(file: Path, text: str) -> Made:
     if kind is None or kind.name != "run":
         raise EditProblem(
             f"{file} declares no run: only tasks, dev environments and services are submitted",
-            "what others share, such as a fleet, belongs into the tree",
+            "a shared resource, such as a fleet, belongs in the configuration",
         )
     own = said.get("name")
     name = own if isinstance(own, str) and EXPRESSION_MARK not in own else ""
@@ -148,7 +148,7 @@ def _batch_script(
     )
     if not found.text:
         raise EditProblem(
-            f"{file} cannot be taken over", "see what is said above", findings=tuple(found.findings)
+            f"{file} cannot be converted", "see the findings above", findings=tuple(found.findings)
         )
     used = tuple(found.carried.values())
     folder = found.folder or file.parent

@@ -151,7 +151,9 @@ class _Serving:
             except FenceLost as lost:
                 # Nothing was caused since. We stand by, and take up again when nobody manages.
                 self._progress.notice(
-                    f"no longer the manager: {lost}", event="lease.lost", level=LogLevel.WARNING
+                    f"this controller lost the manager lease: {lost}",
+                    event="lease.lost",
+                    level=LogLevel.WARNING,
                 )
                 self._has_rested = True
             except LedgerUnavailable as away:
@@ -159,7 +161,7 @@ class _Serving:
                 if str(away) != told:
                     told = str(away)
                     self._progress.notice(
-                        f"standing by until the ledger can be used: {away}",
+                        f"waiting until the ledger is available: {away}",
                         event="ledger.unavailable",
                         level=LogLevel.ERROR,
                     )
@@ -259,17 +261,15 @@ class _Serving:
     async def _rest(self, taken: Override) -> None:
         """Apply nothing and drive nothing until nobody has taken the environment over."""
         self._progress.notice(
-            f"resting: {taken.who} has taken over{_until(taken)}: {taken.reason};"
-            f" `fleetform emergency lift {taken.number}` ends it",
+            f"paused: {taken.who} has taken over{_until(taken)}: {taken.reason};"
+            f" `fleetform emergency lift {taken.number}` ends the takeover",
             event="serve.resting",
             level=LogLevel.WARNING,
         )
         while not self._stopped.is_set() and await self._taken_over() is not None:
             await self._pause()
         if not self._stopped.is_set():
-            self._progress.notice(
-                "taking up again: nobody has taken over any more", event="serve.resumed"
-            )
+            self._progress.notice("resuming: the takeover has ended", event="serve.resumed")
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -346,8 +346,8 @@ class _Keeping:
     def _tell_name(self, name: str) -> None:
         if name != self._name:
             self._progress.notice(
-                f"the environment `{self._name}` is called `{name}` from now on; the API calls it"
-                " so once `serve` begins again",
+                f"the environment `{self._name}` is called `{name}` from now on; the API shows"
+                " the new name after a restart of `serve`",
                 event="environment.renamed",
             )
             self._name = name
@@ -384,9 +384,9 @@ def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:
         return None
     other, name = loaded.desired.environment, workspace.environment.name
     return (
-        f"{ENVIRONMENT_FILE} says that this is `{other.name}` ({short_uid(other.uid)}) by now, and"
-        f" `{name}` ({short_uid(workspace.environment.uid)}) is served: nothing of it is planned"
-        " until that is there again"
+        f"{ENVIRONMENT_FILE} now has the uid of `{other.name}` ({short_uid(other.uid)}), and"
+        f" `{name}` ({short_uid(workspace.environment.uid)}) is served: nothing is planned until"
+        " its uid is there again"
     )
 
 
@@ -409,7 +409,7 @@ def locked(workspace: Workspace) -> Locked:
     """Say who manages the environment, to somebody who would."""
     holder = workspace.manager()
     if holder is None:
-        return Locked("somebody else has just begun to manage this environment", "try again")
+        return Locked("another process has just begun to manage this environment", "try again")
     return Locked(
         f"{held_by(holder)} manages this environment",
         "wait for it, or stop it",

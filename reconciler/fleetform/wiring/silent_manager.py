@@ -56,8 +56,8 @@ async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock
                 raise Locked(
                     f"{held_by(found)} manages this environment and has not begun to end"
                     f" {_named(book, uids)} for {ACTS_MS // 1000} s: it hangs, or is stopped",
-                    "end it with `fleetform lock break --force --reason TEXT`, then type this again:"
-                    " the runs are ended from here",
+                    "end it with `fleetform lock break --force --reason TEXT`, then run this"
+                    " command again: it then stops the runs",
                 )
             await asyncio.sleep(max(_LOOK_SECONDS, ledger.poll_seconds))
             uids = _at_work(ledger.read_book(tuple(uids)), uids)
@@ -109,6 +109,7 @@ class TakenUp:
         if any(one.state != "planned" for one in ledger.read_operations(self._apply_uid)):
             return ""
         return (
-            f"{held_by(holder)} has not taken up this plan for {ACTS_MS // 1000} s: where it hangs,"
-            " `fleetform lock break --force --reason TEXT` ends it, and the plan is carried out here"
+            f"{held_by(holder)} has not started to apply this plan for {ACTS_MS // 1000} s: if it"
+            " hangs, `fleetform lock break --force --reason TEXT` ends it, and this command applies"
+            " the plan"
         )

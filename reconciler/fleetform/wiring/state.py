@@ -68,13 +68,11 @@ def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
     Write the whole ledger into `path`.
 
     Raises:
-        Problem: Nothing has been applied yet, or `path` is there already.
+        Problem: Nothing has been applied yet, or `path` exists already.
         LedgerProblem: The ledger cannot be read.
     """
     if path.exists():
-        raise Problem(
-            f"{path} is there already", "name another file: a backup is never overwritten"
-        )
+        raise Problem(f"{path} exists already", "name another file: a backup is never overwritten")
     reader = workspace.reader()
     if reader is None:
         raise Problem("nothing has been applied yet, so there is nothing to back up")
@@ -168,7 +166,11 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
         flaws.extend(_find_forgotten(row, seen, book))
     there = {one.uid for one in instances}
     flaws += [
-        Flaw("hosts", f"host {one.name} is not there", "`fleetform apply --refresh` makes it again")
+        Flaw(
+            "hosts",
+            f"host {one.name} does not exist",
+            "`fleetform apply --refresh` creates it again",
+        )
         for one in live.instances
         if one.uid not in there and one.install_id
     ]
@@ -191,14 +193,14 @@ def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]
                 name = book.runs[uid].name
                 yield Flaw(
                     "hosts",
-                    f"host {row.name} has no memory of job {job.key.rank} of run {name}, which is"
+                    f"host {row.name} has no record of job {job.key.rank} of run {name}, which is"
                     f" {job.state} here: its folder was removed, or is an older copy",
-                    "`fleetform apply` writes down that it is lost",
+                    "`fleetform apply` records that it is lost",
                 )
 
 
 _TAKES_OVER = "`fleetform state rebuild` adopts it with its running jobs"
-_ASK_AGAIN = "bring it back and verify again: what it alone knows was not compared"
+_ASK_AGAIN = "start it again and verify again: its records were not compared"
 
 
 def _compare(host: str, record: JobRecord, runs: frozenset[str], book: Book) -> list[Flaw]:
@@ -216,7 +218,7 @@ def _compare(host: str, record: JobRecord, runs: frozenset[str], book: Book) -> 
     for job in (*jobs, *book.lingering):
         if job.key == record.key and record.gen > job.gen:
             what = (
-                f"host {host} was told generation {record.gen} of job {job.key.rank} of"
+                f"host {host} has generation {record.gen} of job {job.key.rank} of"
                 f" {record.run_name or job.key.run_uid}, and the ledger has {job.gen}"
             )
             return [Flaw("hosts", what, "put the newest ledger back, or `fleetform state rebuild`")]

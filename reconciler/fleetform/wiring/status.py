@@ -143,7 +143,7 @@ def _read_ledger(reader: Reader, known: Generation | None) -> _Reading:
     return _Reading(condition, found, applied, _blocked(reader))
 
 
-_REBUILD = "`fleetform state rebuild` reads what the hosts remember"
+_REBUILD = "`fleetform state rebuild` asks the hosts"
 
 
 def _without_ledger(workspace: Workspace) -> LedgerRow:

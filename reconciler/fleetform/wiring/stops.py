@@ -47,7 +47,7 @@ class Stops:
         if waited >= STOPS_TOLD_MS and not self._is_told:
             self._is_told = True
             self._notice(
-                f"waiting for {_hosts(self._owed)} to take the stop of {_runs(self._owed)}"
+                f"waiting for {_hosts(self._owed)} to accept the stop of {_runs(self._owed)}"
             )
         return waited >= STOPS_MS
 
@@ -58,8 +58,8 @@ class Stops:
         runs, hosts = _runs(self._owed), _hosts(self._owed)
         verb = "is" if len({run for run, _ in self._owed}) == 1 else "are"
         sentence = (
-            f"{runs} {verb} asked to end, and {hosts} did not answer: what works there goes on"
-            " until `fleetform apply` or `fleetform serve` reaches it"
+            f"{runs} {verb} asked to stop, and {hosts} did not answer: their jobs continue until"
+            " `fleetform apply` or `fleetform serve` reaches the host"
         )
         return (sentence,)
 

@@ -56,7 +56,7 @@ MAX_DURATION: Final = "8h"
 _KEPT_SECONDS: Final = 14 * 86_400
 """How long a document stays after it was submitted, once its run is over: two weeks to `keep` it."""
 
-_IGNORE = "# Experiments of one person: `fleetform keep` moves one into the tree.\n*\n"
+_IGNORE = "# Experiments: `fleetform keep` moves one into the configuration.\n*\n"
 
 FROM_SHELL: Final = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 """
@@ -236,7 +236,7 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
         for number in range(2, len(taken) + 3)
         if (candidate := f"{name[: NAME_LENGTH_MAX - 5]}-{number}") not in taken
     )
-    raise EditProblem(f"there is, or was, a run `{name}`", f"`-n {free}` is free")
+    raise EditProblem(f"there is or was a run `{name}`", f"`-n {free}` is free")
 
 
 # -- the document -----------------------------------------------------------------------------
@@ -318,8 +318,8 @@ def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
     for local, there in file_mappings(said):
         if there and os.path.normpath(there) != os.path.normpath(local):
             raise EditProblem(
-                f"{file}: `{local}` is to lie at `{there}`, and submitted code lies as it does here",
-                "copy it there in the commands, or declare the run in the tree",
+                f"{file}: `{local}` is mapped to `{there}`, but submitted code keeps its layout",
+                "copy it there in the commands, or declare the run in the configuration",
             )
     return remove(text, 0, ("files",))
 

@@ -51,8 +51,8 @@ async def take_over(
         taken = takeover(ledger.read_overrides(), now_ms)
         if taken is not None and taken.who != who:
             raise Locked(
-                f"{taken.who} has taken over already{_until(taken)}: {taken.reason}",
-                f"ask them, or end it with `fleetform emergency lift {taken.number}`",
+                f"{taken.who} has already taken over{_until(taken)}: {taken.reason}",
+                f"ask that person, or end it with `fleetform emergency lift {taken.number}`",
             )
         if taken is not None:
             ledger.lift_overrides([taken.number], who=who, now_ms=now_ms)
@@ -66,7 +66,8 @@ async def take_over(
         )
         (override,) = put.overrides
     progress.notice(
-        f"taken over{_until(override)}; `fleetform emergency lift {override.number}` gives it back"
+        f"taken over{_until(override)}; `fleetform emergency lift {override.number}` ends the"
+        " takeover"
     )
     await _wait(workspace, override, progress)
     return override
@@ -78,12 +79,12 @@ async def _wait(workspace: Workspace, override: Override, progress: Progress) ->
     deadline = SystemClock().boot_ms() + int(_PATIENCE_SECONDS * 1000)
     while (holder := workspace.manager()) is not None and holder.command in {"serve", ""}:
         if not told and holder.command:
-            progress.notice(f"waiting for serve (pid {holder.pid}) to let go")
+            progress.notice(f"waiting for serve (pid {holder.pid}) to release the environment")
             told = True
         if SystemClock().boot_ms() > deadline:
             raise Locked(
-                f"serve (pid {holder.pid} on {holder.host}) has not let go of the environment",
-                f"see what it does, or end it: `fleetform lock break --force`. The takeover holds"
+                f"serve (pid {holder.pid} on {holder.host}) has not released the environment",
+                f"check what it does, or end it: `fleetform lock break --force`. The takeover lasts"
                 f"{_until(override)}",
             )
         await asyncio.sleep(_LOOK_SECONDS)

@@ -41,7 +41,9 @@ def check(path: str | None, *, strict: bool = False, list_files: bool = False) -
     # Not through a workspace: that needs an `environment.yaml` without errors.
     root = find_root(path)
     loaded = TreeLoader(root).load_once()
-    assert loaded.desired is not None or loaded.findings, "a tree that is not read says why"
+    assert loaded.desired is not None or loaded.findings, (
+        "a configuration that cannot be read has findings"
+    )
     return Report(
         loaded.findings,
         loaded.documents_count,

@@ -39,13 +39,13 @@ def find_root(path: str | None) -> Path:
             return root
         raise WorkspaceProblem(
             f"{path} is not an environment: it has no {ENVIRONMENT_FILE}",
-            "name the folder that has one, or make one with `fleetform init`",
+            "name the folder that has one, or create one with `fleetform init`",
         )
     if (around := root_around()) is not None:
         return around
     raise WorkspaceProblem(
         f"no {ENVIRONMENT_FILE} here or in any folder above",
-        "go to an environment's folder, name it with `-C PATH`, or make one with `fleetform init`"
+        "go to an environment's folder, name it with `-C PATH`, or create one with `fleetform init`"
         + _default_words(),
     )
 
@@ -95,14 +95,14 @@ class Workspace:
             wrong = tuple(one for one in findings if one.level is Level.ERROR)
             if not wrong:
                 raise WorkspaceProblem(
-                    f"{root / ENVIRONMENT_FILE} is `abstract`: others extend it, and nothing is"
-                    " ever made for it",
+                    f"{root / ENVIRONMENT_FILE} is `abstract`: other environments extend it, and"
+                    " nothing is created for it",
                     "name the folder of an environment that extends it",
                 )
             raise WorkspaceProblem(
-                f"{root / ENVIRONMENT_FILE} has {counted(len(wrong), 'error')}, and nothing is"
-                " done without it",
-                "correct it first; `fleetform validate` shows whether it is right",
+                f"{root / ENVIRONMENT_FILE} has {counted(len(wrong), 'error')}, and fleetform"
+                " needs it",
+                "correct it first; `fleetform validate` checks it",
                 findings=wrong,
             )
         return cls(root, environment)
@@ -115,9 +115,9 @@ class Workspace:
         uid = Workspace.open(str(self.root)).environment.uid
         if uid != self.environment.uid:
             raise WorkspaceProblem(
-                f"{ENVIRONMENT_FILE} has the uid {short_uid(uid)} by now, and the plan is of environment"
+                f"{ENVIRONMENT_FILE} now has the uid {short_uid(uid)}, and the plan is of environment"
                 f" {short_uid(self.environment.uid)}",
-                "nothing was changed; put the uid back, which names the state and never changes",
+                "nothing was changed; put the uid back: it names the state and never changes",
             )
 
     def load(self) -> Loaded:

@@ -72,7 +72,7 @@ async def take_from_background(
             if waited_ms > REQUEST_SECONDS * 1000:
                 raise _silent(holder)
             if waited_ms > TOLD_MS and not told and holder is not None:
-                notice(f"waiting for the {held_by(holder)} to give the environment up")
+                notice(f"waiting for the {held_by(holder)} to release the environment")
                 told = True
             await asyncio.sleep(LOOK_SECONDS)
             holder = workspace.manager()
@@ -82,7 +82,7 @@ async def take_from_background(
 def _silent(holder: Holder | None) -> Locked:
     who = "a background controller" if holder is None else f"the {held_by(holder)}"
     return Locked(
-        f"{who} was asked to give the environment up, and has not answered for"
+        f"{who} was asked to release the environment, and has not answered for"
         f" {REQUEST_SECONDS:.0f} s: it hangs, or is stopped",
-        "end it with `fleetform lock break --force --reason TEXT`, then type this again",
+        "end it with `fleetform lock break --force --reason TEXT`, then run this command again",
     )

@@ -86,7 +86,7 @@ def test_folder_that_was_exchanged(desk: Desk) -> None:
     (job,) = desk.ledger.read_runs(["b"])[0].attempts[0].jobs
     assert (job.cause, job.message) == (
         Cause.LOST,
-        "host local-0 knows nothing of it: its folder was removed or replaced by an older copy",
+        "host local-0 has no record of it: its folder was removed or replaced by an older copy",
     )
     again = desk.greet(desk.instances[0], install="install-2", records=(known,))
     assert [key.run_uid for key in again] == [desk.run("c").uid]

@@ -182,7 +182,7 @@ def test_fence_guards_every_effect(desk: Desk) -> None:
         lambda: desk.decide("a", finish),
         lambda: desk.greet(desk.instances[0], boot="boot-2"),
     ):
-        with pytest.raises(FenceLost, match="next holds 2"):
+        with pytest.raises(FenceLost, match="next has fence 2"):
             attempt()
     assert desk.ledger.read_live() == before
 

@@ -161,7 +161,7 @@ def test_what_was_to_go_before_it_began_keeps_its_work(desk: Desk) -> None:
     outcomes = [StepOutcome(one.key) for one in steps]
     refused = desk.ledger.finish_steps(accepted.apply_uid, steps, outcomes, now_ms=1)
     assert list(refused) == [steps[0].key]
-    assert "no plan says that its work would be lost" in refused[steps[0].key]
+    assert "the plan did not include the loss of its work" in refused[steps[0].key]
     assert [desk.run(name).stop_requested for name in ("a", "b")] == [
         "",
         "its document was removed, applied by anna",
@@ -337,7 +337,7 @@ def test_what_was_agreed_of_one_that_waits_does_not_end_the_one_before_it(desk: 
     refused = desk.ledger.finish_steps(
         accepted.apply_uid, steps, [StepOutcome(steps[0].key)], now_ms=1
     )
-    assert "no plan says that its work would be lost" in refused[steps[0].key]
+    assert "the plan did not include the loss of its work" in refused[steps[0].key]
     assert not any(run.stop_requested for run in desk.ledger.read_book().runs.values())
 
 

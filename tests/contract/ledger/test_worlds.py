@@ -160,7 +160,7 @@ def test_each_place_of_a_volume_that_is_put_aside_again_is_remembered(ledger: Le
         ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
         assert sorted(one.place for one in ledger.read_snapshots()) == known
     assert [event.message for event in ledger.read_events() if event.kind == "volume.snapshot"] == [
-        "volume v is gone: on fleet f was nothing in data to keep as a snapshot",
+        "volume v was removed: fleet f had nothing in data to keep as a snapshot",
         f"volume v was kept as a snapshot: its data is in {unheard} and {again} on fleet f",
     ]
 

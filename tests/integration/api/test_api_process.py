@@ -103,7 +103,7 @@ def test_a_killed_api_comes_back(lab: Lab, served: Served) -> None:
     after = get(f"{served.root}/environments/lab")
     assert before == after
     assert served.child() != first
-    assert "the API does not answer: its process was ended by SIGKILL; it is started again" in (
+    assert "the API is down: its process was ended by SIGKILL; it is started again" in (
         served.said()
     )
     assert served.process.poll() is None

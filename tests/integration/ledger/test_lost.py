@@ -302,7 +302,7 @@ def test_a_host_that_has_lost_its_memory_says_so(lab: Lab) -> None:
     assert not is_alive(int(number.read_text()))
     looked = lab.run("state", "verify", "--hosts")
     assert looked.returncode == 1, looked.stdout + looked.stderr
-    assert "has no memory of job 0 of run long" in looked.stdout
+    assert "has no record of job 0 of run long" in looked.stdout
     lab.start("serve")
     lab.wait_until_state("long", "failed")
     assert "run long was lost: host local-0 was installed again" in lab.run("events").stdout

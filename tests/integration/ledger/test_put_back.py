@@ -61,7 +61,7 @@ def test_a_whole_state_folder_put_back_runs_nothing_again(lab: Lab, tmp_path: Pa
         done = lab.run(*command.split())
         assert done.returncode == 1, (command, done.stdout, done.stderr)
         assert re.search(
-            rf"{note_of(lab)} says that ledger \w+ had come to commit \d+ of epoch 1, and this one"
+            rf"{note_of(lab)} records that ledger \w+ was at commit \d+ of epoch 1, and this one"
             r" has come to commit \d+ of epoch 1",
             done.stdout + done.stderr,
         ), (command, done.stdout, done.stderr)
@@ -89,7 +89,7 @@ def test_hosts_that_kept_their_memory_settle_all(lab: Lab) -> None:
     lab.declare(FLEET, task("first", lab.says("first")), task("second", lab.says("second")))
     assert lab.run("apply", "-y").returncode == 0
     lab.restore_ledger(copy)
-    assert "had come to commit" in lab.run("apply", "-y").stdout
+    assert "was at commit" in lab.run("apply", "-y").stdout
     assert lab.run("state", "rebuild").returncode == 0
     assert lab.run("apply", "-y").returncode == 0
     assert lab.states() == {"first": "done", "second": "done"}
@@ -133,7 +133,7 @@ def test_a_ledger_without_its_rows_is_never_taken_for_a_new_one(
         assert "to create" not in done.stdout
     for command in ("ps", "why first", "events", "history", "volume list"):
         said = lab.run(*command.split()).stderr
-        assert "had come to commit" in said or "content was lost" in said, (command, said)
+        assert "was at commit" in said or "content was lost" in said, (command, said)
     assert lab.said() == ["first"]
 
 
@@ -204,7 +204,7 @@ def test_to_begin_anew_is_to_remove_the_note(lab: Lab) -> None:
     _remove(lab)
     said = lab.run("plan").stdout
     assert f"{note_of(lab)} says that" in said
-    assert "to start from nothing on purpose, remove that file" in said
+    assert "to start with an empty ledger, remove that file" in said
     note_of(lab).unlink()
     assert lab.run("apply", "-y").returncode == 0
     assert lab.said() == ["first", "first"]

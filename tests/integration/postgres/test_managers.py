@@ -130,14 +130,14 @@ def test_a_paused_manager_causes_nothing(site: Site) -> None:
     os.kill(first.pid, signal.SIGCONT)
     assert second.wait(PATIENCE_SECONDS) == 0, site.said("second")
     assert first.wait(PATIENCE_SECONDS) == 0, site.said("first")
-    assert "no longer the manager" in site.said("first")
+    assert "lost the manager lease" in site.said("first")
     starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
     assert len(starts) == 12
     assert set(starts.values()) == {1}
     events = site.run("events").stdout
     # Before the pause, at the takeover, and by nobody else: but on a machine that lets nobody run
     # for half a term whoever manages loses its lease so, too, says it, and may take it again.
-    lost = sum(site.said(name).count("no longer the manager") for name in ("first", "second"))
+    lost = sum(site.said(name).count("lost the manager lease") for name in ("first", "second"))
     assert 2 <= events.count("manager.changed") <= 1 + lost, events
 
 
@@ -149,7 +149,7 @@ def test_a_manager_that_is_asked_to_end_gives_its_lease_back(site: Site) -> None
     refused = site.run("lock", "break")
     assert refused.returncode == 6
     assert f"(pid {process.pid} on " in refused.stderr
-    assert "holds the lease of this environment, which ends in " in refused.stderr
+    assert "has the manager lease of this environment, which expires in " in refused.stderr
     assert "no process is ended" in refused.stderr
     process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 130, site.said("first")
@@ -203,12 +203,12 @@ def test_who_follows_says_when_it_goes_on_itself(site: Site) -> None:
     first = site.start("first", "apply", "-y")
     until(lambda: "start" in site.witness.read_text(), site)
     second = site.start("second", "apply", "-y")
-    follows = f"apply (pid {first.pid}) manages this environment and carries it out"
+    follows = f"apply (pid {first.pid}) manages this environment and applies the plan"
     until(lambda: follows in site.said("second"), site)
     first.kill()
     site.hold.unlink()
     assert second.wait(PATIENCE_SECONDS) == 0, site.said("second")
-    gone = f"apply (pid {first.pid}) no longer manages this environment; it goes on here"
+    gone = f"apply (pid {first.pid}) no longer manages this environment; this command continues"
     assert gone in site.said("second")
 
 
@@ -273,13 +273,15 @@ def test_serve_outlives_a_server_that_is_away(tmp_path: Path, postgres: Postgres
         serving = site.start("first", "serve")
         until(lambda: "start" in site.witness.read_text(), site)
         server.stop("immediate")
-        until(lambda: "standing by" in site.said("first"), site)
+        until(lambda: "waiting until the ledger is available" in site.said("first"), site)
         server.start()
         until(lambda: site.said("first").count("serving pair from") >= 2, site)
         until(lambda: site.witness.read_text().count("end") == 12, site)
         starts = Counter(line for line in site.witness.read_text().splitlines() if "start" in line)
         assert set(starts.values()) == {1}
-        assert site.said("first").count("standing by") == 1, site.said("first")
+        assert site.said("first").count("waiting until the ledger is available") == 1, site.said(
+            "first"
+        )
         serving.terminate()
         assert serving.wait(PATIENCE_SECONDS) == 0, site.said("first")
     finally:

@@ -68,7 +68,7 @@ def test_a_database_put_back_runs_nothing_again(
         assert done.returncode == 1, (command, said)
         assert "fleetform state rebuild" in said, command
         # Once it is refused, hosts are asked as well, and what they remember is said instead.
-        assert f"{note} says that ledger" in said or (remember and command != "plan"), (
+        assert f"{note} records that ledger" in said or (remember and command != "plan"), (
             command,
             said,
         )

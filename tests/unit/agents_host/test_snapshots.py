@@ -173,7 +173,7 @@ def test_no_other_volume_goes_along(
         monkeypatch.setattr(snapshots.os, "rename", rename)
     with pytest.raises(VolumeError, match="inner is volume data of environment lab") as caught:
         put_aside(order(data), "env", 77)
-    assert "is not put aside: remove that one first" in str(caught.value)
+    assert "cannot be kept as a snapshot: remove that one first" in str(caught.value)
     assert sorted(one.name for one in data.iterdir()) == [volumes.MARK, "link", "logs", "model"]
     assert (inner / volumes.MARK).exists()
 

@@ -56,7 +56,7 @@ def test_commands_that_plan_or_edit_never_use_it(typed, nowhere, line):
     """They would change, or find right, another one than the person thinks of; they say where it is."""
     says = (
         "error: no environment.yaml here or in any folder above\nhelp: go to an environment's folder,"
-        " name it with `-C PATH`, or make one with `fleetform init`"
+        " name it with `-C PATH`, or create one with `fleetform init`"
     )
     assert typed(*line.split())[::2] == (1, f"{says}\n")
     create_default()

@@ -36,4 +36,4 @@ def test_its_end_is_said_whether_it_was_lifted_or_ran_out() -> None:
         announced.tell([PAUSE], now_ms=0)
         announced.tell(left, now_ms=now_ms)
         announced.tell(left, now_ms=now_ms)
-        assert heard.notices[1:] == ["over: emergency pause by ada@node1"]
+        assert heard.notices[1:] == ["ended: emergency pause by ada@node1"]

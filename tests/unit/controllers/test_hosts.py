@@ -65,7 +65,7 @@ def test_who_waits_for_a_host_that_is_let_go_is_told_at_once(
         assert not waiting.done()
         began = asyncio.get_running_loop().time()
         await hosts.release(instance)
-        with pytest.raises(TemporaryError, match="host pool-0 is let go and ends"):
+        with pytest.raises(TemporaryError, match="host pool-0 is being released"):
             await waiting
         assert asyncio.get_running_loop().time() - began < 5
         silence.end()

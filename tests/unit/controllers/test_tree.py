@@ -64,8 +64,8 @@ def test_a_plan_that_cannot_be_entered_is_made_again() -> None:
     run(story(), VirtualLoop())
     assert entered == [made]
     assert told.notices == [
-        "planning again in a moment: a.py has changed",
-        "planning again in a moment: the disk is full",
+        "planning again soon: a.py has changed",
+        "planning again soon: the disk is full",
         "not applied: freeze window: holidays",
     ]
 

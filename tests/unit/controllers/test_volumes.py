@@ -130,7 +130,7 @@ def test_whom_nobody_has_asked_to_end_keeps_the_volume() -> None:
         waiting = await one.begin()
         await one.round()
         with pytest.raises(
-            PermanentError, match="run/train is at work with it mounted, and no stop was requested"
+            PermanentError, match="run/train is running with it mounted, and no stop was requested"
         ):
             await waiting
 

@@ -80,7 +80,7 @@ def test_a_run_that_is_refused_again_and_again_fails():
     assert verdict == Finish(
         RunState.FAILED,
         "prepare_failed",
-        "could not be prepared: no such directory (given up after 6 attempts)",
+        "could not be prepared: no such directory (gave up after 6 attempts)",
     )
 
 

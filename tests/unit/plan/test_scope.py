@@ -395,7 +395,7 @@ def test_the_budget_counts_what_is_on_a_host_that_is_recreated() -> None:
 def test_a_host_is_no_target() -> None:
     """What a plan has of it is its fleet's: it would plan nothing without a word."""
     live = replace(ledger(row(fleet("gpu"))), instances=hosts_of("gpu", 1))
-    with pytest.raises(ScopeProblem, match="means nothing"):
+    with pytest.raises(ScopeProblem, match="no declared or existing resource matches"):
         checked_plan(
             tree(fleet("gpu")), live, Permissions(), Scope(targets=("host/gpu-0",)), now_ms=NOW_MS
         )

@@ -102,7 +102,7 @@ def test_a_volume_draws_its_run_to_its_fleet():
     decisions = decide(runs, hosts, volume_fleets={"data": "two"})
     assert decisions.starts[0].shares[0].instance_uid == "uid-b"
     assert decisions.impossible[0].reasons == (
-        "volume data lies on fleet two, which `fleets` of the run excludes",
+        "volume data is on fleet two, which `fleets` of the run excludes",
     )
 
 
@@ -147,7 +147,7 @@ def test_a_run_is_unschedulable_on_the_fleets_of_its_queue():
     assert {one.run_uid: one.reasons for one in decisions.impossible} == {
         "uid-r": ("needs 32 CPUs; the largest instance of fleet one has 8 CPUs",),
         "uid-s": ("queue batch allows fleet one only, and `fleets` of the run names two",),
-        "uid-t": ("volume data lies on fleet two, which queue batch excludes",),
+        "uid-t": ("volume data is on fleet two, which queue batch excludes",),
     }
 
 

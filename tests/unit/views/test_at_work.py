@@ -58,7 +58,7 @@ def test_a_successor_tells_of_the_run_that_it_waits_for() -> None:
     successor = history(state=RunState.PENDING, after_uid=earlier.run.uid).run
     book = book_of(earlier, instances=(instance(0),))
     assert at_work_lines(successor, book, (ASKED,), now_ms=NOW) == (
-        "the earlier run is finishing on local-0 and is asked to end: asked by ada",
+        "the earlier run is finishing on local-0 and is asked to stop: asked by ada",
         "its job on local-0 has not ended, 24s after it was asked",
     )
 

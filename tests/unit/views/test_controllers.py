@@ -33,7 +33,7 @@ def test_a_background_controller_is_shown_with_log_and_variables() -> None:
     assert controller_lines(row, now_ms=61_000) == (
         "background controller of ada (pid 7 on node1), for 1m00s",
         "log: /state/background.log",
-        "variables beside the usual ones: AWS_PROFILE",
+        "additional variables: AWS_PROFILE",
     )
 
 

@@ -42,7 +42,7 @@ def test_the_end_names_the_next_command() -> None:
 
 def test_what_nobody_had_looked_at_before_says_so() -> None:
     """No time is made up."""
-    assert "not known" in _text(_drift("fleet", "host", part="local-0"))
+    assert "this is the first check" in _text(_drift("fleet", "host", part="local-0"))
 
 
 def test_names_from_the_world_move_no_cursor() -> None:

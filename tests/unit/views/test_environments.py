@@ -57,8 +57,8 @@ def test_no_controller_is_said():
     row = environment_row(LAB, live, controller=None, now_ms=100_000)
     assert row.controller is None
     (note,) = row.notes
-    assert note.startswith("no controller is running: hosts and runs are as the last one left them")
-    assert note.endswith(", last heard of 10s ago")
+    assert note.startswith("no controller is running: the states of hosts and runs may be outdated")
+    assert note.endswith(", last observed 10s ago")
     running = environment_row(LAB, live, controller=HOLDER, now_ms=100_000)
     assert running.controller == RunningController("serve", "serve", 17, "node1", 1)
     assert running.notes == ()

@@ -33,7 +33,7 @@ def test_an_explanation_reads_from_what_it_is_to_what_is_below():
         "",
         "Default         true",
         "Change          in place (control)",
-        "Carried out by  lifecycle",
+        "Implemented by  lifecycle",
         "",
         "Written as",
         "  `true` or `false`",

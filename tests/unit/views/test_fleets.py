@@ -39,8 +39,8 @@ def test_a_leaving_host_says_what_it_waits_for():
     """Draining is seen: how many jobs are left, or that none is."""
     leaving = [instance(number, state=InstanceState.TERMINATING) for number in range(2)]
     assert [row.message for row in instance_rows(leaving, TAKEN)] == [
-        "leaves once its 1 job has ended",
-        "is about to leave",
+        "is released once its 1 job has ended",
+        "is being released",
     ]
 
 

@@ -102,7 +102,7 @@ def test_why_a_run_waits():
             {"message": "exit code 3", "finished_at_ms": NOW - 50_000},
             "train is failed: exit code 3.",
         ),
-        (RunState.SUBMITTED, {}, "train is submitted; nothing is in its way."),
+        (RunState.SUBMITTED, {}, "train is submitted; nothing blocks it."),
     ],
 )
 def test_why_in_one_sentence(state, more, expected):
@@ -151,7 +151,7 @@ def test_who_asked_for_the_end_is_told():
     asked = replace(asked, run=replace(asked.run, stop_requested="stopped by ann"))
     detail = run_detail(asked, waiting=(Waiting("dependency", "x"),), now_ms=NOW)
     answer = explain(detail, now_ms=NOW)
-    assert answer.summary == "train is pending and is asked to end: stopped by ann."
+    assert answer.summary == "train is pending and is asked to stop: stopped by ann."
     assert answer.reasons == ()
 
 

@@ -34,8 +34,8 @@ def test_what_was_applied_before_says_when_by_whom_and_what_is_otherwise():
         "this plan was applied already, at 2023-11-14T22:13:20Z by jo"
     )
     assert applied_text(1_700_000_000_000, "", (KEY,)).endswith(
-        "by somebody; run/train is otherwise by now"
+        "by an unknown user; run/train has changed since"
     )
     assert applied_text(1_700_000_000_000, "", (KEY, KEY)).endswith(
-        "run/train and 1 more are otherwise by now"
+        "run/train and 1 more have changed since"
     )

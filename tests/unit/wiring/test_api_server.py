@@ -89,7 +89,6 @@ def test_a_process_that_cannot_live_is_started_ever_less_often(
     first, *ends = notices.said
     assert first.startswith("the API answers at http://127.0.0.1:")
     assert ends == [
-        "the API does not answer: its process ended with exit code 1; it is started again in"
-        f" {pause} s"
+        f"the API is down: its process ended with exit code 1; it is started again in {pause} s"
         for pause in (0.001, 0.002, 0.004, 0.004, 0.004)
     ]

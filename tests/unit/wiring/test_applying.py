@@ -93,7 +93,7 @@ def test_who_takes_over_from_a_manager_asks_the_world_first(
     there = [SimpleNamespace(command="serve", pid=1)]
     monkeypatch.setattr(Workspace, "manager", lambda _: there.pop() if there else None)
     monkeypatch.setattr(applying, "host_provider", lambda _: SimpleNamespace(inventory=inventory))
-    with pytest.raises(RecoveringProblem, match="pool-7 remembers this environment"):
+    with pytest.raises(RecoveringProblem, match="pool-7 knows this environment"):
         asyncio.run(applying.apply_plan(workspace, plan, who="ada", detach=True, progress=Silent()))
 
 
@@ -116,7 +116,7 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
 
         class Told(Silent):
             def notice(self, message: str, **_about: object) -> None:
-                if "has not taken up" in message:
+                if "has not started to apply" in message:
                     told.set_result(message)
 
         following = asyncio.create_task(
@@ -129,5 +129,5 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
         return message
 
     message = asyncio.run(story())
-    assert message.startswith("serve (pid 1 on node1) has not taken up this plan")
+    assert message.startswith("serve (pid 1 on node1) has not started to apply this plan")
     assert "`fleetform lock break --force" in message

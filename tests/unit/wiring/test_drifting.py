@@ -66,7 +66,7 @@ def test_what_has_drifted_is_told_once_and_its_end_too(workspace: Workspace) -> 
     notices = _watched(workspace, 0, story)
     assert len(notices) == 3
     assert "directory" in notices[0]
-    assert "is as it was" in notices[2]
+    assert "no longer differs" in notices[2]
 
 
 def test_between_looks_the_ledger_alone_is_read(workspace: Workspace, monkeypatch) -> None:

@@ -244,9 +244,9 @@ def test_a_value_that_does_not_count_is_refused(
 
     assert asked("fleet/local", (("nodes",), 3)).files
     applied.enter(lab)
-    with pytest.raises(EditProblem, match="it counts when it is made or run the next time"):
+    with pytest.raises(EditProblem, match="takes effect only when the resource is created or run"):
         asked("fleet/local", (("nodes",), 3))
-    with pytest.raises(EditProblem, match=r"nothing would come of `env\.HOST`"):
+    with pytest.raises(EditProblem, match=r"`env\.HOST` would have no effect"):
         asked("train", (("env", "HOST"), "b"), (("priority",), 5))
     assert (lab / "tree.yaml").read_bytes() == before
     # What is made anew with the same edit begins with it, and what is taken out counts.

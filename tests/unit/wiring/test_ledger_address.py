@@ -67,7 +67,7 @@ def test_what_cannot_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     file.write_bytes(b"\xff\xfe")
     file.chmod(0o600)
     monkeypatch.setenv("FLEETFORM_LEDGER_FILE", str(file))
-    assert "it is no text" in refused().message
+    assert "it is not text" in refused().message
     file.write_text(f"mysql://anna:{SECRET}@db/x")
     assert "does not begin with postgresql://" in refused().message
     monkeypatch.setenv("FLEETFORM_LEDGER", URL)

@@ -42,7 +42,7 @@ def test_what_is_no_folder_is_not_an_empty_one(monkeypatch, tmp_path, below):
     """A pipeline whose disk is not mounted must not be told that nothing is there."""
     (tmp_path / "state").write_text("")
     monkeypatch.setenv("FLEETFORM_STATE_HOME", f"{tmp_path}/state{below}")
-    with pytest.raises(Problem, match="is no folder"):
+    with pytest.raises(Problem, match="is not a folder"):
         state_home()
     monkeypatch.setenv("FLEETFORM_STATE_HOME", f"{tmp_path}/elsewhere{below}")
     assert state_home() == Path(f"{tmp_path}/elsewhere{below}")

@@ -49,5 +49,5 @@ def test_what_a_look_has_found_is_looked_at_again(workspace: Workspace, tmp_path
     place.mkdir(parents=True)
     mark = f'{{"environment_uid": "{applied.UID}", "volume_uid": "{uid}", "name": "data"}}'
     (place / ".fleetform-volume").write_text(mark)
-    with pytest.raises(StalePlan, match="only where somebody asked for it"):
+    with pytest.raises(StalePlan, match="a missing directory is created again only"):
         require_standing(workspace, plan)

@@ -43,7 +43,9 @@ def test_silence_is_counted_from_the_last_commit_and_told_once() -> None:
     assert not beside.taken_up.is_due(2)
     beside.at_ms += ACTS_MS + 1
     assert beside.taken_up.is_due(2)
-    assert beside.complaint().startswith("serve (pid 7 on node1) has not taken up this plan")
+    assert beside.complaint().startswith(
+        "serve (pid 7 on node1) has not started to apply this plan"
+    )
     assert not beside.taken_up.is_due(2)
 
 

@@ -36,11 +36,11 @@ def test_a_host_that_owes_an_answer_is_waited_for_and_let_go() -> None:
     leaving.at_ms += STOPS_TOLD_MS
     assert not leaving.stops.are_sent((ONE,))
     assert not leaving.stops.are_sent((ONE,))
-    assert leaving.notices == ["waiting for host pool-0 to take the stop of one"]
+    assert leaving.notices == ["waiting for host pool-0 to accept the stop of one"]
     leaving.at_ms += STOPS_MS
     assert leaving.stops.are_sent((ONE,))
     (message,) = leaving.stops.left()
-    assert message.startswith("one is asked to end, and host pool-0 did not answer: ")
+    assert message.startswith("one is asked to stop, and host pool-0 did not answer: ")
 
 
 def test_each_answer_is_a_sign_of_life() -> None:

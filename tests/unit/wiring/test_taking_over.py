@@ -56,7 +56,7 @@ def test_a_takeover_says_who_why_and_until_when(workspace: Workspace) -> None:
 def test_two_people_do_not_take_over_at_once(workspace: Workspace) -> None:
     """The second is told who, and how it ends; the first may prolong it."""
     first = _take(workspace, "ada")
-    with pytest.raises(Locked, match="ada has taken over") as caught:
+    with pytest.raises(Locked, match="ada has already taken over") as caught:
         _take(workspace, "eve")
     assert f"emergency lift {first.number}" in caught.value.advice
     again = _take(workspace, "ada")
@@ -94,7 +94,7 @@ async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) ->
 
     class Heard(Silent):
         def notice(self, text: str, **_about: object) -> None:
-            assert text.startswith("resting: ada has taken over")
+            assert text.startswith("paused: ada has taken over")
             serving._stopped.set()
 
     monkeypatch.setattr("fleetform.wiring.yielding.try_manage", late)
@@ -111,7 +111,7 @@ def test_a_serve_that_does_not_let_go_is_named(workspace: Workspace, monkeypatch
     """With its pid, and what to do; the takeover holds all the same."""
     monkeypatch.setattr(taking_over, "_PATIENCE_SECONDS", 0.1)
     with try_manage(workspace, who="serve", command="serve") or pytest.fail("not free"):
-        with pytest.raises(Locked, match="has not let go") as caught:
+        with pytest.raises(Locked, match="has not released the environment") as caught:
             _take(workspace, "ada")
         assert "lock break --force" in caught.value.advice
     assert len(_overrides(workspace)) == 1

@@ -46,6 +46,6 @@ def test_a_mistake_in_a_renaming_is_told_with_its_place(
 def test_a_base_is_not_called_wrong(tmp_path: Path) -> None:
     """An abstract environment is right as it is; there is only nothing to do with it."""
     (tmp_path / "environment.yaml").write_text("type: environment\nname: base\nabstract: true\n")
-    with pytest.raises(WorkspaceProblem, match="others extend it") as refused:
+    with pytest.raises(WorkspaceProblem, match="other environments extend it") as refused:
         Workspace.open(str(tmp_path))
     assert "an environment that extends it" in refused.value.advice

@@ -50,7 +50,7 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> tuple[str, ..
             _require_same(into, command, owner)
         elif os.path.lexists(path):
             volumes.require_owner(path, owner, command.volume_uid)
-            volumes.require_alone(path, f"is not put aside: {volumes.KEEP_IT}")
+            volumes.require_alone(path, f"cannot be kept as a snapshot: {volumes.KEEP_IT}")
             volumes.write_mark(f"{path}/{MARK}", _mark(command, owner, now_ms))
             _move(path, into)
         else:

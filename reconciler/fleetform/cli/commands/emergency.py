@@ -365,6 +365,6 @@ def _say_if_nobody_drives(workspace: Workspace) -> None:
     if workspace.manager() is None:
         error_screen().labelled(
             "help",
-            "no controller is running, so nothing starts now anyway; the override counts for the"
+            "no controller is running, so nothing starts now anyway; the override applies to the"
             " next controller",
         )

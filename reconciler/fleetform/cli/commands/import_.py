@@ -103,7 +103,7 @@ def _refuse_known(workspace: Workspace, key: ResourceKey) -> None:
 
 
 def _is_declared(editor: Editor, key: ResourceKey) -> bool:
-    assert editor.loaded.desired is not None, "the editor has refused a tree without one"
+    assert editor.loaded.desired is not None, "the editor refuses a configuration without one"
     desired = editor.loaded.desired
     return key in desired.resources or key in desired.beyond or key in desired.broken
 

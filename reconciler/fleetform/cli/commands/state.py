@@ -207,7 +207,7 @@ def rebuild(
     loaded = load(workspace, keep_going=True)
     print_warnings(loaded)
     desired = loaded.desired
-    assert desired is not None, "a tree that cannot be read is refused before"
+    assert desired is not None, "a configuration that cannot be read is refused before"
     with given_back(workspace) as notice:
         result = asyncio.run(
             rebuild_ledger(

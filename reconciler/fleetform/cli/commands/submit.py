@@ -182,7 +182,7 @@ def _value_here(name: str) -> str:
     Take a variable as this shell has it, which keeps its value out of history and process list.
 
     Raises:
-        Refused: It is not set here, or is no text. Its value is in no message.
+        Refused: It is not set here, or is not text. Its value is in no message.
     """
     value = os.environ.get(name)
     if value is None:

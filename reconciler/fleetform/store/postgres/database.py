@@ -294,7 +294,7 @@ def _hold_lease(connection: Connection, fence: int) -> None:
     ).fetchone()
     if held is None:
         newest, manager = connection.execute("SELECT fence, manager FROM meta").fetchone()
-        raise FenceLost(f"fence {fence} was taken over: {manager} holds {newest}")
+        raise FenceLost(f"fence {fence} is outdated: {manager} has fence {newest}")
 
 
 def _raise_serial(connection: Connection) -> str:

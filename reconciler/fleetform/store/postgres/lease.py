@@ -89,7 +89,7 @@ class Lease:
         if self._lost:
             raise FenceLost(self._lost)
         if self._released.is_set():
-            raise FenceLost("it was given up")
+            raise FenceLost("the lease was released")
         silent_ms = self._clock.boot_ms() - self._began_ms
         if silent_ms >= _HALF_TERM_MS:
             raise FenceLost(f"the lease was not renewed for {silent_ms / 1000:.1f} s")

@@ -91,7 +91,7 @@ def test_what_is_no_plain_file_is_not_replaced(typed, root):
     """A rename onto a device would put a file in its place."""
     code, _out, err = typed("plan", str(root), "--out", os.devnull)
     assert code == 1
-    assert "is no plain file" in err
+    assert "is not a regular file" in err
 
 
 def test_a_plan_takes_the_place_of_a_plan_only(typed, root, tmp_path):
@@ -100,7 +100,7 @@ def test_a_plan_takes_the_place_of_a_plan_only(typed, root, tmp_path):
     before = document.read_text()
     code, _out, err = typed("plan", str(root), "--out", str(document))
     assert code == 1
-    assert "is there and is no plan" in err
+    assert "exists and is not a plan" in err
     assert document.read_text() == before
     kept = tmp_path / "kept.plan"
     kept.touch()

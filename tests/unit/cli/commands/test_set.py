@@ -81,7 +81,7 @@ def test_what_git_kept_out_is_not_called_committed(typed, tree, how):
     refusing.unlink()
     code, out, err = typed("set", "eval", "priority=4", *how)
     assert (code, out) == (1, "")
-    assert "eval.yaml says so already, and has changes that are not committed" in err
+    assert "eval.yaml has that value already, and has uncommitted changes" in err
     assert "git commit eval.yaml" in err
     repository.git.commit("--all", "--message", "as it is")
     assert typed("set", "eval", "priority=4", *how)[0] == 0
@@ -108,7 +108,7 @@ def test_a_push_that_failed_is_repeated_by_the_same_command(typed, tree, tmp_pat
     repository.create_remote("origin", str(there))
     code, _out, err = typed("set", "eval", "priority=4", "--push")
     assert code == 1
-    assert "the commit is made and not pushed" in err
+    assert "the commit was created and not pushed" in err
     assert "`git push -u origin" in err
     origin = Repo.init(there, bare=True)
     code, out, err = typed("set", "eval", "priority=4", "--push")

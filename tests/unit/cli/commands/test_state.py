@@ -13,7 +13,7 @@ def test_a_backup_is_written_once_and_put_back(typed, asked, lab, tmp_path):
     file = tmp_path / "backup"
     assert asked("state", "backup", str(file))["environment_uid"] == applied.UID
     code, _out, err = typed("state", "backup", str(file))
-    assert (code, "there already" in err) == (Exit.ERROR, True)
+    assert (code, "exists already" in err) == (Exit.ERROR, True)
     code, out, _err = typed("state", "restore", str(file), "-y")
     assert code == 0
     assert "before-restore-" in out

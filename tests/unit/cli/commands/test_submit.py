@@ -338,12 +338,12 @@ def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
     ("name", "text", "says"),
     [
         ("fleet.yaml", "type: fleet\nname: mine\nlocal: true\n", "declares no run"),
-        ("two.yaml", "type: task\n---\ntype: task\n", "2 documents"),
+        ("two.yaml", "type: task\n---\ntype: task\n", "2 readable documents"),
         ("odd.txt", "words", "no interpreter is known"),
         (
             "files.yaml",
             "type: task\ncommands: [ls]\nfiles: ['./lib.py:x.py']\n",
-            "to lie at `x.py`",
+            "mapped to `x.py`",
         ),
         ("wrong.yaml", "type: task\ncommands: [ls]\nnodes: many\n", "`many`"),
     ],
