@@ -39,7 +39,7 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
         make = _load(name)
     except (ImportError, AttributeError) as error:
         raise PermanentError(
-            f"provider {name} cannot be loaded: {error}", advice="reinstall the package it is from"
+            f"provider {name} cannot be loaded: {error}", advice="reinstall its package"
         ) from error
     return make(state, environment_uid)
 
@@ -58,7 +58,7 @@ def _load(name: str) -> MakeProvider:
             return cast("MakeProvider", point.load())
     raise PermanentError(
         f"there is no provider {name}",
-        advice=f"use one of {', '.join(provider_names())}, or install the package it is from",
+        advice=f"use one of {', '.join(provider_names())}, or install the package of that provider",
     )
 
 

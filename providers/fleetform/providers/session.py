@@ -132,7 +132,7 @@ def _rejected(message: str, error: HelloRejected) -> ProviderError:
         )
     if answer.code == "old_fence":
         return PermanentError(message, advice="another process has taken over this environment")
-    return PermanentError(message, advice="use the release of fleetform that made the instance")
+    return PermanentError(message, advice="use the release of fleetform that created the instance")
 
 
 def _refused(message: str, error: RequestRefused) -> ProviderError:
@@ -147,7 +147,7 @@ _TABLE: dict[type[Exception], Callable[..., ProviderError]] = {
     HelloRejected: _rejected,
     RequestRefused: _refused,
     ContentChanged: lambda message, _: PermanentError(
-        message, advice="apply again: the file's new content becomes part of the plan"
+        message, advice="apply again: the plan then contains the new content of the file"
     ),
     # Of our own making: a message too long for a frame.
     FrameError: lambda message, _: PermanentError(message, advice="make the document smaller"),

@@ -38,9 +38,9 @@ def test_a_job_whose_end_is_not_proven_is_unknown(desk: Desk) -> None:
     desk.submit(submit_step("a"))
     desk.place("a")
     desk.say(desk.record("a", JobState.RUNNING))
-    desk.say(desk.record("a", JobState.UNKNOWN, message="other processes may be the job's"))
+    desk.say(desk.record("a", JobState.UNKNOWN, message="other processes may belong to the job"))
     run = desk.run("a")
-    assert (run.state, run.message) == (RunState.UNKNOWN, "other processes may be the job's")
+    assert (run.state, run.message) == (RunState.UNKNOWN, "other processes may belong to the job")
     assert desk.say(desk.record("a", JobState.CLEANING)) == ()
     assert desk.ledger.read_book().allocations
     desk.say(desk.record("a", JobState.FINISHED, cause=Cause.LOST, exit_code=None))

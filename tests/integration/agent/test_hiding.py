@@ -99,7 +99,7 @@ def test_an_end_that_cannot_be_proven(agent: Agent, hidden: list[int]) -> None:
         agent.start()
         async with managing(agent) as manager:
             record = await known(manager, JobState.UNKNOWN)
-            assert f"other processes may be the job's (pid {hidden[0]})" in record.message
+            assert f"other processes may belong to the job (pid {hidden[0]})" in record.message
             assert is_alive(hidden[0])
             reply = await manager.session.forget([record.key])
             assert (reply.ok, reply.code) == (False, "busy")

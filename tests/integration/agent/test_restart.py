@@ -469,7 +469,7 @@ def test_folder_that_is_moved_away(agent: Agent, tmp_path: Path) -> None:
         agent.kill()
         aside = tmp_path / "aside"
         agent.root.rename(aside)
-        with pytest.raises(AssertionError, match=f"work in {aside}, where .*pid {supervisor}"):
+        with pytest.raises(AssertionError, match=f"moved to {aside}, .*pid {supervisor}"):
             agent.start()
         shutil.rmtree(agent.root)
         aside.rename(agent.root)

@@ -85,6 +85,6 @@ def test_one_that_is_stopped_again_and_again(agent: Agent) -> None:
             loop = "while kill -STOP $PPID; do :; done"
             await manager.session.prepare(job("a", loop))
             assert (await manager.record(uid("a"), seconds=20)).cause is Cause.LOST
-            assert f"job {uid('a')} has stopped its supervisor" in agent.log()
+            assert f"job {uid('a')} stopped its supervisor" in agent.log()
 
     asyncio.run(go())

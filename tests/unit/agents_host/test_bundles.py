@@ -90,7 +90,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, work: Path) -> None:
     """Any content may be named as a bundle."""
     path = tmp_path / "bundle"
     path.write_bytes(b"no archive, only words" * 100)
-    with pytest.raises(BundleError, match="no archive"):
+    with pytest.raises(BundleError, match="not an archive"):
         unpack(str(path), str(work))
 
 

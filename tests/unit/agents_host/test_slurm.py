@@ -57,7 +57,7 @@ def test_options_without_effect(name):
         (["-n", "many", "prog"], "whole number"),
         (["-n"], "needs a value"),
         (["-n", "2"], "no program"),
-        (["--gpus=1", "prog"], "a part of them is not supported yet"),
+        (["--gpus=1", "prog"], "another number is not supported yet"),
     ],
 )
 def test_options_that_are_refused(words, message):

@@ -80,7 +80,7 @@ def test_another_owner_is_refused(data: Path, uid: str, owner: str) -> None:
 def test_a_taken_name_is_refused(data: Path) -> None:
     """What lies under the new name already is not written over."""
     data.with_name("data.snapshot-vol-1").mkdir()
-    with pytest.raises(VolumeError, match="is there already"):
+    with pytest.raises(VolumeError, match="exists already"):
         put_aside(order(data), "env", 77)
     assert (data / "model").exists()
 
@@ -89,7 +89,7 @@ def test_a_snapshot_lies_beside_its_volume(data: Path) -> None:
     """Anywhere else could be another file system, or another person's."""
     elsewhere = SnapshotVolume(2, "op", "vol-1", "data", str(data), str(data.parent / "a" / "b"))
     for command in (elsewhere, order(data, into="data")):
-        with pytest.raises(VolumeError, match="is not beside"):
+        with pytest.raises(VolumeError, match="is not in the folder of"):
             put_aside(command, "env", 77)
     assert (data / "model").exists()
 
@@ -173,7 +173,7 @@ def test_no_other_volume_goes_along(
         monkeypatch.setattr(snapshots.os, "rename", rename)
     with pytest.raises(VolumeError, match="inner is volume data of environment lab") as caught:
         put_aside(order(data), "env", 77)
-    assert "cannot be kept as a snapshot: remove that one first" in str(caught.value)
+    assert "cannot be kept as a snapshot: remove that volume first" in str(caught.value)
     assert sorted(one.name for one in data.iterdir()) == [volumes.MARK, "link", "logs", "model"]
     assert (inner / volumes.MARK).exists()
 

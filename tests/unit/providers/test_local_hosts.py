@@ -18,14 +18,14 @@ INSTANCE = InstanceRequest("u", "pool-0", "pool", {})
 def test_an_archive_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     """A full disk, or a file in the way, ends no manager."""
     (tmp_path / "agent").write_text("in the way")
-    with pytest.raises(TemporaryError, match="instance pool-0: this machine refuses"):
+    with pytest.raises(TemporaryError, match="instance pool-0: this machine refuses an operation"):
         asyncio.run(LocalHosts(tmp_path, "e").ensure(INSTANCE))
 
 
 def test_a_folder_that_cannot_be_removed_is_tried_again(tmp_path: Path) -> None:
     """A job may have left files that its user may not delete."""
     (tmp_path / "hosts").write_text("in the way")
-    with pytest.raises(TemporaryError, match="instance pool-0: this machine refuses"):
+    with pytest.raises(TemporaryError, match="instance pool-0: this machine refuses an operation"):
         asyncio.run(LocalHosts(tmp_path, "e").release(INSTANCE))
 
 

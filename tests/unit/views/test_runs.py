@@ -113,7 +113,7 @@ def test_why_in_one_sentence(state, more, expected):
 
 def test_an_end_that_cannot_be_proven_says_what_to_do():
     """Which processes, on which host, and that its agent finds the rest by itself."""
-    message = "other processes may be the job's (pid 5)"
+    message = "other processes may belong to the job (pid 5)"
     jobs = (replace(job(message=message), state=JobState.UNKNOWN),)
     row = history(state=RunState.UNKNOWN, message="exit code 1", jobs=jobs)
     answer = explain(run_detail(row, instances=[instance()], now_ms=NOW), now_ms=NOW)

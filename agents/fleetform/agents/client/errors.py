@@ -27,7 +27,7 @@ class HelloRejected(SessionError):
     """The agent does not take us; `answer` says who it belongs to."""
 
     def __init__(self, answer: Rejected) -> None:
-        super().__init__(answer.message or f"the agent rejects us: {answer.code}")
+        super().__init__(answer.message or f"the agent rejects this controller: {answer.code}")
         self.answer = answer
 
 
@@ -35,7 +35,7 @@ class RequestRefused(SessionError):
     """Raised by the calls that return a value instead of the reply."""
 
     def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.message or f"the agent refuses: {reply.code}")
+        super().__init__(reply.message or f"the agent refuses the request: {reply.code}")
         self.reply = reply
 
 

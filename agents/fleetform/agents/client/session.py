@@ -145,7 +145,7 @@ class Session:
         reply = _accepted(await self._ask(MissingBlobs(self._next_id(), tuple(digests))))
         missing = reply.body.get("missing")
         if not isinstance(missing, list) or any(digest not in digests for digest in missing):
-            raise self._lose("the agent's answer about contents makes no sense")
+            raise self._lose("the agent's answer about missing files is invalid")
         return missing
 
     async def put_blob(self, sha256: str, path: str) -> None:
@@ -201,7 +201,7 @@ class Session:
     async def close(self) -> None:
         """End the connection; calls that still wait raise ConnectionLost."""
         self._flush()
-        self._lose("the session has been closed")
+        self._lose("the session was closed")
         self._task.cancel()
         # Gathered, so that only the reading is cancelled and never whoever closes.
         await asyncio.gather(self._task, return_exceptions=True)
@@ -215,7 +215,7 @@ class Session:
         """Fill `welcome` and `report`; once, as the first thing."""
         self._send(hello)
         timer = self._loop.call_later(
-            self._timeout_seconds, self._lose, "the agent does not answer to hello"
+            self._timeout_seconds, self._lose, "the agent does not answer"
         )
         try:
             self.welcome = await self._greeting
@@ -229,7 +229,7 @@ class Session:
         try:
             return read_value(HostReport, reply.body.get("host"))
         except FrameError as error:
-            raise self._lose(f"the agent's report of its host makes no sense: {error}") from error
+            raise self._lose(f"the agent's report of its host is invalid: {error}") from error
 
     # -- out ----------------------------------------------------------------------------------
 
@@ -256,7 +256,7 @@ class Session:
 
     def _give_up(self, request: Request) -> None:
         # A half-open connection shows in no other way, and after it nothing can be relied on.
-        self._lose(f"the agent has not answered a {type(request).__name__} in time")
+        self._lose(f"the agent did not answer the request {type(request).__name__} in time")
 
     def _send(self, message: Message) -> None:
         if self._failure is not None:
@@ -288,9 +288,9 @@ class Session:
                 for message in decoder.feed(data):
                     self._take(message)
                 self._news_bytes += len(data) if self._news else 0
-            self._lose("the agent has ended the connection")
+            self._lose("the agent closed the connection")
         except FrameError as error:
-            self._lose(f"the agent does not speak our protocol: {error}")
+            self._lose(f"the agent does not follow the protocol: {error}")
         except (OSError, RuntimeError) as error:
             self._lose(f"the connection to the agent is broken: {error}")
 
@@ -314,7 +314,7 @@ class Session:
             # Also in the middle of a session, when somebody with a newer fence has come.
             self._end(HelloRejected(message))
         else:
-            raise FrameError(f"a {type(message).__name__} is out of turn")
+            raise FrameError(f"the message {type(message).__name__} is unexpected")
 
     # -- the end ------------------------------------------------------------------------------
 

@@ -34,8 +34,8 @@ def objection(hello: Hello, known: Memory) -> Rejected | None:
 def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
     if hello.protocol != PROTOCOL_VERSION:
         return "protocol", (
-            f"the agent speaks protocol {PROTOCOL_VERSION} and was greeted in {hello.protocol}: "
-            "update whichever is older"
+            f"the agent uses protocol {PROTOCOL_VERSION}, and the controller uses {hello.protocol}: "
+            "update the older one"
         )
     if known.owner is None:
         return None
@@ -49,16 +49,16 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
         if hello.epoch > known.epoch:
             return None
         return "foreign_ledger", (
-            f"this agent obeys ledger {known.ledger_id}, epoch {known.epoch}: another ledger of "
-            "the same environment has to be rebuilt first, which raises its epoch"
+            f"this agent follows ledger {known.ledger_id} of epoch {known.epoch}: rebuild your ledger with "
+            "`fleetform state rebuild`, which raises its epoch"
         )
     if hello.epoch < known.epoch:
         return "old_epoch", (
-            f"this agent has seen epoch {known.epoch} of the ledger: what speaks here is older, "
-            "perhaps a backup"
+            f"this agent knows epoch {known.epoch} of the ledger: your ledger is older, perhaps a "
+            "restored backup"
         )
     if hello.epoch == known.epoch and hello.fence < known.fence:
-        return "old_fence", f"somebody with the newer fence {known.fence} has taken over"
+        return "old_fence", f"another controller with the newer fence {known.fence} has taken over"
     return None
 
 

@@ -20,5 +20,5 @@ def refuse(id_: int, code: str, message: str, entry: Entry | None = None) -> Sen
 
 
 def refuse_boot(id_: int, asked: str, current: str, entry: Entry | None) -> Send:
-    message = f"the host has been started anew since: boot {current}, not {asked}"
+    message = f"the host was rebooted: its boot is {current}, not {asked}"
     return refuse(id_, "boot_changed", message, entry)

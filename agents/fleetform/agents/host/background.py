@@ -33,7 +33,7 @@ def detach(body: Callable[[Report], None]) -> str:
     os.waitpid(pid, 0)
     with os.fdopen(read_end, encoding="utf-8", errors="replace") as pipe:
         line = pipe.readline()
-    return line.rstrip("\n") if line.endswith("\n") else "it ended before it had begun"
+    return line.rstrip("\n") if line.endswith("\n") else "it ended before it was ready"
 
 
 def _run_detached(body: Callable[[Report], None], write_end: int) -> NoReturn:

@@ -107,10 +107,10 @@ class BlobStore:
             descriptor = os.open(self._incoming(digest), flags, 0o600)
         except FileNotFoundError:
             # Its first pieces have been removed, most often because one could not be written.
-            raise BlobError("invalid", f"a piece at {offset} has no beginning") from None
+            raise BlobError("invalid", f"the pieces before offset {offset} are missing") from None
         with os.fdopen(descriptor, "wb") as file:
             if os.fstat(file.fileno()).st_size != offset:
-                raise BlobError("invalid", f"a piece at {offset} is not the next one")
+                raise BlobError("invalid", f"the piece at offset {offset} is not the next one")
             file.seek(offset)
             file.write(piece)
 
@@ -118,7 +118,9 @@ class BlobStore:
         try:
             found = _digest_of(checking)
             if found != digest:
-                raise BlobError("invalid", f"what was sent as {digest} is {found}")
+                raise BlobError(
+                    "invalid", f"the content that was sent as {digest} has the digest {found}"
+                )
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             os.replace(checking, place)
         finally:
@@ -153,7 +155,7 @@ class BlobStore:
 
     def _place(self, digest: str) -> str:
         if not _DIGEST.match(digest):
-            raise BlobError("invalid", f"{digest!r} is no SHA-256 in hex")
+            raise BlobError("invalid", f"{digest!r} is not a SHA-256 digest in hex")
         return f"{self._path}/{digest[:2]}/{digest}"
 
 

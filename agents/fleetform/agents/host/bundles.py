@@ -37,7 +37,7 @@ def unpack(archive: str, directory: str) -> None:
             for member in sorted(members, key=tarfile.TarInfo.issym):
                 _write(bundle, member, f"{directory}/{posixpath.normpath(member.name)}")
     except tarfile.TarError as error:
-        raise BundleError(f"it is no archive: {error}") from error
+        raise BundleError(f"it is not an archive: {error}") from error
 
 
 def _checked(bundle: tarfile.TarFile) -> list[tarfile.TarInfo]:
@@ -56,14 +56,14 @@ def _checked(bundle: tarfile.TarFile) -> list[tarfile.TarInfo]:
             raise BundleError(f"{member.name!r} is neither a file nor a folder nor a link")
         name = _inside(member.name)
         if name in names:
-            raise BundleError(f"{member.name!r} is there twice")
+            raise BundleError(f"{member.name!r} occurs twice")
         names.add(name)
         if member.issym():
             _check_link(member, name)
             links.add(name)
     for name in names:
         if not links.isdisjoint(_above(name)):
-            raise BundleError(f"{name!r} stands below a link")
+            raise BundleError(f"{name!r} is below a link")
     return members
 
 
@@ -71,7 +71,7 @@ def _inside(path: str) -> str:
     """Return the path without detours; refuse one that leads out, or to the top itself."""
     name = posixpath.normpath(path)
     if path.startswith("/") or name.split("/")[0] in {"..", "."} or "\0" in path:
-        raise BundleError(f"{path!r} leads out of it")
+        raise BundleError(f"{path!r} points outside of the archive")
     return name
 
 
@@ -93,7 +93,7 @@ def _check_link(member: tarfile.TarInfo, name: str) -> None:
     up = next((number for number, step in enumerate(steps) if step != ".."), len(steps))
     is_plain = bool(target) and not target.startswith("/") and ".." not in steps[up:]
     if not is_plain or up > name.count("/"):
-        raise BundleError(f"the link {member.name!r} leads out of it")
+        raise BundleError(f"the link {member.name!r} points outside of the archive")
 
 
 def _write(bundle: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:

@@ -290,7 +290,7 @@ class Daemon:
 
     def _dismiss(self, former: Connection, hello: Hello) -> None:
         """One speaks at a time: the newest of those with the highest fence."""
-        message = "somebody else manages this host now"
+        message = "another controller manages this host now"
         former.outbox.say(
             Rejected("old_fence", message, self._journal.owner, hello.ledger_id, hello.epoch)
         )
@@ -320,7 +320,7 @@ class Daemon:
     def _shut_down(self, connection: Connection, command: Shutdown) -> None:
         live = self._journal.has_live_jobs()
         if live and not command.force:
-            message = "jobs are running here: stop them, or force"
+            message = "jobs are running on this host: stop them first, or use force"
             connection.outbox.say(Reply(command.id, False, "busy", message))
             return
         connection.outbox.say(Reply(command.id, True))

@@ -103,4 +103,4 @@ def describe_exit(status: int) -> str:
             return f"its supervisor was killed by {signal.Signals(number).name}"
         except ValueError:
             return f"its supervisor was killed by signal {number}"
-    return f"its supervisor failed with exit code {os.WEXITSTATUS(status)}, see agent.log"
+    return f"its supervisor failed with exit code {os.WEXITSTATUS(status)}: see agent.log"

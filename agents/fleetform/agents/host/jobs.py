@@ -172,7 +172,7 @@ class Jobs:
         if await self._loop.run_in_executor(None, _has_supervisor, root, job_uid):
             self._look_after(job_uid)
             return
-        message, orphans = self._exits.get(job_uid, ("its supervisor is gone", None))
+        message, orphans = self._exits.get(job_uid, ("its supervisor no longer runs", None))
         tag = self._journal.tag_of(job_uid)
         seen = await self._loop.run_in_executor(None, _clear, job_uid, tag)
         doubt = _doubt(seen, orphans, tag)
@@ -262,11 +262,15 @@ def _doubt(seen: Search, orphans: Sequence[int] | None, tag: int) -> str:
     if orphans is not None and len(orphans) == 0:
         return ""
     if tag == process_tag.UNTAGGED:
-        return "processes of the job may still run: this host cannot tell whose processes they are"
+        return (
+            "processes of the job may still run: this host cannot tell which processes belong to it"
+        )
     if seen.suspects:
-        return f"other processes may be the job's (pid {_listed(seen.suspects)})"
+        return f"other processes may belong to the job (pid {_listed(seen.suspects)})"
     if not seen.is_complete:
-        return "processes of the job may still run: too many begin and end to look at all of them"
+        return (
+            "processes of the job may still run: processes start and end too fast to check them all"
+        )
     return ""
 
 

@@ -175,11 +175,11 @@ class Journal:
         known = entry.record
         same = job.gen == known.gen and digest == known.digest
         if known.tombstone and not same:
-            return [refuse(id_, "stale", "the job has been stopped or forgotten", entry)]
+            return [refuse(id_, "stale", "the job was stopped or removed", entry)]
         if job.gen < known.gen:
-            return [refuse(id_, "stale", "a newer command is known", entry)]
+            return [refuse(id_, "stale", "the agent has a newer command", entry)]
         if digest != known.digest:
-            message = "the same job has been prepared with other content"
+            message = "the same job was prepared with other content"
             return [refuse(id_, "conflict", message, entry)]
         effects = self._advance(entry, job.gen, go=job.go) if entry.live else []
         return [*effects, accept(id_, self._known(job.key))]
@@ -187,15 +187,21 @@ class Journal:
     def _objection(self, job: StartJob) -> tuple[str, str] | None:
         """Say why a job that is new here is not taken."""
         if not is_job_uid(job.job_uid):
-            return "invalid", f"{job.job_uid!r} cannot name a directory"
+            return "invalid", f"{job.job_uid!r} is not valid as the name of a directory"
         other = self._table.by_uid(job.job_uid)
         if other is not None:
-            return "conflict", f"{job.job_uid} is another job, {other.record.key}"
+            return "conflict", f"{job.job_uid} is the uid of another job, {other.record.key}"
         if job.runtime != "process":
-            return "unsupported", f"this agent has no runtime {job.runtime!r}, only 'process'"
+            return (
+                "unsupported",
+                f"this agent supports the runtime 'process' only, not {job.runtime!r}",
+            )
         foreign = sorted(set(job.compat) - {"slurm"})
         if foreign:
-            return "unsupported", f"this agent has no commands of {foreign[0]!r}, only of 'slurm'"
+            return (
+                "unsupported",
+                f"this agent supports the commands of 'slurm' only, not of {foreign[0]!r}",
+            )
         for gpu in job.gpus:
             holder = self._table.holder(gpu)
             if holder is not None:
@@ -207,10 +213,10 @@ class Journal:
         if command.boot_id != self._boot_id:
             return [refuse_boot(command.id, command.boot_id, self._boot_id, entry)]
         if entry is None:
-            return [refuse(command.id, "not_found", "the job has not been prepared here")]
+            return [refuse(command.id, "not_found", "the job was not prepared on this host")]
         known = entry.record
         if command.gen < known.gen or (not entry.live and command.gen > known.gen):
-            return [refuse(command.id, "stale", "the job is further than that", entry)]
+            return [refuse(command.id, "stale", "the job has already passed that step", entry)]
         effects = self._advance(entry, command.gen, go=True) if entry.live else []
         return [*effects, accept(command.id, self._known(command.key))]
 
@@ -236,13 +242,15 @@ class Journal:
         entry = self._table.get(command.key)
         if entry is None:
             if self._table.by_uid(command.job_uid) is not None:
-                return [refuse(command.id, "conflict", f"{command.job_uid} is another job")]
+                return [
+                    refuse(command.id, "conflict", f"{command.job_uid} is the uid of another job")
+                ]
             entry = self._never_seen(command)
             return [*self._never_start(entry, now_ms), self._answer(command)]
         if command.job_uid != entry.record.job_uid:
-            return [refuse(command.id, "conflict", "the job has another uid here", entry)]
+            return [refuse(command.id, "conflict", "the job has another uid on this host", entry)]
         if command.gen < entry.record.gen:
-            return [refuse(command.id, "stale", "a newer command is known", entry)]
+            return [refuse(command.id, "stale", "the agent has a newer command", entry)]
         return [*self._stop_known(command, entry, now_ms), self._answer(command)]
 
     def _stop_known(self, command: Stop, entry: Entry, now_ms: int) -> list[Effect]:

@@ -54,21 +54,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    parser = argparse.ArgumentParser(prog="fleetform-agent", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="fleetform-agent", description="Run the agent of a host, or ask it."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     daemon = commands.add_parser("daemon", help="run the agent of a root folder")
-    daemon.add_argument("--root", required=True, help="where the agent keeps all it has")
+    daemon.add_argument("--root", required=True, help="the folder with all files of the agent")
     daemon.add_argument(
         "--idle-exit",
         type=float,
         default=_IDLE_EXIT_SECONDS,
         metavar="SECONDS",
-        help="end after so long without jobs and connections; 0: never",
+        help="end after so many seconds without jobs and connections; 0: never",
     )
-    daemon.add_argument("--foreground", action="store_true", help="stay in this terminal")
-    connect = commands.add_parser("connect", help="pass standard input and output to the agent")
+    daemon.add_argument("--foreground", action="store_true", help="stay in the foreground")
+    connect = commands.add_parser("connect", help="connect standard input and output to the agent")
     connect.add_argument("--root", required=True)
-    commands.add_parser("probe", help="say what this host has, as JSON")
+    commands.add_parser("probe", help="print the hardware of this host as JSON")
     commands.add_parser("version", help="print the agent's version")
     return parser
 
@@ -104,7 +106,7 @@ def _daemon(arguments: argparse.Namespace) -> int:
         os.makedirs(root, mode=0o700, exist_ok=True)
         os.chmod(root, 0o700)
     except OSError as error:
-        return _fail(f"the agent's root cannot be made: {error}")
+        return _fail(f"the agent's root folder cannot be created: {error}")
     idle_exit = arguments.idle_exit or None
     if arguments.foreground:
         outcome: list[str] = []
@@ -131,7 +133,7 @@ def _await_other(root: str) -> int:
         else:
             print(f"an agent runs in {root} already")  # noqa: T201 -- told on purpose
             return 0
-    return _fail(f"an agent holds the lock of {root} and does not listen, see agent.log there")
+    return _fail(f"another agent has the lock of {root} and does not listen: see agent.log there")
 
 
 def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: str | None) -> None:
@@ -176,13 +178,13 @@ def _clear_up(root: str) -> tuple[bool, str]:
     if found.moved:
         pids = ", ".join(str(pid) for pid, _ in found.moved)
         return False, (
-            f"jobs of this folder are at work in {os.path.dirname(os.path.dirname(found.moved[0][1]))},"
-            f" where it was moved to: put it back to {root}, or end their supervisors (pid {pids})"
+            f"this folder was moved to {os.path.dirname(os.path.dirname(found.moved[0][1]))}, and its jobs"
+            f" still run there: move it back to {root}, or end their supervisors (pid {pids})"
         )
     left = strays.end_removed(root, found.removed)
     if left:
         pids = ", ".join(map(str, left))
-        return False, f"processes of a folder that was removed cannot be ended (pid {pids})"
+        return False, f"processes of a removed folder cannot be ended (pid {pids})"
     return bool(found.removed), ""
 
 

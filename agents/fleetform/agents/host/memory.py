@@ -130,7 +130,7 @@ def restore(entries: Iterable[bytes]) -> Memory:
         elif kind in {"identity", "fence"}:
             vars(memory).update(fields)
         else:
-            raise ValueError(f"an entry is of the unknown kind {kind!r}")
+            raise ValueError(f"an entry has the unknown kind {kind!r}")
     return memory
 
 

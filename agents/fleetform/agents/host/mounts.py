@@ -56,7 +56,7 @@ def obstacle() -> str:
         return ""
     reason = os.strerror(number) if number > 0 else "it was killed"
     return (
-        f"this host gives a job no mount namespace ({reason}): mount at a path relative to the "
+        f"this host does not give jobs a mount namespace ({reason}): mount at a path relative to the "
         "working directory, run the agent as root, or allow user namespaces"
     )
 

@@ -84,7 +84,7 @@ def _resume(journal: Journal, entry: Entry, seen: Found, boot_id: str, now_ms: i
         return _resume_running(journal, entry, now_ms)
     if entry.boot_id != boot_id:
         # Also where it looks merely prepared: what said that it had started was not synced.
-        message = "the host was rebooted while the job was there"
+        message = "the host was rebooted while it had the job"
         return journal.lost(uid, message, seen.log_bytes, now_ms)
     if condition is Condition.PREPARED:
         return journal.found_prepared(uid, now_ms)

@@ -40,7 +40,7 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> tuple[str, ..
     """
     path, into = volumes.checked(command.path), volumes.checked(command.into)
     if os.path.dirname(path) != os.path.dirname(into) or path == into:
-        raise VolumeError("invalid", f"{into} is not beside {path}")
+        raise VolumeError("invalid", f"{into} is not in the folder of {path}")
     with _alone(os.path.dirname(path)):
         beside = f"{into}-{command.operation_uid[:12]}"
         # An earlier try of this operation may have ended there.
@@ -95,7 +95,7 @@ def _mark(command: SnapshotVolume, owner: str, now_ms: int) -> dict[str, object]
 def _require_same(into: str, command: SnapshotVolume, owner: str) -> None:
     """Accept what an earlier try has put there, and nothing else."""
     if not _is_of(into, command, owner):
-        raise VolumeError("conflict", f"{into} is there already, and is not of this volume")
+        raise VolumeError("conflict", f"{into} exists already and does not belong to this volume")
 
 
 def _is_of(into: str, command: SnapshotVolume, owner: str) -> bool:
@@ -122,7 +122,7 @@ def _let_go(path: str, owner: str, volume_uid: str) -> None:
     mark = volumes.read_mark(f"{path}/{volumes.MARK}")
     if (mark.get("environment_uid"), mark.get("volume_uid")) == (owner, volume_uid):
         # The copy may have taken long, and another volume been made here meanwhile.
-        volumes.require_alone(path, f"is not emptied after its copy: {volumes.KEEP_IT}")
+        volumes.require_alone(path, f"cannot be emptied after its copy: {volumes.KEEP_IT}")
         volumes.empty(path)
         os.unlink(f"{path}/{volumes.MARK}")
         with contextlib.suppress(OSError):

@@ -208,7 +208,9 @@ class _Spawner:
             os.kill(pid, signal.SIGCONT)
             return
         # Its job ends with it, by `_end_orphans`.
-        sys.stderr.write(f"job {uid} has stopped its supervisor {_STOPS_MAX} times and is ended\n")
+        sys.stderr.write(
+            f"job {uid} stopped its supervisor {_STOPS_MAX} times, so the job is ended\n"
+        )
         os.kill(pid, signal.SIGKILL)
 
     def _end_orphans(self, ended: list[tuple[str, int]]) -> list[int]:

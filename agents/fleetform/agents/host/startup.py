@@ -70,7 +70,7 @@ def _remember(store: FileStore, *, anew: bool) -> Memory:
     machine = identity.machine_id()
     if known.install_id and known.machine_id in {machine, ""}:
         if anew:
-            _log.warning("root.replaced: what worked in the folder before was ended")
+            _log.warning("root.replaced: the processes of the earlier folder were ended")
             known.install_id = identity.mint()
             store.rewrite(memory.snapshot(known))
         return known

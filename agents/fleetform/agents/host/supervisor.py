@@ -216,7 +216,7 @@ class Supervisor:
             self._log.restore()
         except OSError as error:
             # The agent's root is gone too, or the disk is full.
-            sys.stderr.write(f"the directory of job {uid} cannot be made again: {error}\n")
+            sys.stderr.write(f"the directory of job {uid} cannot be created again: {error}\n")
 
     def _look_at_directory(self) -> None:
         """Have output that comes now be seen, where the job has removed the file for it."""
@@ -240,7 +240,7 @@ class Supervisor:
             if self._job.binds:
                 mounts.enter(self._job.binds)
         except OSError as error:
-            raise _CannotStart(f"the host cannot set the job up: {error}") from error
+            raise _CannotStart(f"the host cannot set up the job: {error}") from error
         return _wake_on_signals()
 
     def _start(self) -> None:

@@ -19,9 +19,7 @@ from fleetform.agents.protocol.naming import short_uid
 
 MARK = ".fleetform-volume"
 
-KEEP_IT = (
-    "remove that one first, or keep this one's data where it is with `deletion_policy: retain`"
-)
+KEEP_IT = "remove that volume first, or keep the data of this volume with `deletion_policy: retain`"
 
 
 class VolumeError(Exception):
@@ -73,7 +71,7 @@ def _check_taken(command: MakeVolume, path: str) -> None:
     if os.path.lexists(path) and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
-            f"{path} is not a directory, but `volume/{command.name}` is to be one: declare the path of"
+            f"{path} is not a directory, and `volume/{command.name}` must be one: declare the path of"
             " a directory",
         )
     is_ours = read_mark(f"{path}/{MARK}").get("volume_uid") == command.volume_uid
@@ -178,12 +176,12 @@ def remove(command: RemoveVolume, owner: str) -> None:
     if not os.path.exists(f"{path}/{MARK}"):
         if command.delete_data and os.listdir(path):
             raise VolumeError(
-                "invalid", f"{path} has no marker file of fleetform; its data is left as it is"
+                "invalid", f"{path} has no marker file of fleetform; its data was not changed"
             )
         return
     require_owner(path, owner, command.volume_uid)
     if command.delete_data:
-        require_alone(path, f"is left as it is: {KEEP_IT}")
+        require_alone(path, f"cannot be removed: {KEEP_IT}")
         empty(path)
     os.unlink(f"{path}/{MARK}")
     if command.delete_data:
@@ -259,7 +257,7 @@ def require_owner(path: str, owner: str, volume_uid: str) -> None:
     mark = read_mark(f"{path}/{MARK}")
     if not os.path.exists(f"{path}/{MARK}"):
         raise VolumeError(
-            "invalid", f"{path} has no marker file of fleetform; its data is left as it is"
+            "invalid", f"{path} has no marker file of fleetform; its data was not changed"
         )
     if mark.get("environment_uid") != owner:
         raise VolumeError(
@@ -271,8 +269,8 @@ def require_owner(path: str, owner: str, volume_uid: str) -> None:
         raise VolumeError(
             "conflict",
             f"{path} belongs to volume {mark.get('name', '?')} ({mark.get('volume_uid')}) of this "
-            f"environment: two volumes cannot share a directory. If that one was forgotten,"
-            f" `import:` in environment.yaml takes its data in",
+            f"environment: two volumes cannot share a directory. If that volume was released,"
+            f" `import:` in environment.yaml adopts its data",
         )
 
 
@@ -301,5 +299,5 @@ def read_mark(file_path: str) -> dict[str, Any]:
 def checked(path: str) -> str:
     normal = os.path.normpath(path)
     if not os.path.isabs(path) or normal == "/":
-        raise VolumeError("invalid", f"{path!r} is no absolute path of a directory")
+        raise VolumeError("invalid", f"{path!r} is not an absolute path of a directory")
     return normal

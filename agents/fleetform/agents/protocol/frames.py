@@ -118,7 +118,7 @@ def _nested_fields(value: Any) -> Any:
     """Tell `json` what is in a value that it does not know; enums and keys it does."""
     if type(value) in _VALUES:
         return vars(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 # -- in -----------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _shown(value: Any) -> str:
 def _text(value: Any) -> str:
     if type(value) is str:
         return value
-    raise FrameError(f"must be text, not {_shown(value)}")
+    raise FrameError(f"must be a string, not {_shown(value)}")
 
 
 def _integer(value: Any) -> int:

@@ -110,11 +110,11 @@ def _run(command: list[str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it has not come up within {_START_SECONDS:.0f} s"
+        return f"it has not started within {_START_SECONDS:.0f} s"
     except OSError as error:
         return f"{command[0]} cannot be run: {error.strerror}"
     if done.returncode == 0:
         return ""
     # The last line of a traceback says what it is about.
     lines = done.stderr.decode("utf-8", "replace").strip().split("\n")
-    return lines[-1] or f"it ended with {done.returncode} and said nothing"
+    return lines[-1] or f"it ended with exit code {done.returncode} and printed nothing"

@@ -163,10 +163,13 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise PermanentError(
-            f"{path} cannot be read: {error}", advice="it says who owns the instance: restore it"
+            f"{path} cannot be read: {error}",
+            advice="restore it: it names the owner of the instance",
         ) from error
     if not isinstance(value, dict):
-        raise PermanentError(f"{path} holds no object", advice="restore it")
+        raise PermanentError(
+            f"{path} is not a JSON object", advice="restore it: it names the owner of the instance"
+        )
     return value
 
 

@@ -227,7 +227,7 @@ class LocalHosts:
             with translated(name):
                 reply = await session.shutdown(force=True)
             if not reply.ok:
-                raise TemporaryError(f"instance {name} does not end: {reply.message}")
+                raise TemporaryError(f"the agent of instance {name} does not end: {reply.message}")
             await _silence(name, session)
         finally:
             await session.close()
@@ -273,7 +273,7 @@ def _machine_trouble(name: str) -> Iterator[None]:
         # A disk is given space again, and a file that cannot be removed is let go in the end.
         place = f" ({error.filename})" if error.filename else ""
         raise TemporaryError(
-            f"instance {name}: this machine refuses: {error.strerror or error}{place}",
+            f"instance {name}: this machine refuses an operation: {error.strerror or error}{place}",
             delay_seconds=10.0,
         ) from error
 

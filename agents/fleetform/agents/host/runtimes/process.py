@@ -137,7 +137,7 @@ def _arguments(job: StartJob, path: str, home: str) -> list[str]:
     # One command is its own check, and leaves a shell that may replace itself by it.
     text = script(job.commands) if len(job.commands) != 1 else f"set -e\n{job.commands[0]}"
     if "\0" in text:
-        raise PrepareError("a command holds a NUL, which no program can be given")
+        raise PrepareError("a command contains a NUL character, which no program can receive")
     if len(os.fsencode(text)) <= _SCRIPT_ARGUMENT_BYTES_MAX:
         return [name, "-c", text]
     _write(f"{path}/{layout.SCRIPT}", os.fsencode(text))
@@ -155,7 +155,7 @@ def _signal_number(name: str) -> int:
     try:
         return int(signal.Signals[plain])
     except KeyError:
-        raise PrepareError(f"this host knows no signal {name!r}") from None
+        raise PrepareError(f"this host has no signal {name!r}") from None
 
 
 # -- the environment --------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _working_directory(declared: str) -> str:
     if not os.path.isabs(declared):
         return _below(layout.WORK, declared)
     if not os.path.isdir(declared):
-        raise PrepareError(f"working_dir {declared} is no directory on this host")
+        raise PrepareError(f"working_dir {declared} is not a directory on this host")
     return declared
 
 
@@ -250,8 +250,8 @@ def _binds(mounts: Sequence[Mount], host: Host) -> list[Bind]:
             os.makedirs(bind.target, exist_ok=True)
         except OSError as error:
             raise PrepareError(
-                f"there is no directory {bind.target} to mount at, and it cannot be made "
-                f"({error.strerror}): make it on the host, or mount at a relative path"
+                f"the directory {bind.target} to mount at does not exist and cannot be created "
+                f"({error.strerror}): create it on the host, or mount at a relative path"
             ) from error
     return binds
 
@@ -266,7 +266,7 @@ def _below(directory: str, path: str) -> str:
     joined = os.path.normpath(f"{directory}/{path}")
     within = joined == os.path.normpath(directory) or joined.startswith(f"{directory}/")
     if os.path.isabs(path) or not within:
-        raise PrepareError(f"{shlex.quote(path)} leads out of the working directory")
+        raise PrepareError(f"{shlex.quote(path)} points outside of the working directory")
     return joined
 
 

@@ -51,7 +51,7 @@ def _numbers(spans: str) -> list[str]:
     for span in spans.split(","):
         match = _SPAN.fullmatch(span)
         if match is None:
-            raise ValueError(f"{span!r} is neither a number nor a span of numbers")
+            raise ValueError(f"{span!r} is neither a number nor a range of numbers")
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= NODES_MAX:
             raise ValueError(f"more than {NODES_MAX} nodes")

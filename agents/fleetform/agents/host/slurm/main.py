@@ -16,7 +16,7 @@ INSTEAD = {
     "sacct": "`fleetform ps` and `fleetform history` list runs, outside of the job",
     "salloc": "a job already has its hosts; declare another task for others",
     "sattach": "`fleetform logs RUN` follows a run, outside of the job",
-    "sbatch": "declare another task, with `depends_on:` for what it waits for, or a `retry:` to run this one again",
+    "sbatch": "declare another task, with `depends_on:` if it waits for runs, or `retry:` to run this one again",
     "sbcast": "declare the file in `files:` of the task",
     "scancel": "`fleetform stop RUN` ends a run, outside of the job",
     "sinfo": "`fleetform fleet list` lists hosts, outside of the job",

@@ -35,19 +35,19 @@ _CARRIED_OUT = frozenset(
 )  # fmt: skip
 
 IGNORED = {
-    "Binding is the host's own: tasks share the job's CPUs.": (
+    "The host does not bind tasks: they share the CPUs of the job.": (
         "--cpu-bind --cpu_bind --mem-bind --mem_bind --hint --distribution --threads-per-core --cores-per-socket"
         " --sockets-per-node --ntasks-per-core --ntasks-per-socket --cpu-freq --accel-bind"
     ),
-    "Steps do not wait for each other: all that a script starts at once share what the job has.": (
+    "Steps do not wait for each other: steps that run at the same time share the resources of the job.": (
         "--exclusive --exact --overlap --overcommit --oversubscribe --immediate --wait --whole --mem"
         " --mem-per-cpu --mem-per-gpu --cpus-per-gpu"
     ),
-    "It chooses or describes hosts, and the job has its host.": (
+    "It selects or describes hosts, and the job already has its host.": (
         "--account --partition --qos --nodelist --constraint --contiguous --comment --job-name --network --no-kill"
     ),
-    "Tasks are plain processes; a program that needs a process manager brings `mpirun`.": "--mpi",
-    "Output is passed on at once, and nothing else is printed.": (
+    "Tasks are plain processes; a program that needs a process manager starts `mpirun`.": "--mpi",
+    "Output is printed as it is written, and nothing else is printed.": (
         "--unbuffered --quiet --verbose --disable-status"
     ),
 }
@@ -190,8 +190,8 @@ def _count(name: str, text: str) -> int:
 def _check_nodes(nodes: int, text: str) -> None:
     if nodes > 1 or text not in ("1", "1-1"):
         raise OptionError(
-            f"`--nodes={text}` in a job on {nodes}: srun on several nodes is not supported yet. The commands of a"
-            " task run on each of its nodes: start the program there without srun"
+            f"`--nodes={text}` in a job with {nodes} {'node' if nodes == 1 else 'nodes'}: srun on several nodes is not"
+            " supported yet. The commands of a task run on each of its nodes: start the program there without srun"
         )
 
 
@@ -207,6 +207,6 @@ def _check_gpus(name: str, text: str | None, gpus: int) -> None:
     wanted = _gpu_count(name, text)
     if wanted != gpus:
         raise OptionError(
-            f"`{name}={text}`: the job has {gpus}, and a step with a part of them is not supported yet: set"
-            " CUDA_VISIBLE_DEVICES for the program, or use `--gpus-per-task`"
+            f"`{name}={text}`: the job has {gpus} GPU{'' if gpus == 1 else 's'}, and a step with another number is not"
+            " supported yet: set CUDA_VISIBLE_DEVICES for the program, or use `--gpus-per-task`"
         )

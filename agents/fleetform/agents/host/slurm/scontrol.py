@@ -42,7 +42,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> list[str]:
         try:
             return hostlist.expand(text)
         except ValueError as error:
-            raise ScontrolError(f"{text!r} is no list of nodes: {error}") from error
+            raise ScontrolError(f"{text!r} is not a list of nodes: {error}") from error
     if words[1] in ("job", "jobs"):
         return [_job(words[2] if len(words) == 3 else "", env)]
     raise ScontrolError(
@@ -55,7 +55,7 @@ def _job(asked: str, env: Mapping[str, str]) -> str:
     element = f"{env.get('SLURM_ARRAY_JOB_ID', '')}_{env.get('SLURM_ARRAY_TASK_ID', '')}"
     if asked not in ("", own, element):
         raise ScontrolError(
-            f"job {asked} is another one, and a job sees only itself ({own}): `fleetform ps` lists runs"
+            f"job {asked} is not this job ({own}), and a job sees only itself: `fleetform ps` lists runs"
         )
     facts = (
         ("JobId", own),
