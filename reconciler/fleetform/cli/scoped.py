@@ -63,15 +63,21 @@ def apply_scoped(
 
 
 def plan_scoped(
-    workspace: Workspace, scope: Scope, *, keep_going: bool = False, ends_work: bool = False
+    workspace: Workspace,
+    scope: Scope,
+    *,
+    keep_going: bool = False,
+    ends_work: bool = False,
+    quiet: bool = False,
 ) -> Plan:
-    """Plan a part of the tree as it is now."""
+    """Plan a part of the tree as it is now; `quiet`: print no findings, for the caller has."""
     from fleetform.model.plan import Permissions
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.planning import make_plan
 
-    loaded = load(workspace, keep_going=keep_going)
+    loaded = load(workspace, keep_going=keep_going, quiet=quiet)
     permissions = Permissions(allow_destroy=ends_work)
     plan = make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
-    print_plan_warnings(loaded, plan)
+    if not quiet:
+        print_plan_warnings(loaded, plan)
     return plan

@@ -139,9 +139,9 @@ def open_reader(workspace: Workspace) -> Reader:
     return reader
 
 
-def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
+def load(workspace: Workspace, *, keep_going: bool, quiet: bool = False) -> Loaded:
     """
-    Read the configuration and print its errors.
+    Read the configuration and print its errors; `quiet`: only those that it is refused for.
 
     Warnings wait for `print_warnings`: only a plan says which documents it changes.
 
@@ -150,7 +150,7 @@ def load(workspace: Workspace, *, keep_going: bool) -> Loaded:
     """
     loaded = workspace.load_once(_get_ready)
     errors = len(loaded.errors)
-    if errors:
+    if errors and not (quiet and keep_going and loaded.desired is not None):
         print_findings(loaded.errors)
     if loaded.desired is None or (errors and not keep_going):
         print_warnings(loaded)

@@ -8,6 +8,7 @@ becomes the one command of a task, run by what its name or its first line says.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,18 +16,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fleetform.model.figures import counted
+from fleetform.spec.documents import read_documents
+from fleetform.spec.edit import set_value
+from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import EXPRESSION_MARK
-from fleetform.wiring.locating import documents_of
+from fleetform.spec.nodes import plain
 from fleetform.wiring.problems import EditProblem
 
 if TYPE_CHECKING:
     from fleetform.spec.convert.slurm import Partitions
     from fleetform.spec.findings import Finding
 
-__all__ = ["Made", "document_of", "file_mappings"]
+__all__ = ["Made", "document_of", "file_mappings", "is_document"]
 
 _DOCUMENTS = (".yaml", ".yml")
+_COMMANDS = ("commands", "init")
+_ARGUMENTS = re.compile(r"(?<!\$)\$\{\{\s*run\.args\s*\}\}")
 _SHELL_SCRIPTS = (".bash", ".sh")
 _INTERPRETERS = {".py": "python", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".R": "Rscript"}
 
@@ -62,7 +69,7 @@ def document_of(
 
     Args:
         file: A document or a script.
-        arguments: For a script.
+        arguments: Of a script; of a document, they replace `${{ run.args }}` in its commands.
         name: What the run is called.
         partitions: Returns what partitions of a cluster are in the environment; only batch scripts ask.
 
@@ -75,30 +82,36 @@ def document_of(
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
         raise EditProblem(f"{file} is not text", "submit a document or a script") from None
-    if file.suffix in _DOCUMENTS:
-        if arguments:
-            raise EditProblem(
-                f"{file} is a document, and takes no arguments", "set variables with -e NAME=VALUE"
-            )
-        return _document(file, text)
+    if is_document(file):
+        return _document(file, text, arguments)
     if is_batch_script(text):
         return _batch_script(file, text, arguments, name, partitions)
     return _script(file, text, arguments, name)
 
 
-def _document(file: Path, text: str) -> Made:
-    documents = documents_of(text)
+def is_document(file: Path) -> bool:
+    """Tell whether a file is read as a document, and not as a script."""
+    return file.suffix in _DOCUMENTS
+
+
+def _document(file: Path, text: str, arguments: Sequence[str]) -> Made:
+    nodes, findings = read_documents(text.encode(), str(file))
+    if wrong := tuple(one for one in findings if one.level is Level.ERROR):
+        raise EditProblem(
+            f"{file} is not submitted: {counted(len(wrong), 'error')}", findings=wrong
+        )
+    documents = [plain(node) for node in nodes]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise EditProblem(
-            f"{file} has {len(documents)} readable documents, and `submit` takes a file with one",
-            "put the run into a file of its own; `fleetform validate FILE` shows mistakes",
+            f"{file} has {counted(len(documents), 'document')}, and `submit` takes a file with one",
+            "put the run into a file of its own",
         )
     (said,) = documents
     kind = KINDS.get(str(said.get("type", "")))
     if kind is None or kind.name != "run":
         raise EditProblem(
             f"{file} declares no run: only tasks, dev environments and services are submitted",
-            "a shared resource, such as a fleet, belongs in the configuration",
+            "declare fleets and volumes in a configuration, and apply it with `fleetform apply`",
         )
     own = said.get("name")
     name = own if isinstance(own, str) and EXPRESSION_MARK not in own else ""
@@ -106,7 +119,33 @@ def _document(file: Path, text: str) -> Made:
     commands = said.get("commands")
     lines = [one for one in commands if isinstance(one, str)] if isinstance(commands, list) else []
     uses = _used_by_shell("\n".join(lines), file.parent)
-    return Made(text, file.parent, name=name, files=files, uses=uses)
+    return Made(
+        _with_arguments(file, text, said, arguments), file.parent, name=name, files=files, uses=uses
+    )
+
+
+def _with_arguments(file: Path, text: str, said: dict[str, Any], arguments: Sequence[str]) -> str:
+    """
+    Put the arguments in the place of `${{ run.args }}`, as `dstack apply` does; without any, nothing.
+
+    Raises:
+        EditProblem: There are arguments and no place for them.
+    """
+    value = _escaped(shlex.join(arguments))
+    has_place = False
+    for field in _COMMANDS:
+        commands = said.get(field)
+        for number, command in enumerate(commands if isinstance(commands, list) else ()):
+            if isinstance(command, str) and _ARGUMENTS.search(command):
+                has_place = True
+                filled = _ARGUMENTS.sub(lambda _: value, command)
+                text = set_value(text, 0, (field, number), filled)
+    if arguments and not has_place:
+        raise EditProblem(
+            f"the commands of {file} have no `${{{{ run.args }}}}`, so it takes no arguments",
+            "write it into a command where they belong, or set variables with -e NAME=VALUE",
+        )
+    return text
 
 
 def _script(file: Path, text: str, arguments: Sequence[str], name: str) -> Made:

@@ -11,26 +11,29 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX
+from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.edit import EditRefused, create_file, remove, set_value
+from fleetform.spec.edit import create_file
+from fleetform.spec.fields.secrecy import names_secret
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.blobs import FileBlobStore
-from fleetform.wiring.editing import ABSENT, Editor
+from fleetform.wiring.editing import Editor
 from fleetform.wiring.edits import Edits, write_edits
-from fleetform.wiring.locating import documents_of, value_at, written_path
 from fleetform.wiring.problems import EditProblem, LedgerProblem
-from fleetform.wiring.scripts import Made, document_of, file_mappings
+from fleetform.wiring.scripts import Made, document_of
+from fleetform.wiring.submitted_document import Setting, complete_document, variables_of_shell
+from fleetform.wiring.typed_places import TypedPlaces
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live
@@ -50,22 +53,10 @@ __all__ = [
 SCRATCH: Final = "scratch"
 """The folder in the tree, relative to it."""
 
-MAX_DURATION: Final = "8h"
-"""Of an experiment that says nothing: a working day, and not the weekend that was forgotten."""
-
 _KEPT_SECONDS: Final = 14 * 86_400
 """How long a document stays after it was submitted, once its run is over: two weeks to `keep` it."""
 
 _IGNORE = "# Experiments: `fleetform keep` moves one into the configuration.\n*\n"
-
-FROM_SHELL: Final = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
-"""
-What decides which programs a person's commands find. A job has none of it by itself, so a submission
-writes it into the document, where it can be seen and changed.
-"""
-
-Setting = tuple[tuple[str | int, ...], Any]
-"""A path in the document and what it is to say, or ABSENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +65,10 @@ class Submission:
     What is to be written, and what it is about.
 
     `source` is FILE as typed, and `file` the document in the tree.
-    `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are what a script
-    of another system could not say here. `from_shell` are variables that the document has from the shell. `taken_name` is the name that
-    FILE gives and an earlier run has. `unsent` are files that it seems to use and that are not sent.
+    `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are warnings and
+    notes, at the places where a person wrote what they are about. `from_shell` are variables that the document has from the shell.
+    `secrets` are variables from the shell or the command line whose values will be in the document. `taken_name` is the name that FILE
+    gives and an earlier run has. `unsent` are files that it seems to use and that are not sent.
     """
 
     source: Path
@@ -88,6 +80,7 @@ class Submission:
     expired: tuple[ResourceKey, ...]
     findings: tuple[Finding, ...]
     from_shell: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     taken_name: str = ""
     unsent: tuple[Path, ...] = ()
 
@@ -100,7 +93,7 @@ def prepare_submission(
     settings: Sequence[Setting],
     arguments: Sequence[str],
     live: Live | None,
-    shell: Mapping[str, str],
+    shell: Callable[[str], str | None],
     files: Sequence[Path] = (),
 ) -> Submission:
     """
@@ -113,8 +106,7 @@ def prepare_submission(
         settings: Fields that the document is to have, whatever the file says.
         arguments: For a script.
         live: What is there; None: nothing was ever applied.
-        shell: Variables of the shell, as values of a document. Those of FROM_SHELL that neither the
-            file nor `settings` set go into the document.
+        shell: Returns a variable of the shell as a value of a document, or None where it is not set.
         files: What is sent besides FILE, what its `files:` name and what git has around it.
 
     Raises:
@@ -129,21 +121,29 @@ def prepare_submission(
     )
     taken = _taken(editor, live)
     chosen = _chosen(name, made.name, file, taken)
+    # A name in FILE that cannot be one is an error of its line, and never a path.
+    stem = chosen if name_problem(chosen) is None else derive_name(chosen)
+    path, key = f"{SCRATCH}/{stem}.yaml", ResourceKey("run", chosen)
+    taken_over = variables_of_shell(made.text, file, settings, shell)
+    settings = (*taken_over, *settings)
     bundle = _bundle(workspace, file, made, files)
     try:
-        path = f"{SCRATCH}/{chosen}.yaml"
-        taken_over = _taken_over(made.text, settings, shell)
-        settings = [*((("env", name), value) for name, value in taken_over.items()), *settings]
-        text = _in_order(_completed(made, chosen, file, bundle, settings), path)
-        key = ResourceKey("run", chosen)
+        text = complete_document(made, chosen, file, bundle, settings)
+        places = TypedPlaces(file, path, text, settings)
         expired = _drop_expired(editor, workspace, live)
         editor.add_text(path, text, key)
-        edits = editor.finish()
+        edits = _finished(editor, file, places)
     except BaseException:
         bundle.path.unlink(missing_ok=True)
         raise
     declared = () if edits.loaded.desired is None else edits.loaded.desired.resources.values()
     elements = sum(chosen in {one.key.name, one.parent} for one in declared)
+    secrets = tuple(_secrets(settings))
+    found = [
+        one
+        for one in places.moved(edits.loaded.findings)
+        if one.code != "secret-in-clear" or not any(f"`{name}`" in one.detail for name in secrets)
+    ]
     return Submission(
         file,
         key,
@@ -152,11 +152,36 @@ def prepare_submission(
         bundle,
         elements,
         expired,
-        made.findings,
-        tuple(taken_over),
+        (*made.findings, *found),
+        tuple(str(one.path[1]) for one in taken_over),
+        secrets,
         made.name if made.name in taken and not name else "",
         tuple(one for one in sorted(made.uses) if not _is_sent(one, bundle)),
     )
+
+
+def _finished(editor: Editor, file: Path, places: TypedPlaces) -> Edits:
+    """
+    Read the configuration with the document.
+
+    Raises:
+        EditProblem: The document has errors, which are shown where a person wrote them.
+    """
+    try:
+        return editor.finish()
+    except EditProblem as problem:
+        if not (mine := places.moved(problem.findings)):
+            raise
+        raise EditProblem(
+            f"{file} is not submitted: {counted(len(mine), 'error')}", findings=mine
+        ) from problem
+
+
+def _secrets(settings: Sequence[Setting]) -> Iterator[str]:
+    """Yield the variables of the command line and the shell whose names say that they are secrets."""
+    for path, value, _ in settings:
+        if path[0] == "env" and len(path) == 2 and value and names_secret(str(path[1])):
+            yield str(path[1])
 
 
 def write_submission(workspace: Workspace, submission: Submission) -> None:
@@ -228,7 +253,7 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
         return f"{(own or derive_name(file.stem))[: NAME_LENGTH_MAX - 5].rstrip('-')}-{ending}"
     problem = name_problem(name)
     if problem:
-        raise EditProblem(problem)
+        raise EditProblem(f"-n {name}: {problem}")
     if name not in taken:
         return name
     free = next(
@@ -239,89 +264,7 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
     raise EditProblem(f"there is or was a run `{name}`", f"`-n {free}` is free")
 
 
-# -- the document -----------------------------------------------------------------------------
-
-
-def _completed(
-    made: Made, name: str, file: Path, bundle: Bundle, settings: Sequence[Setting]
-) -> str:
-    text = made.text
-    (said,) = documents_of(text)
-    code = {"sha256": bundle.sha256, **({"commit": bundle.commit} if bundle.commit else {})}
-    try:
-        text = set_value(text, 0, ("name",), name, after="type")
-        text = _without_files(text, said, file)
-        for path, value in (
-            *settings,
-            *_bounds(said, settings),
-            *_place(said, made.folder, bundle),
-        ):
-            (now,) = documents_of(text)
-            steps, item = written_path(now, path, value, absent=ABSENT)
-            if item is not ABSENT:
-                text = set_value(text, 0, steps, item)
-            elif value_at(now, steps) is not None:
-                text = remove(text, 0, steps)
-        return set_value(text, 0, ("code",), code)
-    except EditRefused as refusal:
-        raise EditProblem(f"{file}: {refusal.message}", refusal.advice) from refusal
-
-
-def _taken_over(text: str, settings: Sequence[Setting], shell: Mapping[str, str]) -> dict[str, str]:
-    """Return what the document gets from the shell: what the document and the command line leave open."""
-    (said,) = documents_of(text)
-    if said.get("image") is not None or said.get("runtime", "process") != "process":
-        return {}  # The folders of this machine are not in a container.
-    env = said.get("env") or ()
-    known = set(env) if isinstance(env, Mapping) else {str(one).partition("=")[0] for one in env}
-    for path, _ in settings:
-        if path == ("env",):
-            return {}
-        if path[0] == "env":
-            known.add(str(path[1]))
-    return {name: shell[name] for name in FROM_SHELL if name in shell and name not in known}
-
-
-def _in_order(text: str, path: str) -> str:
-    """The document as `fmt` would leave it: who keeps it has it looked at."""
-    from fleetform.spec.format import format_bytes
-
-    return format_bytes(text.encode(), path).data.decode()
-
-
-def _bounds(said: Mapping[str, Any], settings: Sequence[Setting]) -> list[Setting]:
-    is_said = "max_duration" in said or any(path[0] == "max_duration" for path, _ in settings)
-    return [] if is_said else [(("max_duration",), MAX_DURATION)]
-
-
-def _place(said: Mapping[str, Any], folder: Path, bundle: Bundle) -> list[Setting]:
-    """Commands run in `folder`: where the file lies, as they do when they are typed beside it."""
-    where = said.get("working_dir")
-    if isinstance(where, str) and where.startswith(("/", "~")):
-        return []
-    below = os.path.relpath(folder.resolve(), bundle.root)
-    whole = os.path.normpath(f"{below}/{where}" if where else below)
-    return [] if whole == "." else [(("working_dir",), whole)]
-
-
-def _without_files(text: str, said: Mapping[str, Any], file: Path) -> str:
-    """
-    Take out what the bundle brings: files that lie where they lay, and the checkout itself.
-
-    Raises:
-        EditProblem: A file is wanted elsewhere than where it lies.
-    """
-    if said.get("repos") in (".", ["."]):
-        text = remove(text, 0, ("repos",))
-    if said.get("files") is None:
-        return text
-    for local, there in file_mappings(said):
-        if there and os.path.normpath(there) != os.path.normpath(local):
-            raise EditProblem(
-                f"{file}: `{local}` is mapped to `{there}`, but submitted code keeps its layout",
-                "copy it there in the commands, or declare the run in the configuration",
-            )
-    return remove(text, 0, ("files",))
+# -- the code -------------------------------------------------------------------------------------
 
 
 def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]) -> Bundle:

@@ -50,8 +50,8 @@ _LATE = {
 # The same of single keys. Each stands in one kind of document, and is unknown in the others.
 _LATE_KEYS = {
     ("run", "args"): (
-        "dstack fills in the arguments of its command line; `fleetform submit` does not support this yet.",
-        "Write them into the command.",
+        "dstack fills in the arguments of its command line; in fleetform only `submit` does.",
+        "Write them into the command, or run the document with `fleetform submit FILE -- ARG...`.",
     ),
     ("run", "project_name"): ("Gateways are not supported yet.", ""),
 }

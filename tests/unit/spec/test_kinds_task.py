@@ -139,7 +139,7 @@ def test_refused(tmp_path, field, code, words):
         ),
         (
             "working_dir: '${{ run.args }}'",
-            "dstack fills in the arguments of its command line; `fleetform submit` does not support this yet.",
+            "in fleetform only `submit` does",
         ),
         (
             "files: ['../x:x']",

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.spec.findings import Finding
     from fleetform.views.runs import RunRow
+    from fleetform.wiring.submitted_document import Setting
     from fleetform.wiring.submitting import Submission
     from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with the variable LR"),
     ("fleetform submit train.py -s resources.gpu=H100:2", "Run it on GPUs"),
-    ("fleetform submit train.py -e HF_TOKEN", "Pass a variable of this shell to the run"),
+    ("fleetform submit train.py -e WANDB_PROJECT", "Pass a variable of this shell to the run"),
     ("fleetform submit job.sh -n baseline", "Run a batch script of Slurm as the run baseline"),
     ("fleetform submit train.dstack.yml --detach", "Submit a document, and do not follow the run"),
     ("fleetform submit train.py --format json", "Run a script, and print as JSON how it ended"),
@@ -69,7 +70,8 @@ _FILES_SHOWN_MAX = 8
     "variables",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="Set an environment variable; NAME alone takes the value from this shell.",
+    help="Set an environment variable; NAME alone takes the value from this shell. Values are stored"
+    " in plaintext.",
 )
 @click.option(
     "-s",
@@ -104,7 +106,7 @@ def command(
     Run FILE with the files that it needs, and follow the run.
 
     FILE is a document with one run, a batch script of Slurm, or another script. ARG are arguments
-    of the script.
+    of the script; in the commands of a document they replace `${{ run.args }}`.
 
     The job gets a copy of these files, as they are now. In a git repository: all files that git
     tracks or does not ignore. Outside git: FILE and its `files:`. For a batch script, also the
@@ -122,14 +124,9 @@ def command(
     controller`). Exits with 4 if the run fails. With --format json, prints no output of the run
     (`fleetform logs` prints it) and, at the end, its result as JSON.
     """
-    from fleetform.wiring.submitting import (
-        FROM_SHELL,
-        prepare_submission,
-        withdraw,
-        write_submission,
-    )
+    from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
 
-    settings = [*map(_variable, variables), *map(parse_setting, fields)]
+    settings = (*map(_variable, variables), *map(_field, fields))
     workspace = open_to_write(or_default(path, create=True))
     live = _live(workspace)
     if live is None or not live.instances:
@@ -144,9 +141,10 @@ def command(
         settings=settings,
         arguments=arguments,
         live=live,
-        shell={one: _value_here(one) for one in FROM_SHELL if os.environ.get(one)},
+        shell=_value_in_shell,
         files=files,
     )
+    _say_findings(submission)
     write_submission(workspace, submission)
     _say_submitted(submission)
     try:
@@ -170,26 +168,40 @@ def _live(workspace: Workspace) -> Live | None:
     return live
 
 
-def _variable(text: str) -> tuple[tuple[str | int, ...], Any]:
+def _variable(text: str) -> Setting:
+    from fleetform.wiring.submitted_document import Setting
+
     name, equals, value = text.partition("=")
     if not name:
         raise Refused(f"`{text}` sets no variable", advice="write -e NAME=VALUE, or -e NAME")
-    return ("env", name), value if equals else _value_here(name)
+    if not equals:
+        found = _value_in_shell(name)
+        if found is None:
+            raise Refused(
+                f"`{name}` is not set in this shell",
+                advice=f"`export {name}=…` first, or write -e {name}=VALUE",
+            )
+        value = found
+    return Setting(("env", name), value, f"-e {name}")
 
 
-def _value_here(name: str) -> str:
+def _field(text: str) -> Setting:
+    from fleetform.wiring.submitted_document import Setting
+
+    path, value = parse_setting(text)
+    return Setting(path, value, f"-s {'.'.join(map(str, path))}")
+
+
+def _value_in_shell(name: str) -> str | None:
     """
     Take a variable as this shell has it, which keeps its value out of history and process list.
 
     Raises:
-        Refused: It is not set here, or is not text. Its value is in no message.
+        Refused: It is not text. Its value is in no message.
     """
     value = os.environ.get(name)
     if value is None:
-        raise Refused(
-            f"`{name}` is not set in this shell",
-            advice=f"`export {name}=…` first, or write -e {name}=VALUE",
-        )
+        return None
     try:
         value.encode()
     except UnicodeEncodeError as problem:
@@ -201,14 +213,31 @@ def _value_here(name: str) -> str:
     return value.replace(EXPRESSION_MARK, f"${EXPRESSION_MARK}")
 
 
-def _say_submitted(submission: Submission) -> None:
+def _say_findings(submission: Submission) -> None:
+    """Print warnings, and each note in one line; secrets are named before they are written."""
     from fleetform.spec.findings import Level
 
     say = error_screen()
     print_findings([one for one in submission.findings if one.level is not Level.NOTE])
+    if submission.secrets:
+        names = ", ".join(f"`{name}`" for name in submission.secrets)
+        say.labelled(
+            "warning",
+            f"the value of {names} is stored in plaintext: in {submission.file}, in the ledger and on"
+            " the host of the job",
+        )
+        say.labelled(
+            "help",
+            "to avoid this, let the commands read it from a file that only the job's account can read",
+        )
     for one in submission.findings:
         if one.level is Level.NOTE:
             say.labelled("note", _in_one_line(one))
+    say.flush()
+
+
+def _say_submitted(submission: Submission) -> None:
+    say = error_screen()
     bundle = submission.bundle
     if submission.unsent:
         paths = [quote(shown(one)) for one in submission.unsent]
@@ -221,7 +250,7 @@ def _say_submitted(submission: Submission) -> None:
     if submission.taken_name:
         say.labelled(
             "note",
-            f"there is, or was, a run `{submission.taken_name}`, so this one is"
+            f"there is or was a run `{submission.taken_name}`, so this one is"
             f" {submission.key.name}; `-n NAME` chooses another name",
         )
     for left in bundle.left_out:
@@ -249,8 +278,8 @@ def _say_submitted(submission: Submission) -> None:
 
 def _in_one_line(note: Finding) -> str:
     place = note.place
-    where = f"{place.file}:{place.line}: " if place.line else ""
-    return " ".join(one for one in (f"{where}{note.detail}", note.advice) if one)
+    where = f"{place.file}:{place.line}" if place.line else place.file
+    return " ".join(one for one in (f"{where}: {note.detail}", note.advice) if one)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -272,7 +301,9 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     from fleetform.model.plan import Scope
 
     scope = Scope(targets=tuple(str(key) for key in (submission.key, *submission.expired)))
-    plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
+    plan = plan_after_earlier(
+        workspace, lambda: plan_scoped(workspace, scope, keep_going=True, quiet=True)
+    )
     others = [change.key for change in plan.changes if change.key.kind != "run"]
     if others:
         raise Refused(

@@ -14,6 +14,7 @@ import applied
 from fleetform.cli.commands import submit as module
 from fleetform.cli.exit import Exit
 from fleetform.wiring.applying import ApplyResult
+from fleetform.wiring.problems import EditProblem
 
 
 @pytest.fixture
@@ -303,12 +304,12 @@ def test_a_document_names_its_run(typed, lab, script, plans):
     code, _out, err = typed("submit", str(document))
     assert code == 0, err
     assert (lab / "scratch/baseline.yaml").exists()
-    assert "there is, or was" not in err
+    assert "there is or was" not in err
     code, _out, err = typed("submit", str(document))
     assert code == 0, err
     (second,) = (lab / "scratch").glob("baseline-*.yaml")
     assert (
-        f"note: there is, or was, a run `baseline`, so this one is {second.stem}; `-n NAME` chooses"
+        f"note: there is or was a run `baseline`, so this one is {second.stem}; `-n NAME` chooses"
         " another name\n"
     ) in err
     assert typed("submit", str(document), "-n", "mine")[0] == 0
@@ -338,7 +339,7 @@ def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
     ("name", "text", "says"),
     [
         ("fleet.yaml", "type: fleet\nname: mine\nlocal: true\n", "declares no run"),
-        ("two.yaml", "type: task\n---\ntype: task\n", "2 readable documents"),
+        ("two.yaml", "type: task\n---\ntype: task\n", "2 documents"),
         ("odd.txt", "words", "no interpreter is known"),
         (
             "files.yaml",
@@ -346,6 +347,9 @@ def test_a_document_is_taken_with_its_comments(typed, lab, script, plans):
             "mapped to `x.py`",
         ),
         ("wrong.yaml", "type: task\ncommands: [ls]\nnodes: many\n", "`many`"),
+        ("variables.yaml", "type: task\ncommands: [ls]\nenv: 5\n", "variables.yaml:3:6: error"),
+        ("up.yaml", "type: task\nname: ../up\ncommands: [ls]\n", "up.yaml:2:7: error[bad-name]"),
+        ("open.yaml", "type: task\n\ncommands: [ls\n", "open.yaml:3:11: error[yaml-syntax]"),
     ],
 )
 def test_what_cannot_be_submitted_leaves_nothing(typed, lab, script, plans, name, text, says):
@@ -358,6 +362,120 @@ def test_what_cannot_be_submitted_leaves_nothing(typed, lab, script, plans, name
     assert not (lab / "scratch").exists()
     assert not plans
     assert not list((lab.parent / "state/environments").glob("*/blobs/.bundle-*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ((), "fit.yml:6:8: error[bad-value]"),
+        (("-s", "nodes=several"), "-s nodes: error[bad-value]"),
+        (("-s", "nodes=1", "-s", "nodez=1"), "-s nodez: error[unknown-field]"),
+        (("-s", "nodes=1", "-e", "1x=y"), "-e 1x: error[bad-variable]"),
+        (("-s", "nodes=1", "-s", "resources.gpu.countt=1"), "-s resources.gpu.countt: error"),
+        (("-s", "nodes.least=1"), "error: -s nodes.least: there is nothing below `many`"),
+    ],
+)
+def test_an_error_is_shown_where_a_person_wrote_it(typed, lab, script, plans, options, place):
+    """In the line of FILE, or at the option; never in the document that submit writes."""
+    document = script.with_name("fit.yml")
+    document.write_text(
+        "# my fit\ncommands:\n  - ls\n\ntype: task\nnodes: many\nenv: [LR=1]\nresources: {gpu: {count: 1}}\n"
+    )
+    code, _out, err = typed("submit", str(document), "-n", "fit", *options)
+    assert (code, plans) == (1, [])
+    assert place in err
+    assert err.count("error[") <= 1
+    assert "scratch" not in err
+    if not options:
+        assert "    6 | nodes: many\n      |        ^^^^\n" in err
+
+
+def test_only_findings_about_the_submission_are_shown(typed, lab, script, plans):
+    """Not the warnings, notes and errors of other documents, and no command that lists them."""
+    (lab / "other.yaml").write_text("type: task\nname: other\ncommands: [ls]\nenv: {API_KEY: x}\n")
+    (lab / "wrong.yaml").write_text("type: task\nname: wrong\ncommands: [ls]\nnodes: many\n")
+    document = script.with_name("fit.yml")
+    document.write_text("type: task\ncommands: [ls]\nenv:\n  HF_TOKEN: hf_x\n")
+    code, _out, err = typed("submit", str(document), "-n", "fit")
+    assert code == 0, err
+    assert "fit.yml:3:1: warning[secret-in-clear]" in err
+    assert err.count("warning") == 1
+    for word in ("validate", "error", "other", "many"):
+        assert word not in err
+
+
+@pytest.mark.parametrize("is_option", [True, False])
+def test_a_secret_is_named_before_it_is_written(typed, lab, script, plans, monkeypatch, is_option):
+    """With where it is stored, and how to avoid that; its value is not printed."""
+
+    def refuse(_workspace, _submission):
+        raise EditProblem("the disk is full")
+
+    monkeypatch.setenv("HF_TOKEN", "hf_word")
+    document = script.with_name("fit.yml")
+    env = "" if is_option else "env: [HF_TOKEN]\n"
+    document.write_text(f"type: task\ncommands: [ls]\n{env}")
+    line = ("submit", str(document), "-n", "fit", *(("-e", "HF_TOKEN") if is_option else ()))
+    with monkeypatch.context() as patch:
+        patch.setattr("fleetform.wiring.submitting.write_submission", refuse)
+        assert typed(*line)[2] == (
+            "warning: the value of `HF_TOKEN` is stored in plaintext: in scratch/fit.yaml, in the ledger"
+            " and on the host of the job\n"
+            "help: to avoid this, let the commands read it from a file that only the job's account can"
+            " read\n"
+            "error: the disk is full\n"
+        )
+        assert not (lab / "scratch").exists()
+    code, out, err = typed(*line)
+    assert code == 0, err
+    assert err.count("plaintext") == 1
+    assert "committed" not in err
+    assert "hf_word" not in out + err
+    (step,) = plans[0].changes[0].steps
+    assert step.arguments["document"]["env"]["HF_TOKEN"] == "hf_word"
+
+
+def test_a_variable_without_a_value_in_a_document_is_taken_from_the_shell(
+    typed, lab, script, plans, monkeypatch
+):
+    """As by dstack; the command line is stronger, and one that is not set is refused."""
+    document = script.with_name("fit.yml")
+    document.write_text("type: task\ncommands: [ls]\nenv:\n  - PROJECT\n  - LR=1\n")
+    monkeypatch.delenv("PROJECT", raising=False)
+    code, _out, err = typed("submit", str(document), "-n", "none")
+    assert code == 1
+    assert "has `PROJECT` without a value, and it is not set in this shell" in err
+    monkeypatch.setenv("PROJECT", "blue")
+    code, _out, err = typed("submit", str(document), "-n", "shell")
+    assert code == 0, err
+    assert "- PROJECT=blue\n  - LR=1\n" in (lab / "scratch/shell.yaml").read_text()
+    assert typed("submit", str(document), "-n", "line", "-e", "PROJECT=red")[0] == 0
+    assert "- PROJECT=red\n" in (lab / "scratch/line.yaml").read_text()
+
+
+def test_arguments_fill_run_args_of_a_document(typed, lab, script, plans):
+    """In the commands, quoted for the shell; without arguments it is empty, as in dstack."""
+    document = script.with_name("fit.yml")
+    document.write_text(
+        "type: task\ncommands:\n  - python3 train.py ${{ run.args }}  # slow\n"
+        "  - |\n    cd x\n    echo ${{run.args}}\n"
+    )
+    code, _out, err = typed("submit", str(document), "-n", "some", "--", "--lr", "a  b", "${{ x }}")
+    assert code == 0, err
+    commands = plans[-1].changes[0].steps[0].arguments["document"]["commands"]
+    typed_arguments = "--lr 'a  b' '${{ x }}'"
+    assert commands == [
+        f"python3 train.py {typed_arguments}",
+        f"cd x\necho {typed_arguments}\n",
+    ]
+    assert "# slow\n" in (lab / "scratch/some.yaml").read_text()
+    assert typed("submit", str(document), "-n", "none")[0] == 0
+    commands = plans[-1].changes[0].steps[0].arguments["document"]["commands"]
+    assert commands == ["python3 train.py ", "cd x\necho \n"]
+    document.write_text("type: task\ncommands: [ls]\n")
+    code, _out, err = typed("submit", str(document), "-n", "no", "--", "x")
+    assert code == 1
+    assert "have no `${{ run.args }}`, so it takes no arguments" in err
 
 
 def test_what_is_held_is_not_submitted(typed, lab, script, plans):
