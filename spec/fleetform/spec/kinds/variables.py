@@ -16,9 +16,12 @@ from pydantic import PlainValidator, WithJsonSchema
 from fleetform.spec.fields.secrecy import names_secret
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import refuse, text_of
+from fleetform.spec.quantities.patterns import exact_text
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Values: TypeAlias = dict[str, str | None]
+
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 
 def environment_variables(value: Any) -> Values:
@@ -33,7 +36,7 @@ def environment_variables(value: Any) -> Values:
         raise refuse("wrong-type", str(unfit(value, "a list, `- LR=0.1`, or a mapping")))
     variables: Values = {}
     for name, text in pairs:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+        if not re.fullmatch(_NAME, name):
             raise refuse(
                 "bad-variable",
                 f"{shown(name)} cannot be the name of an environment variable.",
@@ -75,11 +78,11 @@ Variables = Annotated[
             "anyOf": [
                 {
                     "type": "array",
-                    "items": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*(=|$)"},
+                    "items": {"type": "string", "pattern": rf"^{_NAME}=|^\s*{_NAME}\s*$"},
                 },
                 {
                     "type": "object",
-                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+                    "propertyNames": {"pattern": exact_text(_NAME)},
                     "additionalProperties": {"type": ["string", "number"]},
                 },
             ]
