@@ -32,13 +32,16 @@ def forecast_lines(plan: Plan) -> tuple[str, ...]:
 
 def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
     starts = found["starts"]["total"]
-    for word, part in (("would wait", found["waits"]), ("unschedulable", found["impossible"])):
+    lists = (("would wait", found["waits"]), ("would be unschedulable", found["impossible"]))
+    for word, part in lists:
         total, first = part["total"], part["first"]
         assert isinstance(total, int)
         assert isinstance(first, list)
         if not total:
             continue
         beside = "" if starts is None else f", and {starts} would start now"
+        # Said once: the runs that start are the same below.
+        starts = None
         yield f"{figures.counted(total, 'run')} {word}{beside}:"
         for one in first[:LIST_MAX]:
             reasons = one["reasons"]

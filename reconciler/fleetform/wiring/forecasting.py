@@ -8,9 +8,10 @@ forecast: the world may say no, and nothing of it is part of what was decided.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.ports import Book, Outcome
@@ -20,12 +21,14 @@ from fleetform.plan.moves import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
+from fleetform.wiring.this_machine import MachineSize
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
+    from fleetform.schedule import Queue
     from fleetform.spec.renaming import Renames
 
-__all__ = ["RUNS_MAX", "forecast"]
+__all__ = ["RUNS_MAX", "Machine", "forecast"]
 
 RUNS_MAX = 3_000
 """Runs that wait above which nothing is foretold: a round over so many takes as long as the plan."""
@@ -49,21 +52,47 @@ _NOT_FOR_ROOM = frozenset(
 _NOTHING = Book(0, {}, {}, (), (), (), {})
 
 
-def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
+class Machine(Protocol):
+    """The machine of local fleets: asked only where a host of one is not known yet."""
+
+    def size(self) -> MachineSize: ...
+    def may_have_gpus(self) -> bool:
+        """Tell whether there is a driver; which GPUs it has, it takes seconds to say."""
+
+
+class _Fate(enum.StrEnum):
+    """Where a run is after a round of the scheduler; the name of its list in the annex."""
+
+    STARTS = "starts"
+    WAITS = "waits"
+    UNKNOWN = "unknown"
+    IMPOSSIBLE = "impossible"
+
+
+_Fates = Mapping[RunUid, tuple[_Fate, tuple[str, ...]]]
+"""By run that waited before the round: where it is, and for which reasons."""
+
+
+def forecast(
+    plan: Plan, book: Book | None, *, machine: Machine | None = None, now_ms: int
+) -> dict[str, Any]:
     """
     Foretell the first round after a plan.
 
     Args:
         plan: As it would be carried out.
         book: What the ledger has now; None where there is none yet.
+        machine: The one whose shares new hosts are; None: their size is not known.
         now_ms: Unix milliseconds.
 
     Returns:
         JSON values, each with `total` and the first of them: `starts`, `waits`, `impossible`,
-        `unknown` (runs for which the plan makes hosts of which nobody has said what they have),
-        `ends` (runs that the plan ends); or `skipped` with the reason.
+        `unknown` (runs for which the plan makes hosts whose size is not known), `ends` (runs that
+        the plan ends); or `skipped` with the reason. Only runs that the plan submits are in them, and
+        those for which it makes a difference.
     """
-    later = _After(book or _NOTHING)
+    before = book or _NOTHING
+    later = _After(before, machine)
     later.rename(renames_of(plan.steps))
     # Runs get their numbers in natural order of their names, and start by them.
     for change in sorted(plan.changes, key=lambda change: natural_order(str(change.key))):
@@ -76,35 +105,58 @@ def forecast(plan: Plan, book: Book | None, *, now_ms: int) -> dict[str, Any]:
         return {
             "skipped": f"{len(queue.runs)} runs would wait; the forecast covers up to {RUNS_MAX}"
         }
-    decisions = schedule(queue, later.instances, (), Policies(), now_ms=now_ms)
+    after = _fates(later, queue, now_ms)
     names = {run.uid: run.name for run in queue.runs}
-    waits: list[tuple[str, list[str]]] = []
-    unknown: list[str] = []
-    for run in queue.runs:
-        reasons = decisions.waiting.get(run.uid, ())
-        if later.may_get_more(run):
-            reasons = tuple(one for one in reasons if one.code in _NOT_FOR_ROOM)
-        if reasons:
-            waits.append((run.name, [one.detail for one in reasons]))
-        elif run.uid in decisions.waiting:
-            unknown.append(run.name)
-    impossible = [(names[one.run_uid], list(one.reasons)) for one in decisions.impossible]
-    impossible += [(names[uid], [reason]) for uid, reason in decisions.aborts.items()]
+    untouched = after.keys() & before.runs.keys()
+    if untouched:
+        # What waited before and still waits is no news of this plan.
+        now = _After(before, machine)
+        known = _fates(now, queue_from_book(now.book()), now_ms)
+        after = {
+            uid: fate
+            for uid, fate in after.items()
+            if uid not in untouched or uid not in known or known[uid][0] is not fate[0]
+        }
+    in_order = sorted(after, key=lambda uid: natural_order(names[uid]))
+
+    def listed(fate: _Fate) -> list[RunUid]:
+        return [uid for uid in in_order if after[uid][0] is fate]
+
     return {
-        "starts": _listed(
-            sorted((names[one.run_uid] for one in decisions.starts), key=natural_order)
-        ),
-        "waits": _listed({"run": name, "reasons": reasons} for name, reasons in _in_order(waits)),
-        "unknown": _listed(sorted(unknown, key=natural_order)),
-        "impossible": _listed(
-            {"run": name, "reasons": reasons} for name, reasons in _in_order(impossible)
-        ),
+        **{
+            str(fate): _listed(names[uid] for uid in listed(fate))
+            for fate in (_Fate.STARTS, _Fate.UNKNOWN)
+        },
+        **{
+            str(fate): _listed(
+                {"run": names[uid], "reasons": list(after[uid][1])} for uid in listed(fate)
+            )
+            for fate in (_Fate.WAITS, _Fate.IMPOSSIBLE)
+        },
         "ends": _listed(sorted(later.ended, key=natural_order)),
     }
 
 
-def _in_order(runs: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
-    return sorted(runs, key=lambda one: natural_order(one[0]))
+def _fates(book: _After, queue: Queue, now_ms: int) -> dict[RunUid, tuple[_Fate, tuple[str, ...]]]:
+    decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
+    never = {one.run_uid: tuple(one.reasons) for one in decisions.impossible}
+    never |= {uid: (reason,) for uid, reason in decisions.aborts.items()}
+    found: dict[RunUid, tuple[_Fate, tuple[str, ...]]] = {
+        one.run_uid: (_Fate.STARTS, ()) for one in decisions.starts
+    }
+    for run in queue.runs:
+        may_get_more = book.may_get_more(run)
+        if run.uid in never and run.uid not in decisions.aborts and may_get_more:
+            found[run.uid] = (_Fate.UNKNOWN, ())
+        elif run.uid in never:
+            found[run.uid] = (_Fate.IMPOSSIBLE, never[run.uid])
+        elif run.uid in decisions.waiting:
+            reasons = decisions.waiting[run.uid]
+            if may_get_more:
+                reasons = tuple(one for one in reasons if one.code in _NOT_FOR_ROOM)
+            fate = _Fate.WAITS if reasons else _Fate.UNKNOWN
+            found[run.uid] = (fate, tuple(one.detail for one in reasons))
+    return found
 
 
 def _listed(items: Iterable[Any]) -> dict[str, Any]:
@@ -117,6 +169,7 @@ class _After:
     """The book as it will be, step by step."""
 
     before: Book
+    machine: Machine | None = None
     runs: dict[RunUid, Run] = field(init=False)
     outcomes: dict[str, Outcome] = field(init=False)
     instances: list[Instance] = field(init=False)
@@ -127,7 +180,9 @@ class _After:
     number: int = field(init=False)
     ended: set[str] = field(default_factory=set)
     undetected: set[str] = field(default_factory=set)
-    """Fleets that get hosts of which nobody has said what they have."""
+    """Fleets that get hosts whose size is not known."""
+    undetected_gpus: set[str] = field(default_factory=set)
+    """Fleets that get hosts of which only the GPUs are not known."""
 
     def __post_init__(self) -> None:
         self.runs = dict(self.before.runs)
@@ -230,13 +285,15 @@ class _After:
         others = [one for one in self.instances if one.fleet != name]
         kept = [one for number, one in here.items() if number in wanted]
         new = (
-            _host(name, number, host, said["document"])
+            _host(name, number, host, said["document"], self.machine, len(wanted))
             for number, host in wanted.items()
             if number not in here
         )
         made = list(new)
         if None in made:
             self.undetected.add(name)
+        elif made and "gpu" not in said["document"].get("local", {}):
+            self.undetected_gpus.add(name)
         self.instances = [*others, *kept, *(one for one in made if one is not None)]
 
     def _set_queue(self, name: str, document: Mapping[str, Any]) -> None:
@@ -247,10 +304,15 @@ class _After:
             self.default_queue = ""
 
     def may_get_more(self, run: Run) -> bool:
-        """Whether hosts are made for it whose room nobody can foretell."""
+        """Tell whether it may start on hosts whose room is not known before they exist."""
         queue = run.template.queue or self.default_queue
         fleets = run.template.fleets or self.queue_fleets.get(queue, ())
-        return bool(self.undetected.intersection(fleets) if fleets else self.undetected)
+        needs = run.template.requirement.gpu
+        growing = self.undetected
+        asks = needs is not None and needs.count_min and self.undetected_gpus
+        if asks and self.machine is not None and self.machine.may_have_gpus():
+            growing = growing | self.undetected_gpus
+        return bool(growing.intersection(fleets) if fleets else growing)
 
 
 def _renamed(run: Run, renames: Renames) -> Run:
@@ -274,11 +336,23 @@ def _renamed(run: Run, renames: Renames) -> Run:
     )
 
 
-def _host(fleet: str, number: int, name: str, document: Mapping[str, Any]) -> Instance | None:
-    """A host of a local fleet as it is declared; None where it is found out what it has."""
-    local = document.get("local") or {}
-    if "cpu" not in local or "memory" not in local:
+def _host(
+    fleet: str,
+    number: int,
+    name: str,
+    document: Mapping[str, Any],
+    machine: Machine | None,
+    parts: int,
+) -> Instance | None:
+    """A host of a local fleet: what is declared, else its share; None where its size is not known."""
+    local = document.get("local")
+    if local is None:
         return None
+    share = MachineSize(0, 0, 0)
+    if not {"cpu", "memory"} <= local.keys():
+        if machine is None:
+            return None
+        share = machine.size()
     return Instance(
         uid=f"new {name}",
         name=name,
@@ -287,9 +361,9 @@ def _host(fleet: str, number: int, name: str, document: Mapping[str, Any]) -> In
         state=InstanceState.READY,
         sharing=document.get("sharing", "exact"),
         blocks=document.get("blocks", 1),
-        cpu_millicores=local["cpu"],
-        memory_bytes=local["memory"],
-        disk_bytes=local.get("disk", 0),
+        cpu_millicores=local.get("cpu", share.cpu_millicores // parts),
+        memory_bytes=local.get("memory", share.memory_bytes // parts),
+        disk_bytes=local.get("disk", share.disk_bytes // parts),
         gpus=tuple(_gpus(local.get("gpu") or {})),
         boot_id="new",
     )

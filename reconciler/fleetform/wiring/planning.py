@@ -125,15 +125,18 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
     """What would start and what would wait: for people, and no part of what was decided."""
     # Here and not above: most plans change no run, and need neither book nor scheduler.
     from fleetform.wiring.forecasting import RUNS_MAX, forecast
+    from fleetform.wiring.this_machine import ThisMachine
 
     submitted = sum(step.verb == "run.submit" for step in made.steps)
     if submitted > RUNS_MAX:
         return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
+    machine = ThisMachine(workspace.state)
     reader = workspace.reader()
     if reader is None:
-        return forecast(made, None, now_ms=now_ms)
+        return forecast(made, None, machine=machine, now_ms=now_ms)
     with contextlib.closing(reader):
-        return forecast(made, reader.read_book(), now_ms=now_ms)
+        book = reader.read_book()
+    return forecast(made, book, machine=machine, now_ms=now_ms)
 
 
 def _lost_programs(made: Plan, desired: Desired) -> list[dict[str, str]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan
 from fleetform.model.ports import Book, Outcome
-from fleetform.model.run import RunState
+from fleetform.model.run import Run, RunState, RunUid
+from fleetform.model.template import from_document
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.wiring.forecasting import forecast
+from fleetform.wiring.this_machine import MachineSize
 from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
 
 OLD = tuple(element("s", lr=lr) for lr in (1, 2, 3))
@@ -59,6 +62,92 @@ def test_hosts_of_which_nobody_knows_what_they_have_promise_nothing():
     assert found["waits"]["first"] == [
         {"run": "b2", "reasons": ["waits for a1 to succeed; it is submitted"]}
     ]
+
+
+@dataclass(frozen=True)
+class FakeMachine:
+    """Eight CPUs, and a driver for GPUs or none."""
+
+    has_driver: bool = False
+
+    def size(self) -> MachineSize:
+        return MachineSize(8000, 16 << 30, 1 << 40)
+
+    def may_have_gpus(self) -> bool:
+        return self.has_driver
+
+
+MACHINE = FakeMachine()
+
+
+def foretold_here(machine: FakeMachine, *declared: Any) -> tuple[Plan, dict[str, Any]]:
+    plan = planned(tree(*declared), ledger())
+    return plan, forecast(plan, None, machine=machine, now_ms=NOW_MS)
+
+
+def test_a_fleet_of_this_machine_has_what_the_machine_has():
+    """Before `local: true` is created, its size is known: that of the machine which plans."""
+    _, found = foretold_here(
+        MACHINE, fleet("local"), task("a1", **needs(8000)), task("huge", **needs(64_000))
+    )
+    assert found["starts"]["first"] == ["a1"]
+    assert [one["run"] for one in found["impossible"]["first"]] == ["huge"]
+    assert found["unknown"]["total"] == 0
+
+
+def test_hosts_of_one_machine_share_it():
+    """Two nodes have half each; what is declared counts for each as it stands."""
+    halves = fleet("local", nodes=2)
+    _, found = foretold_here(
+        MACHINE, halves, task("half", **needs(4000)), task("all", **needs(8000))
+    )
+    assert found["starts"]["first"] == ["half"]
+    assert [one["run"] for one in found["impossible"]["first"]] == ["all"]
+
+
+def test_gpus_of_this_machine_are_not_asked_for():
+    """A driver takes seconds to answer: runs that need GPUs stay unknown where there is one."""
+    gpu = {"resources": {"gpu": {"count": {"min": 1, "max": 1}}}}
+    with_driver = FakeMachine(has_driver=True)
+    _, found = foretold_here(with_driver, fleet("local"), task("gpu", **gpu), task("cpu"))
+    assert (found["unknown"]["first"], found["starts"]["first"]) == (["gpu"], ["cpu"])
+    _, found = foretold_here(MACHINE, fleet("local"), task("gpu", **gpu))
+    assert found["impossible"]["total"] == 1
+
+
+def test_only_runs_of_the_plan_are_foretold():
+    """A run that waits already, and that the plan does not touch, is no news of this plan."""
+    hosts, old, new = fleet("local", **HOST), task("old", **needs(64_000)), task("new")
+    waiting = Run(
+        RunUid("u"), "old", from_document("old", old.document), RunState.SUBMITTED, 1, attempt=1
+    )
+    outcome = Outcome(RunState.SUBMITTED, "", "", started=False)
+    book = replace(EMPTY, runs={waiting.uid: waiting}, outcomes={"old": outcome})
+    plan = planned(tree(hosts, old, new), ledger(row(old, RunState.SUBMITTED)))
+    found = forecast(plan, book, now_ms=NOW_MS)
+    assert found["starts"]["first"] == ["new"]
+    # Without hosts it waited; with those that the plan creates it is known that none will do.
+    assert [one["run"] for one in found["impossible"]["first"]] == ["old"]
+    again = planned(tree(hosts, old, new), ledger(row(hosts), row(old, RunState.SUBMITTED)))
+    host = Instance(
+        "i", "local-0", "local", 0, InstanceState.READY, cpu_millicores=4000, memory_bytes=8 << 30
+    )
+    found = forecast(again, replace(book, instances=(host,)), now_ms=NOW_MS)
+    assert found["starts"]["first"] == ["new"]
+    assert found["impossible"]["total"] == found["waits"]["total"] == 0
+
+
+def test_a_run_that_starts_is_counted_once():
+    """Where some wait and others never start, the number of those that start stands once."""
+    plan, found = foretold(
+        fleet("local", **HOST),
+        task("a1", **needs(3000)),
+        task("b2", **needs(3000)),
+        task("huge", **needs(64_000)),
+    )
+    lines = forecast_lines(replace(plan, annex={"forecast": found}))
+    assert lines[0] == "1 run would wait, and 1 would start now:"
+    assert lines[2] == "1 run would be unschedulable:"
 
 
 def test_nothing_is_said_of_waiting_for_hosts_that_nobody_knows_yet():
