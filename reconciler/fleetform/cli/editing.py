@@ -164,7 +164,7 @@ def finish(
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
-        so = "the configuration says so already: " if edits.touched else ""
+        so = "the configuration already contains this change: " if edits.touched else ""
         screen().line(f"{so}nothing to write", "dim")
     else:
         show_diff(workspace, edits)

@@ -52,7 +52,9 @@ def at_work_lines(
     if ending.stop_requested:
         asked = max((one.at_ms for one in events if one.kind in _ASKS), default=None)
         since = (
-            "" if asked is None else f", {figures.span(max(0, now_ms - asked))} after it was asked"
+            ""
+            if asked is None
+            else f", {figures.span(max(0, now_ms - asked))} after the stop was requested"
         )
         jobs = list(_jobs(attempt, hosts, since))
         more = len(jobs) - _JOBS_MAX

@@ -94,9 +94,9 @@ def _block(one: Drift) -> Iterator[Line]:
 def _since(one: Drift) -> str:
     parts = []
     if one.right_at_ms is not None:
-        parts.append(f"it was right at {moment(one.right_at_ms)}")
+        parts.append(f"last seen as applied at {moment(one.right_at_ms)}")
     if one.changed_at_ms is not None:
-        parts.append(f"its place last changed at {moment(one.changed_at_ms)}")
+        parts.append(f"last changed at {moment(one.changed_at_ms)}")
     return ", ".join(parts) or "unknown, because this is the first check"
 
 

@@ -63,5 +63,5 @@ def _resource(row: EventRow) -> str:
     """Add try and rank where they tell one job from another."""
     text = row.resource
     if row.attempt is not None and row.attempt > 1:
-        text += f" try {row.attempt}"
+        text += f" attempt {row.attempt}"
     return text if row.rank is None else f"{text} rank {row.rank}"

@@ -89,14 +89,14 @@ def why_lines(why: Why) -> tuple[str, ...]:
     lines.extend(f"  - {sentence}" for sentence in why.at_work)
     # One try that has ended the run is all in the summary.
     if len(why.attempts) > 1 or (why.attempts and why.state not in FINAL):
-        lines.extend(f"  try {one.number}: {attempt_text(one)}" for one in why.attempts)
+        lines.extend(f"  attempt {one.number}: {attempt_text(one)}" for one in why.attempts)
     lines.extend(f"help: {sentence}" for sentence in why.advice)
     # A message may hold what a program wrote, or the reason that somebody gave.
     return tuple(map(printable, lines))
 
 
 def attempt_text(attempt: AttemptRow) -> str:
-    """Say how a try ended, how long its jobs took, and where: `exit code 3 after 2s on local-0`."""
+    """Say how an attempt ended, how long its jobs took, and where: `exit code 3 after 2s on local-0`."""
     codes = {job.exit_code for job in attempt.jobs}
     exited = f"exit code {codes.pop()}" if codes == {0} else ""
     how = exited or attempt.message or attempt.cause or attempt.state

@@ -62,7 +62,7 @@ def test_a_whole_state_folder_put_back_runs_nothing_again(lab: Lab, tmp_path: Pa
         assert done.returncode == 1, (command, done.stdout, done.stderr)
         assert re.search(
             rf"{note_of(lab)} records that ledger \w+ was at commit \d+ of epoch 1, and this one"
-            r" has come to commit \d+ of epoch 1",
+            r" is at commit \d+ of epoch 1",
             done.stdout + done.stderr,
         ), (command, done.stdout, done.stderr)
         assert "fleetform state rebuild" in done.stdout + done.stderr
@@ -203,7 +203,7 @@ def test_to_begin_anew_is_to_remove_the_note(lab: Lab) -> None:
     assert lab.run("apply", "-y").returncode == 0
     _remove(lab)
     said = lab.run("plan").stdout
-    assert f"{note_of(lab)} says that" in said
+    assert f"{note_of(lab)} records that" in said
     assert "to start with an empty ledger, remove that file" in said
     note_of(lab).unlink()
     assert lab.run("apply", "-y").returncode == 0

@@ -42,7 +42,7 @@ def test_what_is_declared_already_needs_no_answer_to_write(typed, lab):
     assert typed("set", "train", "priority=5")[0] == 0
     before = contents(lab)
     _code, out, _err = typed("set", "train", "priority=5", "--apply")
-    assert "the configuration says so already" in out
+    assert "the configuration already contains this change" in out
     assert contents(lab) == before
 
 

@@ -35,8 +35,8 @@ def test_a_rank_that_does_not_end_is_named() -> None:
     hosts = (instance(0), instance(1), instance(2, state=InstanceState.UNREACHABLE))
     lines = at_work_lines(gang.run, book_of(gang, instances=hosts), (ASKED,), now_ms=NOW)
     assert lines == (
-        "rank 1 on local-1 has not ended, 24s after it was asked",
-        "rank 2 on local-2 has not ended, 24s after it was asked: the host is silent",
+        "rank 1 on local-1 has not ended, 24s after the stop was requested",
+        "rank 2 on local-2 has not ended, 24s after the stop was requested: the host is silent",
     )
     detail = run_detail(gang, instances=hosts, now_ms=NOW)
     told = why_lines(explain(detail, at_work=lines, now_ms=NOW))
@@ -59,7 +59,7 @@ def test_a_successor_tells_of_the_run_that_it_waits_for() -> None:
     book = book_of(earlier, instances=(instance(0),))
     assert at_work_lines(successor, book, (ASKED,), now_ms=NOW) == (
         "the earlier run is finishing on local-0 and is asked to stop: asked by ada",
-        "its job on local-0 has not ended, 24s after it was asked",
+        "its job on local-0 has not ended, 24s after the stop was requested",
     )
 
 

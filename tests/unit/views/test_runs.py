@@ -129,7 +129,7 @@ def test_earlier_attempts_are_told():
     first = replace(row.attempts[0], finished_at_ms=NOW, message="exit code 1")
     again = replace(row.attempts[0], number=2, jobs=(job(),))
     detail = run_detail(replace(row, attempts=(first, again)), now_ms=NOW)
-    assert "  try 1: exit code 1" in why_lines(explain(detail, now_ms=NOW))
+    assert "  attempt 1: exit code 1" in why_lines(explain(detail, now_ms=NOW))
 
 
 def test_an_end_says_how_where_and_how_long():

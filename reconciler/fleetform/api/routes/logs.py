@@ -30,7 +30,7 @@ class LogPiece(BaseModel):
     next: int = Field(
         description="Pass it as `offset` to read on; equal to `offset` at the end of the output."
     )
-    complete: bool = Field(description="No more output follows.")
+    complete: bool = Field(description="True if the output has ended.")
 
 
 # Before `/runs/{name}`, whose name may contain slashes.

@@ -95,7 +95,7 @@ def _say_of_code(source: Source) -> None:
         error_screen().line(f"its code is commit {commit[:12]}", "dim")
         return
     error_screen().line(
-        f"its code was never committed as it ran: bundle {str(code.get('sha256'))[:12]} in this"
+        f"its code was not committed: bundle {str(code.get('sha256'))[:12]} in this"
         " machine's state folder is the only copy",
         "warn",
     )

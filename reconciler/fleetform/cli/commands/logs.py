@@ -119,8 +119,8 @@ def _attempt(history: RunHistory, number: int | None) -> Attempt:
     name = history.run.name
     if not history.attempts:
         raise Refused(
-            f"`{name}` has not been tried yet: it is {history.run.state}",
-            advice=f"`fleetform why {name}` says what it waits for",
+            f"`{name}` has no attempt yet: it is {history.run.state}",
+            advice=f"`fleetform why {name}` shows why it waits",
         )
     if number is None:
         return history.attempts[-1]

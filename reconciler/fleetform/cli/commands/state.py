@@ -127,7 +127,9 @@ def upgrade(path: str | None) -> None:
     workspace = open_workspace(path)
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is None:
         open_reader(workspace)
-        screen().line("the ledger is of this release: there is nothing to upgrade", "dim")
+        screen().line(
+            "the ledger has the version of this release: there is nothing to upgrade", "dim"
+        )
         return
     screen().line(f"upgraded from version {upgraded.before} to {upgraded.after}", "good")
     screen().line(f"the backup from before is {upgraded.backup}")
