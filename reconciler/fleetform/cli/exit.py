@@ -51,7 +51,7 @@ PLAN_CODES: Sequence[tuple[Exit, str]] = (
         ),
     ),
     (Exit.CHANGES, "With --detailed-exitcode: there are changes."),
-    (Exit.OK, "Otherwise, whatever the plan says."),
+    (Exit.OK, "In all other cases."),
 )
 APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, a step failed, or the ledger is recovering or damaged."),
@@ -59,7 +59,7 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.LOCKED, "Another process manages the environment."),
     (Exit.POLICY, "A policy, a freeze window or an override forbids the change."),
     (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs continue."),
-    (Exit.HELD, "Something stays blocked, or a run waits for a host that does not answer."),
+    (Exit.HELD, "A change stays blocked, or a run waits for a host that does not answer."),
     (
         Exit.RUN_FAILED,
         (

@@ -162,7 +162,7 @@ class Commands(click.Group):
     expose_value=False,
     multiple=True,
     callback=note_folders,
-    help="Folder of the environment, as after the command.",
+    help="Folder of the environment; also allowed after the name of the command.",
 )
 @click.option("--version", is_flag=True, is_eager=True, hidden=True, expose_value=False,
               callback=lambda ctx, _option, wanted: _print_version(ctx) if wanted else None)  # fmt: skip

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 takeover_options = several_options(
     click.option("--takeover", is_flag=True, help="Pause `serve` first; needs --for and --reason."),
     click.option(
-        "--for", "for_ms", type=DURATION, metavar="1h", help="How long the takeover lasts at most."
+        "--for", "for_ms", type=DURATION, metavar="1h", help="Longest duration of the takeover."
     ),
     click.option(
         "--reason",

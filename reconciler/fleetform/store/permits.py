@@ -42,7 +42,7 @@ def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None
     if spell is not None and any(is_held(spell, change, rules) for change in plan.changes):
         raise PolicyRefused(
             f"freeze window: {spell.window.reason}; it is open {_until(spell.end_ms)}",
-            advice="wait, or lift it for a limited time with `fleetform emergency thaw --reason …`",
+            advice="wait, or suspend it for a limited time with `fleetform emergency thaw --reason …`",
         )
 
 

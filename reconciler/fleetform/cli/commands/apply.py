@@ -86,22 +86,22 @@ def command(
     Apply the plan and follow the runs.
 
     Shows the plan and asks for confirmation; with FILE, applies that saved plan. Changes that
-    delete, or that end running work, are blocked unless --allow-destroy or the environment's rules
-    allow them. Ctrl-C leaves the runs to a background controller; a second apply follows them
+    delete resources or end running work are blocked unless --allow-destroy or the environment's
+    rules allow them. Ctrl-C leaves the runs to a background controller; a second apply follows them
     again.
 
     Follows the runs that it starts or changes, and the runs that --target or --replace names. If
-    nothing differs and nothing is blocked, it follows every active run. Leaves other runs to the
-    controller. A change that is blocked only until a stopping run has ended is applied after that,
-    without another command.
+    nothing differs and nothing is blocked, it follows every active run. It does not wait for
+    other runs; the controller drives them. If a change is blocked only because a run is still
+    stopping, apply waits for its end and then applies the change.
 
     With --detach, apply ends when the plan's own steps are done and the hosts know which jobs to
     end. A background controller then drives the runs (`fleetform controller`). If another process
-    manages the environment and takes longer than a minute, apply ends with what is known by then,
-    and says so.
+    manages the environment and needs longer than a minute, apply ends with the results so far and
+    says so.
 
-    A saved plan was reviewed when it was made, so apply does not ask again. It is applied once, and
-    only if the resources that it touches have not changed since. Otherwise apply exits with 5 and
+    A saved plan was reviewed when it was made, so apply does not ask for confirmation. It is applied
+    once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.
     """
     from fleetform.cli.carry_out import Watching, plan_after_earlier

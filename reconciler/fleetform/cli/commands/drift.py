@@ -13,7 +13,7 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
-    ("fleetform drift", "Show what differs from what was applied, and since when"),
+    ("fleetform drift", "Show each difference from the applied state, and since when it exists"),
     ("fleetform drift --detailed-exitcode", "Exit with 2 if there is drift"),
     ("fleetform drift --format json", "Print the drift as JSON"),
 )
@@ -32,9 +32,9 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     """
     Show drift: what changed outside fleetform.
 
-    Compares the actual state with what was applied. Changes no resource and does not disturb a
-    controller. The drift that it finds is recorded: `plan`, `why` and `status` show it until a
-    later check or a correction finds it gone. `docs/drift.md` has the table of what is compared.
+    Compares the actual state with the applied state. Changes no resource, and works while a
+    controller runs. Records the drift that it finds: `plan`, `why` and `status` show it until it is
+    corrected or a later check no longer finds it. `docs/drift.md` lists the compared fields.
     `plan --refresh` shows the corrections.
     """
     from fleetform.views.drift import drift_rows, render

@@ -55,7 +55,7 @@ _FREEZE = (
 _THAW = (
     (
         "fleetform emergency thaw --reason 'bad quota, see #412' --for 20m",
-        "Open the freeze windows for 20 minutes",
+        "Suspend the freeze windows for 20 minutes",
     ),
 )
 _LIFT = (
@@ -77,9 +77,9 @@ LONGEST_MS = 30 * 86_400_000
 @group("emergency", examples=(_STOP[0], _DRAIN[0], _PAUSE[0], _FREEZE[0], _LIFT[0], _LIST[0]))
 def command() -> None:
     """
-    Override the configuration for a limited time, at once and with a reason.
+    Override the configuration for a limited time.
 
-    `plan`, `ps`, `apply` and `serve` show the overrides in force. When an override expires,
+    An override takes effect immediately, and needs a reason. `plan`, `ps`, `apply` and `serve` show the overrides in force. When an override expires,
     everything continues without another command.
     """
 
@@ -132,7 +132,7 @@ def stop(targets: tuple[str, ...], **typed: Any) -> None:
 @_put_options
 def drain(targets: tuple[str, ...], **typed: Any) -> None:
     """
-    Start no new jobs on each FLEET, or on one HOST of it; running jobs finish.
+    Drain each FLEET, or one HOST of it: running jobs finish, no new ones start.
 
     Write `FLEET` or `FLEET/HOST`, as for `fleetform drain`, or `fleet/NAME` and `host/NAME`.
     """
@@ -148,7 +148,7 @@ def drain(targets: tuple[str, ...], **typed: Any) -> None:
 @command.command("pause", examples=_PAUSE)
 @_put_options
 def pause(**typed: Any) -> None:
-    """Start no job at all; running jobs continue, and plans are applied."""
+    """Pause all starts: no new job starts; running jobs continue, and plans are applied."""
     workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.PAUSE, (), typed)
     _say_if_nobody_drives(workspace)
@@ -175,10 +175,10 @@ def freeze(**typed: Any) -> None:
 @_put_options
 def thaw(**typed: Any) -> None:
     """
-    Open the freeze windows of the environment: plans are applied in spite of them.
+    Suspend the freeze windows of the environment: plans are applied during them.
 
-    All other rules stay in force. Use it to correct a wrong window: the commit that removes a
-    window is blocked by it.
+    All other rules stay in force. Use it to correct a wrong window: an open window also
+    blocks the commit that removes it.
     """
     workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.THAW, (), typed)
@@ -216,7 +216,7 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
 @directory_option
 @json_option
 def list_them(every: bool, path: str | None, as_json: bool) -> None:
-    """List the overrides in force, newest first: what, until when, who, and why."""
+    """List the overrides in force, newest first, with target, expiry, user and reason."""
     from fleetform.views.overrides import override_rows, overrides_table
     from fleetform.wiring.clock import SystemClock
 

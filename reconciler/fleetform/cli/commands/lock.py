@@ -95,8 +95,8 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     """
     End the process that manages this environment, or its lease.
 
-    Without --force, a process that is alive is named and left alone. With --force it gets SIGTERM,
-    and SIGKILL after ten seconds. With PostgreSQL, its lease is ended instead, and everything that
+    Without --force, a running process is shown and not ended. With --force it gets SIGTERM, and
+    SIGKILL after ten seconds. With PostgreSQL, its lease is ended instead, and everything that
     it writes after that is refused. A process that is still alive may take the lease again: `apply
     --takeover` pauses it. Open steps stay open, and the next apply continues them.
     """

@@ -31,12 +31,12 @@ _EXAMPLES = (
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Serve the read-only API at this address, in a separate process; HOST is an address that only this machine reaches.",
+    help="Serve the read-only API at this address, in a separate process; HOST is a loopback address, such as 127.0.0.1.",
 )
 @click.option(
     "--insecure-listen",
     is_flag=True,
-    help="Allow a HOST that other machines reach. The API has no log-in: everyone who"
+    help="Allow a HOST that other machines reach. The API has no authentication: everyone who"
     " reaches it can read runs, their output and plans.",
 )
 @click.option(
@@ -48,7 +48,7 @@ _EXAMPLES = (
     metavar="5m",
     help="Time between checks for drift.",
 )
-@click.option("--once", is_flag=True, help="Exit when every run is over.")
+@click.option("--once", is_flag=True, help="Exit when every run has ended.")
 @click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
 @click.option(
     "--log-format",
@@ -71,8 +71,8 @@ def command(
 
     Plans again when the configuration changes, drives the runs, and applies the plans that `apply`
     hands over. Changes that need a permission are blocked and reported. Drift is reported, and
-    corrected where the correction loses nothing. While `apply --takeover` is in force, serve
-    pauses.
+    corrected if the correction loses no data and ends no work. While `apply --takeover` is in force,
+    serve pauses.
 
     Ctrl-C or a closed terminal ends it; if work is left, a background controller drives the runs.
     SIGTERM, which a service manager sends, ends it without a background controller: running jobs

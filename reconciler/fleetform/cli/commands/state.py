@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     ("fleetform state backup lab.jsonl", "Back up the ledger into a file"),
-    ("fleetform state restore lab.jsonl", "Replace the ledger by a backup"),
+    ("fleetform state restore lab.jsonl", "Replace the ledger with a backup"),
     (
         "fleetform state verify --hosts",
         "Check the ledger's integrity, and compare it with the hosts",
@@ -55,11 +55,11 @@ def command() -> None:
 @json_option
 def backup(file: str, path: str | None, as_json: bool) -> None:
     """
-    Back up the whole ledger into FILE, while other commands may write it.
+    Back up the whole ledger to FILE.
 
-    The backup shows one moment. FILE has mode 0600, because it contains values of documents, such
+    The backup is consistent, also if other commands write the ledger meanwhile. FILE has mode 0600, because it contains values of documents, such
     as `env`. Its format is the same for SQLite and PostgreSQL, so it can move a ledger from one to
-    the other. Logs and files of runs are plain files beside the ledger and are not in the backup.
+    the other. Logs and files of runs are plain files next to the ledger and are not in the backup.
     """
     from fleetform.wiring.state import backup as write_backup
 
@@ -81,7 +81,7 @@ def backup(file: str, path: str | None, as_json: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def restore(file: str, path: str | None, yes: bool) -> int:
     """
-    Replace the ledger by the backup FILE.
+    Replace the ledger with the backup FILE.
 
     The current ledger is backed up first. The restored ledger gets a new epoch and is recovering:
     nothing is started or removed until `fleetform state rebuild` has asked the hosts what happened
@@ -189,7 +189,7 @@ def rebuild(
     path: str | None, as_json: bool, trial: bool, from_nothing: bool, lost: tuple[str, ...]
 ) -> int:
     """
-    Rebuild the ledger from what its hosts remember.
+    Rebuild the ledger from the records of its hosts.
 
     For a ledger that was lost, or restored from an older copy: fleetform then refuses to start or
     remove anything. The hosts prove which runs have run; the configuration says what these runs

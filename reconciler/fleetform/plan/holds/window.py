@@ -10,7 +10,7 @@ from fleetform.model.plan import HeldBy
 from fleetform.model.windows import is_held, open_spell
 from fleetform.plan.proposal import Sheet
 
-_CURE = "plan again when it is over, or lift it for a limited time with `fleetform emergency thaw --reason …`"
+_CURE = "plan again when it is over, or suspend it for a limited time with `fleetform emergency thaw --reason …`"
 
 
 def hold_in_window(sheet: Sheet) -> None:
