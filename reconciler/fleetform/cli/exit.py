@@ -35,7 +35,7 @@ class Exit(enum.IntEnum):
     POLICY = 7
     """A policy, a freeze window or an override forbids the change."""
     INTERRUPTED = 130
-    """Ctrl-C: 128 + SIGINT, as in shells; of `apply` also SIGTERM and SIGHUP."""
+    """Ctrl-C: 128 + SIGINT, as in shells; of `apply` and `submit` also SIGTERM and SIGHUP."""
     BROKEN_PIPE = 141
     """The reader of the output closed it: 128 + SIGPIPE."""
 

@@ -56,6 +56,36 @@ def test_sigterm_of_a_background_job_of_a_script(lab: Lab, gate: str) -> None:
     _ends_well(lab, gate)
 
 
+def test_sigterm_of_a_submit_in_the_background_of_a_script(lab: Lab) -> None:
+    """As of an apply: SIGINT is ignored, SIGTERM ends it with 130, and a controller drives the run."""
+    lab.declare(FLEET)
+    assert lab.run("apply", "-y").returncode == 0
+    gate = lab.folder / "gate"
+    (lab.folder / "job.sh").write_text(
+        f"{lab.says('begun')}\nuntil [ -e {gate} ]; do sleep 0.05; done\n{lab.says('ended')}\n"
+    )
+    script = (
+        f"fleetform submit {lab.folder}/job.sh -n job & until [ -s {lab.witness} ]; do sleep 0.05; done;"
+        " kill -INT $!; kill -TERM $!; wait $!; echo code $?"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=lab.tree,
+        env=lab.variables(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert "code 130" in done.stdout, done.stdout + done.stderr
+    assert "job continues\n" in done.stderr
+    assert f"the background controller (pid {process_of(lab)}) drives the runs" in done.stderr
+    gate.touch()
+    wait_until(lambda: lab.states() == {"job": "done"}, lambda: str(lab.states()))
+    assert lab.said() == ["begun", "ended"]
+
+
 def test_ctrl_c_says_what_goes_on_and_how_it_is_ended(lab: Lab, gate: str) -> None:
     """It ends with 130, names the controller and its log, and how to follow and to stop."""
     apply = lab.start("apply", "-y")

@@ -15,6 +15,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.editing import shown
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.run_output import EndLast, RunOutput
@@ -132,7 +133,7 @@ def command(
     if live is None or not live.instances:
         raise Refused(
             f"the environment `{workspace.environment.name}` has no host to run on yet",
-            advice="run `fleetform apply` first: `submit` creates no fleets",
+            advice=f"run `fleetform apply{directory_words(workspace)}` first: `submit` creates no fleets",
         )
     submission = prepare_submission(
         workspace,
@@ -145,14 +146,20 @@ def command(
         files=files,
     )
     _say_findings(submission)
-    write_submission(workspace, submission)
-    _say_submitted(submission)
-    try:
-        plan = _plan(workspace, submission)
-    except BaseException:
-        withdraw(workspace, submission)
-        raise
-    return _carry_out(workspace, plan, submission, detach=detach, as_json=as_json)
+    # From here on a document is there that has no run yet: no signal leaves it behind.
+    with Interrupts() as interrupts:
+        try:
+            write_submission(workspace, submission)
+        except KeyboardInterrupt:
+            withdraw(workspace, submission)
+            raise
+        try:
+            _say_submitted(submission)
+            plan = _plan(workspace, submission)
+        except BaseException:
+            withdraw(workspace, submission)
+            raise
+        return _carry_out(workspace, plan, submission, interrupts, detach=detach, as_json=as_json)
 
 
 def _live(workspace: Workspace) -> Live | None:
@@ -308,7 +315,7 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     if others:
         raise Refused(
             f"it needs {', '.join(map(str, others))}, which is not applied as declared yet",
-            advice="run `fleetform apply` first: `submit` changes only runs",
+            advice=f"run `fleetform apply{directory_words(workspace)}` first: `submit` changes only runs",
         )
     mine = [
         one
@@ -327,11 +334,16 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
 
 
 def _carry_out(
-    workspace: Workspace, plan: Plan, submission: Submission, *, detach: bool, as_json: bool
+    workspace: Workspace,
+    plan: Plan,
+    submission: Submission,
+    interrupts: Interrupts,
+    *,
+    detach: bool,
+    as_json: bool,
 ) -> int:
     """Apply, and meanwhile print what the run prints; returns the exit code."""
     from fleetform.cli.background import leave, leave_quietly, say_left
-    from fleetform.cli.interrupts import Interrupts
     from fleetform.wiring.applying import apply_plan
 
     name = submission.key.name
@@ -341,28 +353,27 @@ def _carry_out(
     follower = RunOutput(workspace, name, end_last)
     shown_on = error_screen() if as_json else screen()
     progress = end_last if speaks_alone else PlainProgress(shown_on, show_output=not as_json)
-    with Interrupts() as interrupts:
-        try:
-            if speaks_alone and not detach:
-                follower.start()
-            result = interrupts.run(
-                apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
-            )
-        except KeyboardInterrupt:
-            left = interrupts.shield(lambda: leave_quietly(workspace))
-            # The terminal may be closed: the line is lost then.
-            with contextlib.suppress(OSError):
-                follower.stop()
-                error_screen().line(f"\n{name} continues", "note")
-                say_left(workspace, left)
-                if as_json:
-                    _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
-            return Exit.INTERRUPTED
-        except Exception:
-            interrupts.shield(lambda: leave_quietly(workspace))
-            raise
-        # Who does not wait has to know that it goes on; who has waited knows how it ended.
-        left = interrupts.shield(lambda: (leave if detach else leave_quietly)(workspace))
+    try:
+        if speaks_alone and not detach:
+            follower.start()
+        result = interrupts.run(
+            apply_plan(workspace, plan, who=who_asks(), detach=detach, progress=progress)
+        )
+    except KeyboardInterrupt:
+        left = interrupts.shield(lambda: leave_quietly(workspace))
+        # The terminal may be closed: the line is lost then.
+        with contextlib.suppress(OSError):
+            follower.stop()
+            error_screen().line(f"\n{name} continues", "note")
+            say_left(workspace, left)
+            if as_json:
+                _print_json(workspace, plan, submission, "interrupted", Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
+    except Exception:
+        interrupts.shield(lambda: leave_quietly(workspace))
+        raise
+    # Who does not wait has to know that it goes on; who has waited knows how it ended.
+    left = interrupts.shield(lambda: (leave if detach else leave_quietly)(workspace))
     follower.finish()
     if speaks_alone:
         end_last.say_end()
@@ -404,13 +415,13 @@ def _print_json(
 def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> None:
     from fleetform.wiring.default_environment import is_created_here
 
-    say = error_screen()
+    say, where = error_screen(), directory_words(workspace)
     if detach:
         say.line(f"{name} is submitted", "good")
-        say.labelled("help", f"`fleetform logs{directory_words(workspace)} {name} -f` follows it")
+        say.labelled("help", f"`fleetform logs{where} {name} -f` follows it")
     elif code == Exit.OK:
         # Nothing is reviewed in the default environment, so there is nowhere to keep it.
         if not is_created_here(workspace.root):
-            say.labelled("help", f"`fleetform keep {name}` moves it into the configuration")
+            say.labelled("help", f"`fleetform keep{where} {name}` moves it into the configuration")
     else:
-        say.labelled("help", f"`fleetform why {quote(name)}` says how it ended")
+        say.labelled("help", f"`fleetform why{where} {quote(name)}` says how it ended")

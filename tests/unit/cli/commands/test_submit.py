@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 import time
@@ -35,7 +36,7 @@ def plans(monkeypatch):
     """What would be carried out, in the place of carrying it out."""
     made = []
 
-    def take(_workspace, plan, _submission, **_options):
+    def take(_workspace, plan, _submission, _interrupts, **_options):
         made.append(plan)
         return 0
 
@@ -512,6 +513,17 @@ def test_an_old_experiment_makes_room(typed, lab, script, plans):
         "run/first": "archive",
         "run/third": "create",
     }
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_while_it_is_planned_leaves_no_document(
+    typed, lab, script, plans, monkeypatch, number
+):
+    """The next plan would run it."""
+    monkeypatch.setattr(module, "_plan", lambda *_: signal.raise_signal(number))
+    code, _out, err = typed("submit", str(script), "-n", "try")
+    assert (code, plans) == (130, []), err
+    assert not (lab / "scratch/try.yaml").exists()
 
 
 def test_what_is_kept_is_the_same_run(typed, lab, script, plans):
