@@ -19,6 +19,9 @@ FOLDER = Path(__file__).parent
 REFUSED = "refused"
 """In place of a value: the document has an error."""
 
+DOCUMENTS_OF_DSTACK = 277
+"""The documents in the examples and the documentation of dstack's release; a test counts them."""
+
 
 class Row(NamedTuple):
     """The result of dstack for one value of one file; `theirs` may be `REFUSED`."""
