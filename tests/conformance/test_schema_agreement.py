@@ -116,11 +116,17 @@ NOT_IN_SCHEMAS: dict[str, Callable[[str, Any, str], bool]] = {
         )
     ),
     "JSON Schema compares no two numbers: the ends of a range, a target with its bounds.": (
-        _says("begins above its end", "runs backwards", "is not between", "one amount of CPUs")
+        _says("begins above its end", "before its begin", "is not between", "one amount of CPUs")
     ),
     "JSON Schema compares no entries with each other.": _says("is named twice"),
     "JSON Schema computes no amounts: the seconds of `9999999w`, the hosts of `gpu[1-99999]`.": (
-        _says("longer than a hundred years", "too large", "the most is", "makes more than")
+        _says(
+            "longer than a hundred years",
+            "too large",
+            "the most is",
+            "names more than",
+            "ranges name",
+        )
     ),
     "A number with very many decimals is a number to JSON Schema.": _says(
         "finer than a thousandth", "is not a size", "is not a number of CPUs"

@@ -28,7 +28,7 @@ _WORDS = {
     "string": "text",
     "integer": "whole number",
     "number": "number",
-    "boolean": "truth value",
+    "boolean": "boolean",
     "object": "mapping",
     "array": "list",
 }

@@ -28,7 +28,7 @@ _FIELDS = frozenset(
 _ADDRESS = re.compile(rf"(?P<kind>fleet|run|volume)/{NAME.pattern}")
 _VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _RULES: Mapping[str, Callable[[Any], bool]] = {
-    # By type: a truth value is an int to isinstance, and no count.
+    # By type: a boolean is an int to isinstance, and not a count.
     "allow_destroy": lambda value: type(value) is bool,
     "delete_percent": lambda value: type(value) is int and 0 <= value <= 100,
     "delete_count": lambda value: type(value) is int and value >= 0,

@@ -186,7 +186,7 @@ def test_ranges_of_names(tmp_path, text, names):
         ("[root@one]", "bad-value", "Write `{hostname: one, user: root}`."),
         ("['-oProxyCommand=x']", "bad-value", "not a host's name"),
         ("['a b']", "bad-value", "not a host's name"),
-        ("['gpu[3-1]']", "bad-value", "runs backwards"),
+        ("['gpu[3-1]']", "bad-value", "has an end before its begin"),
         ("['gpu[1-99999]']", "bad-value", "more than 20000 hosts"),
         ("['gpu[a-b]']", "bad-value", "not a host's name"),
         ("[one, two, ONE.]", "said-twice", "is named twice"),

@@ -29,7 +29,7 @@ SCALING = "scaling: {metric: rps, target: 10}\n"
         (f"{SERVICE}rate_limits: [{{rps: 1}}, {{prefix: /, rps: 2}}]\n", "said-twice", "hold for `/`"),
         (f"{SERVICE}rate_limits: [{{rps: 1, prefix: 'a b'}}]\n", "bad-path", "Begin with `/`"),
         (f"{SERVICE}rate_limits: [{{rps: 1, key: {{type: header}}}}]\n", "missing-field", "X-API-Key"),
-        (f"{SERVICE}probes: [{{type: http}}, {{type: http}}]\n", "said-twice", "stands above"),
+        (f"{SERVICE}probes: [{{type: http}}, {{type: http}}]\n", "said-twice", "already in the list"),
         (f"{SERVICE}probes: [{{type: http, body: x}}]\n", "contradiction", "`method: post`"),
         (f"{SERVICE}probes: [{{type: http, url: health}}]\n", "bad-path", "Begin with `/`"),
         (f"{SERVICE}probes: [{{type: http, path: /}}]\n", "unknown-field", "Did you mean `url`?"),

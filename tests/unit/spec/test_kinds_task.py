@@ -66,7 +66,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         (r'matrix: {lr: ["a\0b"]}', "bad-value", "NUL"),
         (r'image: "a\0b"', "bad-value", "NUL"),
         ("nodes: ${{ matrix.n }}", "unknown-expression", "namespace `matrix` does not exist"),
-        ("env: {A: }", "wrong-type", "takes it over"),
+        ("env: {A: }", "wrong-type", "takes it from"),
         (
             "volumes: [{path: /x}]",
             "missing-field",
@@ -100,7 +100,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("schedule: {cron: 61 * * * *}", "bad-value", "the minute cannot be"),
         ("utilization_policy: {min_gpu_utilization: 1, time_window: 4m}", "bad-value", "`5m`"),
         ("on_silence: stop", "bad-value", "stop after 10m"),
-        ("on_silence: {action: stop}", "contradiction", "goes with"),
+        ("on_silence: {action: stop}", "contradiction", "requires"),
         ("fleets: [a/b/c]", "bad-name", "PROJECT/NAME"),
         ("instances: [{name: one, hostname: two}]", "contradiction", "one of the three"),
         ("instances: [{fleet: local, instance: null}]", "contradiction", "one of the three"),

@@ -250,7 +250,7 @@ class Builder:
                 "unknown-anchor",
                 "An alias names an anchor that does not exist",
                 place,
-                f"`*{shown}` repeats what is marked `&{shown}`, and this document has no such anchor above it.",
+                f"`*{shown}` repeats the value with the anchor `&{shown}`, and no such anchor is above it in this document.",
                 f"Mark the value with `&{shown}`, or put the text in quotes if it begins with `*`.",
             )
             self._attach(_NO_NODE._replace(place=place), 0)

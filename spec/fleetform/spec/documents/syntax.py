@@ -129,7 +129,7 @@ _ROWS = (
     ),
     _Row(
         "incompatible YAML document", False,
-        "The document says that it is written in another version of YAML.",
+        "The document declares another version of YAML.",
         "Delete the line that begins with `%YAML`.",
     ),
     _Row(

@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./$(][^\x00-\x1f\x7f-\x9f\u2028\u2029\uf
 # In brackets these end a scalar.
 _FLOW_ENDS: Final = re.compile(r"[,\[\]{}]")
 _CUTS: Final = re.compile(r":(?:\s|\Z)|\s#|\s\Z|\t")
-# What YAML 1.1 reads as truth values, numbers with separators or sixties, and dates.
+# What YAML 1.1 reads as booleans, numbers with separators or sixties, and dates.
 _OLD_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off"})
 _OLD_NUMBER: Final = re.compile(
     r"[-+]?[0-9][0-9_,]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
@@ -42,7 +42,7 @@ def scalar_text(value: Any, *, in_flow: bool = False, quote: str = "") -> str:
     Return a scalar on one line.
 
     Args:
-        value: Text, a number, a truth value or None.
+        value: Text, a number, a boolean or None.
         in_flow: It stands in brackets or braces.
         quote: The quotes to use for text, as what it replaces had; none where none are needed.
     """
@@ -153,5 +153,5 @@ def literal_lines(text: str) -> list[str]:
 
 
 def _key(key: str, *, in_flow: bool = False) -> str:
-    # `on` is a field, and whoever reads it as a truth value reads none of these documents.
+    # `on` is a field, and a reader that takes it for a boolean reads none of these documents.
     return key if key in _OLD_WORDS else scalar_text(key, in_flow=in_flow)

@@ -1,5 +1,5 @@
 """
-Files: what lies beside the document and is there when a job starts.
+Files next to the document that a job receives when it starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 def split_paths(value: str) -> tuple[str, str | None]:
-    """`LOCAL:THERE` at its colon; None: there is none. That of a Windows drive is none."""
+    """Split `LOCAL:PATH` at its colon, which is not that of a Windows drive; None if there is none."""
     start = 2 if _DRIVE.match(value) else 0
     local_path, colon, path = value[start:].partition(":")
     return value[:start] + local_path, path if colon else None

@@ -1,5 +1,5 @@
 """
-A gateway: where services are reached from outside, under names of one's own.
+A gateway: the public address of services, under a domain of the user.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Router(Model):
 
 
 def _certificate(value: Any) -> Any:
-    # dstack spells "no certificate" as null; nobody who leaves the field out means that.
+    # dstack writes null for "no certificate". A field that is left out means the default.
     return {"type": "off"} if value is None or value is False or value == "off" else value
 
 

@@ -1,8 +1,8 @@
 """
 Hosts that exist already and are reached over SSH.
 
-A host is known by its name and port, in whatever letters: two entries for one machine would
-share out its GPUs twice.
+A host is identified by its name and port, in upper or lower case: two entries for one machine would
+allocate its GPUs twice.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from fleetform.spec.quantities.patterns import exact_text, from_one_to
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
 PORT = 22
-# As many as one range of names may make; the largest clusters that there are have about as many.
+# The most hosts of one range of names; the largest clusters have about as many.
 HOSTS_MAX = 20_000
 # A host has at most some hundred CPUs and some sixteen GPUs to divide.
 BLOCKS_MAX = 1024
 
-# What a name or an address is made of. A leading dash would be an option to `ssh`.
+# The characters of a name or an address. A leading dash would be an option to `ssh`.
 _LETTER = "[A-Za-z0-9_.:%-]"
 _NAME = f"[A-Za-z0-9_]{_LETTER}{{0,254}}"
 _JUMP_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _NUMBERS = r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*"
-# What a template has where the name belongs; nothing connects to it.
+# The begin of a placeholder in a template; nothing connects to it.
 _PLACEHOLDER = "<$"
 
 _HOSTNAME = re.compile(_NAME)
@@ -314,7 +314,7 @@ class Host(Model):
 
     @property
     def identity(self) -> tuple[str, int | None]:
-        """The same for one machine in two spellings; the port as far as it is said here."""
+        """Equal for one machine in two spellings; the port if it is set for this host."""
         return self.hostname.casefold().rstrip("."), self.port
 
 
@@ -326,7 +326,7 @@ def _entries(value: Any) -> Any:
 
 
 def _written_out(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """Each range of names as the hosts that it stands for, which have all else in common."""
+    """Replace each range of names by its hosts, which have equal fields otherwise."""
     found: list[Host] = []
     for host in hosts:
         names = _names(host.hostname)
@@ -339,7 +339,7 @@ def _written_out(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
             )
         found.extend(host.model_copy(update={"hostname": name}) for name in names)
     if len(found) > HOSTS_MAX:
-        raise refuse("bad-value", f"That makes {len(found)} hosts; the most is {HOSTS_MAX}.")
+        raise refuse("bad-value", f"The ranges name {len(found)} hosts; the most is {HOSTS_MAX}.")
     return tuple(found)
 
 
@@ -358,9 +358,9 @@ def _span(text: str, whole: str) -> list[str]:
         raise refuse("bad-value", f"{shown(whole)} is not a range of names.", _RANGE_EXAMPLE)
     first, last = bounds[1], bounds[2] or bounds[1]
     if int(last) < int(first):
-        raise refuse("bad-value", f"{shown(whole)} runs backwards.", _RANGE_EXAMPLE)
+        raise refuse("bad-value", f"{shown(whole)} has an end before its begin.", _RANGE_EXAMPLE)
     if int(last) - int(first) >= HOSTS_MAX:
-        raise refuse("bad-value", f"{shown(whole)} makes more than {HOSTS_MAX} hosts.")
+        raise refuse("bad-value", f"{shown(whole)} names more than {HOSTS_MAX} hosts.")
     return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
 
 
@@ -411,12 +411,12 @@ class SshConfig(Model):
 
     def to_canonical(self) -> dict[str, Any]:
         canonical = super().to_canonical()
-        # A set: whose number a host gets does not depend on where it stands in the list.
+        # A set: the number of a host does not depend on its position in the list.
         canonical["hosts"].sort(key=lambda host: (host["hostname"], host.get("port", PORT)))
         return canonical
 
     def problems(self) -> Iterator[Problem]:
-        """One host twice, and keys in clear; paths begin below `ssh_config`."""
+        """Report hosts that are named twice, and plaintext keys; paths begin below `ssh_config`."""
         claimed = sorted(
             (host.identity[0], host.port or self.port or PORT, number)
             for number, host in enumerate(self.hosts)

@@ -1,8 +1,8 @@
 """
-Mounts: what of the world outside a job sees, and where.
+Mounts: volumes and directories of the host, and their paths in the job.
 
-A volume is named, a directory of the host is a path. Several names are volumes any of which will
-do, one for each region; a name may hold an expression that is filled in for each node.
+A volume has a name, a directory of the host has a path. Of several names, one for each region, any
+volume suffices; a name may contain an expression that is resolved for each node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXPRESSION = re.compile(r"\$\{\{[^{}]*\}\}")
 
 
 def _volume_name(value: str) -> str:
-    # What an expression comes to is not known here; around it the rules of names hold.
+    # The value of an expression is not known here; the text around it follows the rules of names.
     problem = name_problem(_EXPRESSION.sub("0", value) if EXPRESSION_MARK in value else value)
     if problem is not None:
         raise refuse("bad-name", problem)

@@ -1,7 +1,7 @@
 """
 Ports: `8000`, `80:8000`, `*:8000`, `{container_port: 8000}`.
 
-The port that a program listens on, and the one on the machine of whoever is attached to the run.
+The port that a program listens on, and the port on the machine of the attached user.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _port(value: Any) -> Any:
     local_port, port = match[1] or match[2], match[2]
     for one in {local_port, port} - {"*"}:
         if not 1 <= int(one) <= PORT_MAX:
-            raise refuse("bad-value", f"{shown(one)} is no port; they go from 1 to {PORT_MAX}.")
+            raise refuse(
+                "bad-value", f"{shown(one)} is not a port; ports are from 1 to {PORT_MAX}."
+            )
     mapping = {"container_port": port}
     return mapping if local_port == "*" else {"local_port": local_port, **mapping}
 
@@ -92,7 +94,7 @@ Ports = Annotated[
 
 
 def _service_port(value: Any) -> Any:
-    """The port that a service listens on; dstack lets a second one stand in front of it."""
+    """The port that a service listens on. dstack allows a second one in front, and does not use it."""
     if isinstance(value, str) and value.strip().startswith("*"):
         raise refuse("bad-value", f"{shown(value)} is not a port.", "Write for example `8000`.")
     mapping = _port(value)

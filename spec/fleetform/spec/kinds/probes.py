@@ -93,5 +93,8 @@ def probe_problems(probes: Sequence[Probe]) -> Iterator[Problem]:
     for number, probe in enumerate(probes):
         if probe in probes[:number]:
             yield Problem(
-                "said-twice", ("probes", number), "The same probe stands above.", "Remove one."
+                "said-twice",
+                ("probes", number),
+                "The same probe is already in the list.",
+                "Remove one.",
             )

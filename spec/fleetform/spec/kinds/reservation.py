@@ -163,7 +163,7 @@ class Reservation(Document):
             yield Problem(
                 "said-twice",
                 ("duration",),
-                "`end` and `duration` both say when it is over.",
+                "`end` and `duration` both set the end.",
                 "Keep one.",
                 at_key=True,
             )

@@ -1,9 +1,9 @@
 """
-When a run is started again and again: cron expressions, in UTC.
+Cron expressions, which start runs repeatedly, in UTC.
 
 The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7.
-dstack hands the same five fields to a library that counts weekdays from Monday; names, `mon-fri`,
-mean the same to both, and numbers do not.
+dstack gives the same five fields to a library that counts weekdays from Monday: names, `mon-fri`,
+have the same meaning in both, and numbers do not.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ def cron_expression(value: str) -> str:
 
 
 def _problem(expression: str) -> str:
-    """What keeps it from being an expression; empty if nothing does."""
-    # Few trees have schedules, and each start would pay for the import.
+    """The field that is wrong; empty if the expression is right."""
+    # Few configurations have schedules, and each start would pay for the import.
     from cronsim import CronSim, CronSimError
 
     try:
-        # Any moment will do: an expression that never comes is refused whatever the time.
+        # The time is arbitrary: a date that never occurs is refused at any time.
         CronSim(expression, dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     except CronSimError as exc:
         field = str(exc).removeprefix("Bad ").replace("day-of-month", "day of the month")
@@ -97,12 +97,12 @@ def _problem(expression: str) -> str:
 
 
 def never_ends(cron: str, seconds: int, timezone: str) -> bool:
-    """Tell whether what begins by `cron` and lasts so long has begun again whenever it ends."""
+    """Tell whether each period that begins at `cron` lasts at least until the next one begins."""
     from zoneinfo import ZoneInfo
 
     from cronsim import CronSim
 
-    # As many as an expression of minutes has in two hours; a gap of a day is found at once.
+    # Two hours of an expression for each minute; a gap of a day is found at once.
     times = CronSim(cron, dt.datetime(2026, 1, 1, tzinfo=ZoneInfo(timezone)))
     before = next(times)
     for _ in range(_STARTS_LOOKED_AT):

@@ -54,7 +54,7 @@ def _check_silence(value: Silence) -> Silence:
     if (value.action == "stop") != (value.after is not None):
         raise refuse(
             "contradiction",
-            "`after` says when to stop, and goes with `action: stop`.",
+            "`after` sets when to stop, and requires `action: stop`.",
             "Write `stop after 10m`, or `wait`.",
         )
     return value

@@ -20,7 +20,7 @@ def _window(value: int) -> int:
     if value < WINDOW_SECONDS_MIN:
         least = format_duration(WINDOW_SECONDS_MIN)
         raise ValueError(
-            f"`{format_duration(value)}` is too short to tell an idle run from one that loads;"
+            f"`{format_duration(value)}` is too short: a run that loads its data would be mistaken for idle;"
             f" the least is `{least}`."
         )
     return value

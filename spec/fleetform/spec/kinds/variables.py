@@ -1,8 +1,8 @@
 """
 Environment variables: `[LR=0.1, HF_TOKEN]`, `{LR: 0.1}`.
 
-A name without a value, in a list, stands for the value that whoever submits the run has. It is
-None here, and nothing takes it over yet.
+A name without a value, in a list, stands for the value in the environment of `apply`. It is None
+here, because taking it from there is not supported yet.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _value(name: str, item: Any) -> str:
         raise refuse(
             "wrong-type",
             f"The variable `{name}` has no value.",
-            f'Write `{name}: ""` for an empty one. In a list, `- {name}` takes it over from'
-            " whoever applies.",
+            f'Write `{name}: ""` for an empty one. In a list, `- {name}` takes it from the'
+            " environment of `apply`.",
         )
     return text_of(item, f"The variable `{name}`")
 

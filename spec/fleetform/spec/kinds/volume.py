@@ -240,7 +240,7 @@ class Volume(Document):
             yield Problem(
                 "missing-field",
                 (),
-                f"A disk of `{backend}` lies in a region, and `region` is missing.",
+                f"A disk of `{backend}` needs a region, and `region` is missing.",
                 "Add `region:`.",
                 for_lack_of=("region",),
             )
@@ -255,7 +255,7 @@ class Volume(Document):
                     "missing-field",
                     (),
                     "Neither `size` nor `volume_id` is set.",
-                    "Add `size:` for a new disk, or `volume_id:` for one that exists.",
+                    "Add `size:` for a new disk, or `volume_id:` for an existing disk.",
                     level=Level.WARNING,
                     for_lack_of=("size", "volume_id", "claim_name"),
                 )

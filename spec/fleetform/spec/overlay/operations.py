@@ -94,9 +94,7 @@ def _problems(item: Node, number: int) -> Iterator[Problem]:
         listed = ", ".join(f"`{one}`" for one in _NEEDS)
         yield _bad(
             (number, "op"),
-            f"{shown(word)} is not an operation of a patch."
-            if verb
-            else "The step does not say its `op`.",
+            f"{shown(word)} is not an operation of a patch." if verb else "The step has no `op`.",
             f"Did you mean `{close}`?" if close else f"Choose one of {listed}.",
         )
         return
@@ -299,7 +297,7 @@ def _child_changed(parent: Node, step: str, changed: Node) -> Node:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Section 4.6: numbers by value, so `1` is `1.0`; but a truth value is no number."""
+    """Section 4.6: numbers by value, so `1` is `1.0`; but a boolean is not a number."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -29,7 +29,7 @@ _VENDORS = {
     "nvidia": "nvidia", "amd": "amd", "intel": "intel", "google": "google", "tpu": "google",
     "tenstorrent": "tenstorrent", "tt": "tenstorrent",
 }  # fmt: skip
-# What Slurm and Kubernetes put in front: no model is called so.
+# Prefixes of Slurm and Kubernetes; no model has such a name.
 _NO_NAMES = frozenset({"gpu", "gpus", "gres", "gres/gpu", "nvidia.com/gpu", "amd.com/gpu"})
 _FIELDS = ("vendor", "name", "count", "memory", "slice", "total_memory", "compute_capability")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]*[A-Za-z0-9+])?", re.ASCII)
@@ -170,7 +170,7 @@ def _with_token(gpu: Gpu, token: str, text: str) -> Gpu:
         meant = ":".join(
             f"{name}:{count}" if one.strip() == token else one for one in text.split(":")
         )
-        raise ValueError(f"{shown(token)} is no GPU's name; write {shown(meant)}.")
+        raise ValueError(f"{shown(token)} is not a GPU's name; write {shown(meant)}.")
     return replace(gpu, names=_parse_names(token.split(","), text))
 
 
@@ -196,10 +196,10 @@ def _parse_names(names: list[str], text: str) -> tuple[str, ...]:
         if not name:
             raise ValueError(f"{shown(text)} has an empty name between its commas.")
         if name.lower() in _NO_NAMES:
-            raise ValueError(f"{shown(name)} is no GPU's name; leave it out for any model.")
+            raise ValueError(f"{shown(name)} is not a GPU's name; leave it out for any model.")
         if times := _times(name):
             raise ValueError(
-                f"{shown(name)} is no GPU's name; write the name {shown(times[0])} and the count"
+                f"{shown(name)} is not a GPU's name; write the name {shown(times[0])} and the count"
                 f" {times[1]} each by itself."
             )
         if not _NAME.fullmatch(name):
@@ -297,7 +297,7 @@ def _is_tenstorrent(gpu: Gpu) -> bool:
 
 def _once(part: object, noun: str, text: str, *, advice: str = "") -> None:
     if part:
-        raise ValueError(f"{shown(text)} says the {noun} twice{advice}.")
+        raise ValueError(f"{shown(text)} sets the {noun} twice{advice}.")
 
 
 def _no_name_problem(token: str, text: str) -> str:
@@ -305,7 +305,7 @@ def _no_name_problem(token: str, text: str) -> str:
     said = f"{shown(token)} in {shown(text)}" if token != text else shown(token)
     amount = not rest or _AMOUNT.fullmatch(rest.strip())
     why = "which is of any model" if amount else f"without the `{token.lower()}:` of others"
-    return f"{said} is no GPU's name; write {shown(rest or '1')}, {why}."
+    return f"{said} is not a GPU's name; write {shown(rest or '1')}, {why}."
 
 
 def _empty_problem(text: str) -> str:

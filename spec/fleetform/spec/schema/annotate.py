@@ -303,7 +303,7 @@ def _explained(schema: Any, choices: Mapping[str, str]) -> Any:
 
 
 def _allow_expressions(schema: Schema) -> Schema:
-    """The property's schema, with `${{ … }}` where a number, a choice or a truth value stands."""
+    """The property's schema, with `${{ … }}` where a number, a choice or a boolean is allowed."""
     alternatives = schema.get("anyOf", [schema])
     closed = [one for one in alternatives if _is_closed(one)]
     if not closed:

@@ -204,7 +204,7 @@ def test_values_keep_the_place_where_they_were_written():
     [
         ("{op: add}", (), "A patch is a list of steps."),
         ("[add]", (0,), "A step of a patch is a mapping."),
-        ("[{path: /a}]", (0, "op"), "does not say its `op`"),
+        ("[{path: /a}]", (0, "op"), "has no `op`"),
         ("[{op: repalce, path: /a}]", (0, "op"), "is not an operation of a patch."),
         ("[{op: add, path: /a}]", (0,), "`add` needs `value:`."),
         ("[{op: move, path: /a}]", (0,), "`move` needs `from:`."),

@@ -104,7 +104,7 @@ def _read_constraint(job: Job) -> None:
             job.gpu_type = job.constraint
             job.notes.otherwise(
                 job.constraint_line,
-                f"`--constraint={job.constraint}` is taken for the GPU's model.",
+                f"`--constraint={job.constraint}` is read as the model of the GPU.",
             )
             return
     job.notes.lost(

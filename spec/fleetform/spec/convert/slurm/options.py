@@ -266,8 +266,8 @@ def _image(job: Job, option: Option) -> None:
     if value.startswith(("/", ".")) or value.endswith((".sif", ".sqsh")):
         job.notes.lost(
             option.line,
-            f"`{option.value}` is a file, and containers are made of images in a registry.",
-            "Push it to one, and add `image:` with its name there.",
+            f"`{option.value}` is a file, and containers need an image in a registry.",
+            "Push it to a registry, and add `image:` with its name there.",
         )
         return
     # Enroot separates the registry by `#`.
