@@ -40,6 +40,7 @@ from fleetform.wiring.locating import (
     written_path,
 )
 from fleetform.wiring.problems import EditProblem
+from fleetform.wiring.workspace import validate_words
 
 if TYPE_CHECKING:
     from fleetform.spec.desired import Loaded
@@ -77,7 +78,7 @@ class Editor:
         if self.loaded.desired is None:
             raise EditProblem(
                 "the environment cannot be read, so nothing was edited",
-                "`fleetform validate` shows what is wrong",
+                f"{validate_words(workspace.root)} shows what is wrong",
             )
         self._before: dict[str, bytes | None] = {}
         self._texts: dict[str, str | None] = {}

@@ -190,8 +190,11 @@ def _batch_script(
             f"{file} cannot be converted", "see the findings above", findings=tuple(found.findings)
         )
     used = tuple(found.carried.values())
+    imported = tuple(_imported_by(file, text)) if file.suffix == ".py" else ()
     folder = found.folder or file.parent
-    return Made(found.text, folder, tuple(found.findings), own_name, found=used, uses=used)
+    return Made(
+        found.text, folder, tuple(found.findings), own_name, found=used, uses=(*used, *imported)
+    )
 
 
 def _call(file: Path, text: str, arguments: Sequence[str], folder: Path) -> str:

@@ -50,6 +50,12 @@ def find_root(path: str | None) -> Path:
     )
 
 
+def validate_words(root: Path) -> str:
+    """Return the command that checks the environment at `root`, as it works in the current folder."""
+    where = "" if root_around() == root else f" -C {quote(str(root))}"
+    return f"`fleetform validate{where}`"
+
+
 def _default_words() -> str:
     """Name the default environment: a person outside of any may mean that one."""
     try:
@@ -102,7 +108,7 @@ class Workspace:
             raise WorkspaceProblem(
                 f"{root / ENVIRONMENT_FILE} has {counted(len(wrong), 'error')}, and fleetform"
                 " needs it",
-                "correct it first; `fleetform validate` checks it",
+                f"correct it first; {validate_words(root)} checks it",
                 findings=wrong,
             )
         return cls(root, environment)

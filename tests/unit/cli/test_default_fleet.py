@@ -108,7 +108,9 @@ def test_a_damaged_folder_is_named_and_left_as_it_is(typed, nowhere):
         assert err.startswith(f"error: the default environment {nowhere} is damaged: it has no")
     assert [one.name for one in nowhere.iterdir()] == ["fleet.yaml"]
     (nowhere / "environment.yaml").write_text("type: environment\n")
-    assert f"{nowhere}/environment.yaml has" in typed("submit", "hello.py")[2]
+    err = typed("submit", "hello.py")[2]
+    assert f"{nowhere}/environment.yaml has" in err
+    assert f"`fleetform validate -C {nowhere}` checks it" in err
     (nowhere / "environment.yaml").unlink()
     (nowhere / "fleet.yaml").unlink()
     nowhere.rmdir()

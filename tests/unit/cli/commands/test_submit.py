@@ -263,6 +263,7 @@ def test_a_directive_that_changes_what_runs_keeps_its_commands(typed, lab, scrip
     ("name", "text"),
     [
         ("main.py", "def run():\n    from lib import x\nimport json, gone, pack.part\n"),
+        ("main.py", "#!/usr/bin/env python3\n#SBATCH -n 1\nimport lib, pack.part\n"),
         ("main.sh", "#!/bin/sh\npython3 lib.py pack/part.py\n"),
         ("main.yaml", "type: task\ncommands:\n  - python3 lib.py pack/part.py\n"),
     ],
