@@ -16,9 +16,12 @@ _INTRODUCTION = """\
 
 A difference between the configuration and the applied state is a change of the plan. A difference between the applied and the
 actual state is **drift**: for example, a person removed a directory, killed an agent or rebooted a host. `fleetform drift` asks the
-hosts and shows each drifted field with its value before and now, since when, and by whom if that is known. It starts nothing and does not disturb a
+hosts and shows each drifted field as `expected → seen`, since when, and by whom if that is known. It starts nothing and does not disturb a
 controller. It records the drift in the ledger, and plans, `why` and `status` show it until it is healed. The steps are in
 [how-to/drift.md](how-to/drift.md).
+
+An arrow in a change of a plan points from the value before the apply to the value after it. An arrow in drift points from the
+expected value to the value that was seen, and both have these words: a correction has the same two values in the opposite order.
 
 The class of a field:
 
@@ -32,7 +35,7 @@ The remedy:
   itself. Nothing is lost;
 - **greeting**: the next controller records it when it connects to the host;
 - **decide**: a person must decide. Until then a volume is blocked;
-- **accept**: `fleetform apply --refresh-only` records the current value as accepted.
+- **accept**: `fleetform apply --refresh-only` accepts the value that was seen: it is expected from then on.
 
 """
 

@@ -32,6 +32,7 @@ __all__ = [
     "Observed",
     "RecordedDrift",
     "Remedy",
+    "expected_and_seen",
 ]
 
 GONE = "gone"
@@ -56,13 +57,22 @@ class Remedy(enum.StrEnum):
 
     APPLY: a plan with `--refresh` sets it right, and loses nothing by it. GREETING: whoever drives
     the runs next takes it in. DECIDE: a person must say what is meant. ACCEPT: nothing needs to be
-    done; `apply --refresh-only` takes note.
+    done; `apply --refresh-only` accepts the value that was seen.
     """
 
     APPLY = "apply"
     GREETING = "greeting"
     DECIDE = "decide"
     ACCEPT = "accept"
+
+
+def expected_and_seen(path: str, expected: str, seen: str, when: str = "") -> str:
+    """
+    Write `directory: there (expected) → gone (seen 3m ago)`.
+
+    A change of the same plan writes `gone → there`: the words say which side is which.
+    """
+    return f"{path}: {expected} (expected) → {seen} (seen{when and f' {when}'})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fleetform.model.drift import Drift, Remedy
+from fleetform.model.drift import Drift, Remedy, expected_and_seen
 from fleetform.model.drift_table import TABLE
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
@@ -122,7 +122,7 @@ def _held(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Hel
 def _told(drifts: Sequence[Drift]) -> tuple[str, str]:
     """What a person is to decide, and what releases it."""
     first = drifts[0]
-    what = "; ".join(f"{one.path}: {one.expected} → {one.seen}" for one in drifts)
+    what = "; ".join(expected_and_seen(one.path, one.expected, one.seen) for one in drifts)
     return what, TABLE[first.resource.kind, first.field].cure.replace("NAME", first.resource.name)
 
 

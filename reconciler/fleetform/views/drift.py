@@ -28,8 +28,8 @@ class DriftRow:
 
     Attributes:
         drift_class: `enforced`, `floor` or `observed`.
-        expected: What it was when it was last seen right, or what the ledger says was made.
-        right_at_ms: When that was, Unix milliseconds; None where nobody had looked before.
+        expected: The value that was applied, or accepted, or seen first.
+        right_at_ms: When it was last seen so, Unix milliseconds; None where nobody had looked before.
         changed_at_ms: When the world says that it changed; None where it does not say.
         by: Who, where that is known; else empty.
         remedy: `apply`, `greeting`, `decide` or `accept`.
@@ -81,8 +81,9 @@ def _block(one: Drift) -> Iterator[Line]:
         (f"{one.resource.kind} {printable(one.resource.name)}", "bold"),
         f"  {printable(one.path)}: ",
         (printable(one.expected), "good"),
-        (" → ", "dim"),
+        (" (expected) → ", "dim"),
         (printable(one.seen), "bad"),
+        (" (seen)", "dim"),
         (f"  {one.drift_class.value}", "dim"),
     )
     yield line("      ", ("since: ", "info"), _since(one))

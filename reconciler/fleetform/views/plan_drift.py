@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.plan import HeldBy, Plan, Reason
 from fleetform.views.lines import printable
@@ -41,11 +42,11 @@ def earlier_drift(plan: Plan) -> list[Mapping[str, Any]]:
 
 
 def drift_text(plan: Plan, one: Mapping[str, Any]) -> str:
-    """Write `volume data  directory: there → gone, seen 3m ago`."""
+    """Write `volume data  directory: there (expected) → gone (seen 3m ago)`."""
     kind, _, name = one["resource"].partition("/")
-    seen = f"{one['path']}: {one['before']} → {one['after']}"
     ago = age(one["seen_at_ms"], plan.annex.get("planned_at_ms", one["seen_at_ms"]))
-    return printable(f"{kind} {name}  {seen}, seen {ago} ago")
+    what = expected_and_seen(one["path"], one["before"], one["after"], f"{ago} ago")
+    return printable(f"{kind} {name}  {what}")
 
 
 def count_text(plan: Plan) -> str:

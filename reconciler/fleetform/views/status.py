@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
+from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
@@ -432,8 +433,9 @@ _BAD = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKN
 
 def _drift(status: Status, names_max: int) -> Iterator[Line]:
     for one in status.drift[:names_max]:
-        what = printable(f"{one.resource} {one.path}: {one.expected} → {one.seen}")
-        yield line(("! ", "warn"), what, (f", seen {age(one.seen_at_ms, status.at_ms)} ago", "dim"))
+        ago = f"{age(one.seen_at_ms, status.at_ms)} ago"
+        what = expected_and_seen(one.path, one.expected, one.seen, ago)
+        yield line(("! ", "warn"), printable(f"{one.resource} {what}"))
     yield from _more(len(status.drift), min(len(status.drift), names_max), "fleetform drift")
 
 

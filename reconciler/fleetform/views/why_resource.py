@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleetform.model.drift import expected_and_seen
 from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import counted
 from fleetform.model.instance import InstanceState
@@ -136,9 +137,8 @@ def _silent_hosts(live: Live, fleet: str) -> Iterator[WaitingRow]:
 def _seen(one: RecordedDrift, now_ms: int) -> str:
     drift = one.drift
     by = f", {drift.by}" if drift.by else ""
-    return (
-        f"{drift.path}: {drift.expected} → {drift.seen}, seen {age(one.seen_at_ms, now_ms)} ago{by}"
-    )
+    ago = f"{age(one.seen_at_ms, now_ms)} ago"
+    return f"{expected_and_seen(drift.path, drift.expected, drift.seen, ago)}{by}"
 
 
 def _cure(one: RecordedDrift) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.model.drift import Drift
+from fleetform.model.drift import Drift, expected_and_seen
 from fleetform.model.notice import LogLevel
 from fleetform.wiring.clock import SystemClock
 from fleetform.wiring.observing import log_drift, look
@@ -80,7 +80,7 @@ class DriftWatch:
         self._told = now
         for one in new:
             self._progress.notice(
-                f"drift: {one.resource} {one.path}: {one.expected} → {one.seen}",
+                f"drift: {one.resource} {expected_and_seen(one.path, one.expected, one.seen)}",
                 event="drift.found",
                 level=LogLevel.WARNING,
                 details={"resource": str(one.resource), "path": one.path},

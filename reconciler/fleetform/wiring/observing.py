@@ -131,7 +131,7 @@ def refreshed(workspace: Workspace) -> Look:
 
 
 def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift, ...]:
-    """Take note of what was only observed; returns what is told no more."""
+    """Accept drift that was only observed; returns what is no longer reported."""
     noted = accept(found.comparison.drifts)
     if not noted:
         return ()

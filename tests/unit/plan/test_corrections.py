@@ -71,7 +71,10 @@ def test_a_change_of_a_volume_that_is_gone_is_held() -> None:
     plan = planned(renamed, live)
     assert plan.changes == ()
     (held,) = plan.held
-    assert (held.by, held.detail) == (HeldBy.DRIFT, "directory: as it was → other")
+    assert (held.by, held.detail) == (
+        HeldBy.DRIFT,
+        "directory: as it was (expected) → other (seen)",
+    )
     assert [one.path for one in held.change.fields] == ["description"]
     assert check(plan, renamed, live, Permissions()) == ()
     plan = planned(tree(LOCAL, volume("data", path="/new"), TRAIN), live, allow_destroy=True)

@@ -24,7 +24,7 @@ def test_each_row_of_the_table_reads_as_a_block() -> None:
     """What, from what to what, since when, by whom and then; no placeholder is left."""
     for kind, field in TABLE:
         text = _text(_drift(kind, field, right_at_ms=AT_MS, by="ada"))
-        assert "as it was → other" in text
+        assert "as it was (expected) → other (seen)" in text
         assert "last seen as applied at 2023-11-14T22:13:20Z" in text
         assert "by: ada" in text
         assert TABLE[kind, field].done in text

@@ -120,7 +120,7 @@ def command(
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
         resting = {"takeover": takeover, "for": for_ms, "reason": reason}
         refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
-        return _take_note(open_to_write(path), yes=yes)
+        return _accept_drift(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
     take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
     permissions["refresh"] = refresh
@@ -219,7 +219,7 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
     return plan
 
 
-def _take_note(workspace: Workspace, *, yes: bool) -> int:
+def _accept_drift(workspace: Workspace, *, yes: bool) -> int:
     """Accept what was only observed; the rest stays as it is and is told again."""
     from fleetform.cli.carry_out import ask
     from fleetform.cli.who import who_asks
@@ -233,7 +233,7 @@ def _take_note(workspace: Workspace, *, yes: bool) -> int:
     if not count:
         return 0
     out.line()
-    ask(f"Record drift of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
+    ask(f"Accept drift of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
     accepted = accept_drift(workspace, found, who=who_asks())
-    out.line(f"Recorded drift of {counted(len(accepted), 'field')}.", "good")
+    out.line(f"Accepted drift of {counted(len(accepted), 'field')}.", "good")
     return 0

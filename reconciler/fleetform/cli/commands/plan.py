@@ -124,7 +124,7 @@ def command(
 
 
 def _show_drift_only(workspace: Workspace, *, as_json: bool, detailed: bool) -> int:
-    """Show what `apply --refresh-only` would take note of, and all else that has drifted."""
+    """Show what `apply --refresh-only` would accept, and all else that has drifted."""
     found = look_only(workspace)
     if as_json:
         from fleetform.views.drift import drift_rows

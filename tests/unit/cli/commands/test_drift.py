@@ -41,7 +41,7 @@ def test_where_nothing_was_applied_nothing_can_drift(typed, root, monkeypatch):
 
 
 def test_refresh_only_shows_all_and_changes_nothing(typed, asked, lab):
-    """Nothing is only observed here, so there is nothing to take note of."""
+    """Nothing is only observed here, so there is nothing to accept."""
     assert typed("plan", "--refresh-only", "--detailed-exitcode")[0] == Exit.CHANGES
     assert typed("apply", "--refresh-only", "-y")[0] == Exit.OK
     assert len(asked("drift")["drift"]) == len(asked("plan", "--refresh-only"))
