@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -96,7 +96,7 @@ def create_api() -> FastAPI:
     )
     api.include_router(index.router)
     for router in _ROUTERS:
-        api.include_router(router, prefix=PREFIX)
+        api.include_router(router, prefix=PREFIX, dependencies=[Depends(_refuse_unknown_fields)])
     api.add_exception_handler(ApiProblem, _answer_problem)
     api.add_exception_handler(HTTPException, _answer_http)
     api.add_exception_handler(RequestValidationError, _answer_invalid)
@@ -104,6 +104,25 @@ def create_api() -> FastAPI:
     api.add_exception_handler(LedgerUnusable, _answer_away)
     api.add_exception_handler(Exception, _answer_fault)
     return api
+
+
+def _refuse_unknown_fields(request: Request) -> None:
+    """
+    Refuse a query field that the route does not have.
+
+    Ignored, a misspelt filter would be answered with everything.
+    """
+    known = sorted(field.alias for field in request.scope["route"].dependant.query_params)
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is None:
+        return
+    names = ", ".join(f"`{name}`" for name in known)
+    raise ApiProblem(
+        400,
+        "invalid",
+        f"this route has no query field `{shortened(unknown)}`",
+        f"its query fields are {names}" if known else "it has no query fields",
+    )
 
 
 def _answer_problem(request: Request, error: Exception) -> JSONResponse:

@@ -15,7 +15,8 @@ from functools import lru_cache
 
 from fleetform.model.plan import Action, Held, HeldBy, Plan
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.names import natural_order
+from fleetform.spec.names import natural_order, split_element
+from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force_notice
@@ -266,7 +267,14 @@ def _progressing(plan: Plan) -> Iterator[Line]:
 
 
 def _names(keys: Iterable[ResourceKey]) -> str:
-    names = [printable(str(key)) for key in sorted(keys, key=lambda key: natural_order(str(key)))]
+    elements: dict[str, list[str]] = {}
+    for key in keys:
+        name, element = split_element(key.name)
+        elements.setdefault(f"{key.kind}/{name}", []).extend([element] if element else [])
+    names = [
+        printable(name + (shorten_elements(inside).text if inside else ""))
+        for name, inside in sorted(elements.items(), key=lambda one: natural_order(one[0]))
+    ]
     more = f" and {len(names) - LIST_MAX} more" if len(names) > LIST_MAX else ""
     return f"{', '.join(names[:LIST_MAX])}{more}"
 

@@ -119,6 +119,17 @@ def test_runs_can_be_chosen_by_state_and_sweep(lab):
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
+def test_a_query_field_that_a_route_does_not_have_is_refused(lab):
+    """A misspelt filter would answer with every run; the problem names the fields that there are."""
+    answer = get(lab, "/runs", stat="done")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert answer.json()["message"] == "this route has no query field `stat`"
+    fields = "`archived`, `cursor`, `limit`, `parent`, `state`"
+    assert answer.json()["advice"] == f"its query fields are {fields}"
+    assert get(lab, "/runs/train", all=1).json()["advice"] == "it has no query fields"
+    assert get(lab, "/runs", state="done", limit=1).status_code == 200
+
+
 def test_one_run_is_shown_with_its_attempts(lab):
     """An element's name with brackets is a path like any other."""
     detail = get(lab, "/runs/sweep%5Blr=0.1%5D").json()

@@ -261,6 +261,13 @@ def test_failures_and_progress_are_listed() -> None:
     """)
 
 
+def test_elements_in_progress_are_named_in_short() -> None:
+    """An array of a thousand is one name, as in the titles of changes."""
+    items = [item("arr", index) for index in range(1, 31)]
+    live = ledger(*(row(one, RunState.RUNNING) for one in items))
+    assert "In progress: run/arr[1-30]\n" in text(planned(tree(*items), live))
+
+
 def test_elements_stand_in_the_order_in_which_people_count() -> None:
     """`arr[100]` comes before `arr[1000]`, whatever the order of their letters."""
     shown = text(planned(tree(*(item("arr", index) for index in (9, 1000, 100))), ledger()))

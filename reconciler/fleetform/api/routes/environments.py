@@ -27,7 +27,11 @@ def list_environments(
 
 @router.get("/environments/{name}")
 def show_environment(name: str, sources: FromSources, reader: MaybeReader) -> EnvironmentRow:
-    """Show one environment by its name or its fingerprint."""
+    """
+    Show one environment by its name or its fingerprint.
+
+    The fingerprint is a short digest of the `uid` in `environment.yaml`: it tells environments of one name apart.
+    """
     row = _row(sources, reader)
     if name not in {row.name, row.fingerprint}:
         raise not_found("environment", name, f"this process serves `{row.name}`")

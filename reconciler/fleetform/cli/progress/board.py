@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
@@ -22,15 +22,34 @@ _ATTENTION = (
     RunState.PREPARING, RunState.PROVISIONING, RunState.SUBMITTED, RunState.PENDING,
     RunState.STOPPED, RunState.DONE,
 )  # fmt: skip
+# What an array or sweep is as a whole: as `ps` says, work comes before waiting, and that before ends.
+_URGENCY = (
+    RunState.RUNNING, RunState.FINISHING, RunState.PREPARING, RunState.PROVISIONING, RunState.UNKNOWN,
+    RunState.SUBMITTED, RunState.PENDING, RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED,
+    RunState.STOPPED, RunState.DONE,
+)  # fmt: skip
 _RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
 
 # A job may print megabytes without a newline; only what fits a terminal's line is kept.
 _LAST_LINE_BYTES_MAX = 400
 
 
+FOLDED_FROM = 11
+"""Elements of one array or sweep that are counted instead of listed: ten lines are still read."""
+
+FAILURES_NAMED_MAX = 10
+"""Failed elements of one array or sweep that are named; the rest is counted."""
+
+BAD = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN})
+
+
 @dataclass(slots=True)
 class Item:
-    """One run on the board. `last_line` is the latest whole or partial line it printed."""
+    """
+    One run on the board, or the elements of an array or sweep in one.
+
+    `last_line` is the latest whole or partial line it printed.
+    """
 
     name: str
     state: RunState
@@ -48,6 +67,43 @@ class Item:
         return max(0, (self.finished_at_ms or now_ms) - self.started_at_ms)
 
 
+class Elements:
+    """The runs of one array or sweep; `counts` agrees with the states of `items`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items: dict[str, Item] = {}
+        self.counts: Counter[RunState] = Counter()
+
+    @property
+    def is_folded(self) -> bool:
+        return len(self.items) >= FOLDED_FROM
+
+    @property
+    def is_over(self) -> bool:
+        return sum(self.counts[state] for state in FINAL) == len(self.items)
+
+    def summary(self) -> str:
+        """Count the elements by state: `1 failed, 256 running, 743 done`."""
+        return _counts_text(self.counts)
+
+    def folded(self) -> list[Item]:
+        """Make one item of all, and behind it the first that failed."""
+        items = list(self.items.values())
+        failed = [one for one in items if one.state in BAD]
+        starts = [one.started_at_ms for one in items if one.started_at_ms is not None]
+        ends = [one.finished_at_ms for one in items if one.finished_at_ms is not None]
+        state = next(state for state in _URGENCY if self.counts[state])
+        whole = Item(
+            self.name,
+            state,
+            message=self.summary(),
+            started_at_ms=min(starts, default=None),
+            finished_at_ms=max(ends, default=None) if self.is_over else None,
+        )
+        return [whole, *failed[:FAILURES_NAMED_MAX]]
+
+
 class Board:
     """
     Steps and runs of one apply.
@@ -60,6 +116,8 @@ class Board:
     def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._now_ms = now_ms
         self.items: dict[str, Item] = {}
+        self.elements: dict[str, Elements] = {}
+        """By name of an array or sweep."""
         self.counts: Counter[RunState] = Counter()
         self.steps_active: dict[str, Step] = {}
         self.steps_done = 0
@@ -82,6 +140,14 @@ class Board:
         else:
             self.counts[item.state] -= 1
         self.counts[run.state] += 1
+        if parent := run.template.parent:
+            elements = self.elements.get(parent)
+            if elements is None:
+                elements = self.elements[parent] = Elements(parent)
+            if run.name in elements.items:
+                elements.counts[item.state] -= 1
+            elements.items[run.name] = item
+            elements.counts[run.state] += 1
         item.state = run.state
         item.attempt = run.attempt
         item.message = printable_lines(message or run.message)
@@ -99,21 +165,39 @@ class Board:
             item.last_line = last_line(data) or item.last_line
 
     @property
+    def listed(self) -> int:
+        """How many runs are in no large array or sweep."""
+        folded = sum(len(one.items) for one in self.elements.values() if one.is_folded)
+        return len(self.items) - folded
+
+    @property
     def over(self) -> int:
         """How many runs have ended, well or badly."""
         return sum(self.counts[state] for state in FINAL)
 
     def summary(self) -> str:
         """Count the runs by state, in order of attention: `1 failed, 256 running, 743 done`."""
-        return ", ".join(
-            f"{self.counts[state]} {state}" for state in _ATTENTION if self.counts[state] > 0
-        )
+        return _counts_text(self.counts)
 
-    def most_urgent(self, limit: int) -> list[Item]:
-        """Choose the items to show where not all fit; equal ones keep the order they came in."""
-        if len(self.items) <= limit:
-            return list(self.items.values())
-        return sorted(self.items.values(), key=lambda item: _RANK[item.state])[:limit]
+    def rows(self) -> list[Item]:
+        """Make one item of each large array or sweep, followed by its first failures."""
+        folded = {one.name: one for one in tuple(self.elements.values()) if one.is_folded}
+        inside = {name for one in folded.values() for name in tuple(one.items)}
+        items = [item for name, item in tuple(self.items.items()) if name not in inside]
+        for one in folded.values():
+            items.extend(one.folded())
+        return items
+
+
+def most_urgent(items: list[Item], limit: int) -> list[Item]:
+    """Choose the items to show where not all fit; equal ones keep the order they came in."""
+    if len(items) <= limit:
+        return items
+    return sorted(items, key=lambda item: _RANK[item.state])[:limit]
+
+
+def _counts_text(counts: Mapping[RunState, int]) -> str:
+    return ", ".join(f"{counts[state]} {state}" for state in _ATTENTION if counts[state] > 0)
 
 
 def last_line(data: bytes) -> str:

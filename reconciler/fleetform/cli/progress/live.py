@@ -18,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from fleetform.cli.progress.board import Board, Item
+from fleetform.cli.progress.board import Board, Item, most_urgent
 from fleetform.cli.words import step_doing
 from fleetform.model.figures import span
 from fleetform.model.notice import NO_DETAILS, LogLevel
@@ -103,10 +103,11 @@ class LiveProgress:
             self._spinner.update(text=Text(f" {step_doing(active[0])}{more}"))
             parts.append(self._spinner)
         if self._board.items:
-            shown = self._board.most_urgent(max(3, self._console.height - _LINES_AROUND))
+            rows = self._board.rows()
+            shown = most_urgent(rows, max(3, self._console.height - _LINES_AROUND))
             parts.append(_table(shown))
             total = len(self._board.items)
-            rest = f", {total - len(shown)} not shown" if total > len(shown) else ""
+            rest = f", {len(rows) - len(shown)} not shown" if len(rows) > len(shown) else ""
             parts.append(
                 Text(
                     f"{self._board.over} of {total} over: {self._board.summary()}{rest}",

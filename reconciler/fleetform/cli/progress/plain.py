@@ -1,8 +1,8 @@
 """
 Progress as lines, for pipes and build logs: each line says one thing that has happened.
 
-Few runs get a line for each change of state. Many would drown what matters, so then only
-bad news gets its own line and the rest is counted at intervals.
+Few runs get a line for each change of state. Many would drown what matters: of a large array or
+sweep, and of many runs, only bad news gets its own line, and the rest is counted at intervals.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from fleetform.cli.progress.board import Board, Item, printable
+from fleetform.cli.progress.board import BAD, FAILURES_NAMED_MAX, Board, Elements, Item, printable
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
 from fleetform.model.figures import span
@@ -24,7 +24,6 @@ _RUNS_SHOWN_SINGLY = 40
 _COUNT_INTERVAL_SECONDS = 2.0
 _TONES = {RunState.DONE: "good", RunState.FAILED: "bad", RunState.UNSCHEDULABLE: "bad", RunState.ABORTED: "bad",
           RunState.STOPPED: "warn", RunState.UNKNOWN: "warn"}  # fmt: skip
-_BAD = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN})
 # On the way to running and out of it there is nothing that a person could do or miss.
 _PASSING = frozenset({RunState.SUBMITTED, RunState.PROVISIONING, RunState.PREPARING,
                       RunState.FINISHING})  # fmt: skip
@@ -49,6 +48,10 @@ class PlainProgress:
         self._clock = clock
         self._board = Board()
         self._counted_at = clock()
+        self._counted: dict[str, float] = {}
+        """When the elements of an array or sweep were counted last, by its name."""
+        self._named: dict[str, int] = {}
+        """How many failed elements of it there were."""
         self._output = OutputLines()
 
     def step_started(self, step: Step) -> None:
@@ -66,12 +69,33 @@ class PlainProgress:
         known = self._board.items.get(run.name)
         before = known.state if known else None
         item = self._board.note_run(run, message)
-        if len(self._board.items) <= _RUNS_SHOWN_SINGLY or run.state in _BAD:
+        elements = self._board.elements.get(run.template.parent)
+        if elements is not None and elements.is_folded:
+            if item.state is not before:
+                self._say_elements(elements, item)
+        elif self._board.listed <= _RUNS_SHOWN_SINGLY or run.state in BAD:
             if is_news(item, before):
                 self._say(f"{run.name}: {item_words(item)}", _TONES.get(run.state, ""))
         elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
             self._counted_at = self._clock()
             self._say(self._board.summary())
+
+    def _say_elements(self, elements: Elements, item: Item) -> None:
+        """Name the first elements that failed, and count all at intervals and at the end."""
+        name = elements.name
+        if item.state in BAD:
+            named = self._named[name] = self._named.get(name, 0) + 1
+            if named <= FAILURES_NAMED_MAX:
+                self._say(f"{item.name}: {item_words(item)}", _TONES.get(item.state, ""))
+            elif named == FAILURES_NAMED_MAX + 1:
+                listed = f"fleetform ps {name} --state {item.state}"
+                self._say(f"{name}: more elements failed; `{listed}` lists them", "bad")
+        is_due = (
+            self._clock() - self._counted.get(name, self._counted_at) >= _COUNT_INTERVAL_SECONDS
+        )
+        if elements.is_over or is_due:
+            self._counted[name] = self._clock()
+            self._say(f"{name}: {elements.summary()}")
 
     def output(self, run_name: str, rank: int, data: bytes) -> None:
         if not self._show_output:

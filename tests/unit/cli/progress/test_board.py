@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.cli.progress.board import Board, last_line, printable
+from fleetform.cli.progress.board import Board, last_line, most_urgent, printable
 from fleetform.model.run import Run, RunState, RunUid, Template
 
 
-def run_in(state, *, name="train", attempt=1):
+def run_in(state, *, name="train", attempt=1, parent=""):
     return Run(
-        uid=RunUid(name), name=name, template=Template(name, "task", ("true",)),
+        uid=RunUid(name), name=name, template=Template(name, "task", ("true",), parent=parent),
         state=state, number=1, attempt=attempt,
     )  # fmt: skip
 
@@ -33,8 +33,25 @@ def test_what_went_wrong_is_shown_first():
         board.note_run(run_in(RunState.DONE, name=f"a{number}"), "")
     board.note_run(run_in(RunState.FAILED, name="bad"), "")
     board.note_run(run_in(RunState.RUNNING, name="moves"), "")
-    assert [item.name for item in board.most_urgent(3)] == ["bad", "moves", "a0"]
+    assert [item.name for item in most_urgent(board.rows(), 3)] == ["bad", "moves", "a0"]
     assert board.summary() == "1 failed, 1 running, 50 done"
+
+
+def test_a_large_array_is_one_item_with_its_first_failures():
+    """A thousand elements leave room for the runs beside them."""
+    board = Board()
+    for number in range(1000):
+        state = RunState.FAILED if number < 20 else RunState.RUNNING
+        board.note_run(run_in(state, name=f"arr[{number}]", parent="arr"), "")
+    board.note_run(run_in(RunState.DONE), "")
+    train, whole, *failed = board.rows()
+    assert train.name == "train"
+    assert (whole.name, whole.state, whole.message) == (
+        "arr",
+        RunState.RUNNING,
+        "20 failed, 980 running",
+    )
+    assert [item.name for item in failed] == [f"arr[{number}]" for number in range(10)]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from fleetform.model.run import Run, RunState, RunUid, Template
 from fleetform.spec.desired import ResourceKey
 
 
-def run_in(state, *, name="train", message="", attempt=1, started=None, finished=None):
+def run_in(state, *, name="train", message="", attempt=1, started=None, finished=None, parent=""):
+    template = Template(name, "task", ("true",), parent=parent)
     return Run(
-        uid=RunUid(name), name=name, template=Template(name, "task", ("true",)), state=state,
+        uid=RunUid(name), name=name, template=template, state=state,
         number=1, attempt=attempt, message=message, started_at_ms=started, finished_at_ms=finished,
     )  # fmt: skip
 
@@ -57,6 +58,43 @@ def test_many_runs_are_counted_and_bad_news_still_gets_its_line():
     lines = stream.getvalue().splitlines()
     assert len(lines) < 50
     assert lines[-2:] == ["999 running, 1 done", "a[1]: failed: exit code 7"]
+
+
+def test_a_large_array_is_counted_and_its_first_failures_are_named():
+    """Fifty elements that fail one after the other give twelve lines and the counts."""
+    stream, progress = written()
+    names = [f"arr[{number}]" for number in range(1, 61)]
+    for state in (RunState.SUBMITTED, RunState.RUNNING):
+        for name in names:
+            progress.run_changed(run_in(state, name=name, parent="arr"), "")
+    progress.run_changed(run_in(RunState.RUNNING, name="train"), "")
+    for number, name in enumerate(names):
+        state = RunState.FAILED if number < 50 else RunState.DONE
+        progress.run_changed(run_in(state, name=name, message="exit code 7", parent="arr"), "")
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["train: running", "arr[1]: failed: exit code 7"]
+    assert lines[-3:] == [
+        "arr[10]: failed: exit code 7",
+        "arr: more elements failed; `fleetform ps arr --state failed` lists them",
+        "arr: 50 failed, 10 done",
+    ]
+    assert len(lines) == 13
+
+
+def test_a_large_array_is_counted_at_intervals():
+    """While it goes on, its counts come every other second and no element has a line."""
+    clock = Clock()
+    stream, progress = written(clock=clock)
+    names = [f"arr[{number}]" for number in range(1, 21)]
+    for name in names:
+        progress.run_changed(run_in(RunState.SUBMITTED, name=name, parent="arr"), "")
+    for name in names[:5]:
+        clock.seconds += 1
+        progress.run_changed(run_in(RunState.RUNNING, name=name, parent="arr"), "")
+    assert stream.getvalue().splitlines() == [
+        "arr: 2 running, 18 submitted",
+        "arr: 4 running, 16 submitted",
+    ]
 
 
 def test_output_comes_in_whole_lines():
