@@ -205,7 +205,7 @@ def test_a_remote_within_the_working_tree_is_not_pushed_to(
     subprocess.run(["git", "init", "-q", "--bare", "theirs.git"], cwd=planted.root, check=True)
     planted.git("config", "remote.origin.url", "theirs.git")
     assert main(["set", "train", "priority=5", "--push"]) == 1
-    assert "lies in the working tree" in capsys.readouterr().err
+    assert "is in the working tree" in capsys.readouterr().err
 
 
 # -- a person's own programs -------------------------------------------------------------------

@@ -106,4 +106,4 @@ def _cure(change: Change) -> str:
             f"write `import: [{change.key}]` in environment.yaml to adopt it, or choose another"
             " path"
         )
-    return "choose another path: only a volume that does not exist yet can be imported"
+    return "choose another path: only a volume that is not in the ledger can be imported"

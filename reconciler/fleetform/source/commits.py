@@ -257,7 +257,9 @@ def _signed(top: Path) -> list[str]:
 
 def _refuse_unfinished_work(top: Path) -> None:
     if is_changing(top):
-        raise GitRefused("git is at work in this repository", "try again once it is done")
+        raise GitRefused(
+            "another git command is running in this repository", "try again once it is done"
+        )
     for reference, what in (("MERGE_HEAD", "a merge"), ("CHERRY_PICK_HEAD", "a cherry-pick")):
         if _succeeds(top, "rev-parse", "--verify", "--quiet", reference):
             raise GitRefused(
@@ -288,7 +290,7 @@ def _refuse_programs_of(top: Path, remote: str) -> None:
     here = top.resolve()
     if "://" not in address and (top / address).resolve().is_relative_to(here):
         raise GitRefused(
-            f"the remote `{remote}` lies in the working tree, and its hooks would be run",
+            f"the remote `{remote}` is in the working tree, and git would run its hooks",
             "push it yourself",
         )
 

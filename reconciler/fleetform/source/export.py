@@ -82,7 +82,7 @@ def _open(root: Path) -> tuple[Repo, Path]:
         GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="", GIT_TERMINAL_PROMPT="0"
     )
     top = repository.working_tree_dir
-    assert top is not None, "a tree of YAML lies in a working tree"
+    assert top is not None, "a configuration is in a working tree"
     return repository, root.resolve().relative_to(Path(top).resolve())
 
 

@@ -64,7 +64,7 @@ def fingerprint(
         if not (root / ENVIRONMENT_FILE).is_file():
             return Unreadable(f"there is no {ENVIRONMENT_FILE} in {root}")
         if git.is_changing(root):
-            return Unreadable(f"git is at work in {root}")
+            return Unreadable(f"a git command is running in {root}")
         looks = sorted(
             {
                 *_yaml_files(str(root)),

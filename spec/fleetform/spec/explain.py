@@ -25,8 +25,8 @@ from fleetform.spec.schema.whole import kind_schema
 _POSITION = re.compile(r"\[[^\]]*\]|(?<=\.)\d+(?=\.|$)")
 
 _WORDS = {
-    "string": "text",
-    "integer": "whole number",
+    "string": "string",
+    "integer": "integer",
     "number": "number",
     "boolean": "boolean",
     "object": "mapping",
@@ -291,9 +291,10 @@ def _spelling(shape: Schema, document: Schema) -> str:
     if "const" in shape or "enum" in shape:
         return _either([f"`{flow(value)}`" for value in shape.get("enum", [shape.get("const")])])
     said = " or ".join(_type_words(shape))
-    if said in {"whole number", "number"}:
+    if said in {"integer", "number"}:
         note = shape.get("description", "").rstrip(".").lower()
-        return f"a {said}{_bounds(shape)}{f' of {note}' if note else ''}"
+        article = "an" if said == "integer" else "a"
+        return f"{article} {said}{_bounds(shape)}{f' of {note}' if note else ''}"
     if said == _WORDS["boolean"]:
         return "`true` or `false`"
     if "properties" in shape:

@@ -85,7 +85,7 @@ def test_nothing_is_committed_where_the_index_cannot_be_written(repository: Path
     """Another git is at work: its commit and ours would not know of each other."""
     head = git(repository, "rev-parse", "HEAD")
     (repository / ".git/index.lock").touch()
-    with pytest.raises(GitRefused, match="git is at work"):
+    with pytest.raises(GitRefused, match="another git command is running"):
         commit(repository, [repository / "lab/one.yaml"], "edit")
     assert git(repository, "rev-parse", "HEAD") == head
 

@@ -132,7 +132,7 @@ class TestUnreadable:
         """Half a checkout is nobody's commit."""
         run_git(root, "init", "-q")
         (root / ".git" / "index.lock").touch()
-        assert fingerprint(root) == Unreadable(f"git is at work in {root}")
+        assert fingerprint(root) == Unreadable(f"a git command is running in {root}")
 
 
 class TestHead:

@@ -16,7 +16,7 @@ def test_a_field_is_explained_with_all_there_is_to_know():
     """What it is, how it is written, what a change does, who acts on it, what is below it."""
     found = known("task.resources.gpu")
     assert found.description.startswith("GPUs as `NAME:MEMORY:COUNT`")
-    assert "text" in found.spellings
+    assert "string" in found.spellings
     assert "A100:80GB:1..8" in found.examples
     assert (found.field_class, found.on_change) == ("execution", "rerun")
     assert found.change == "must re-run; blocked while the run is running"

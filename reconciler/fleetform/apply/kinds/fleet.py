@@ -26,7 +26,7 @@ async def adopt(step: Step, begun: Begun, world: World) -> None:
     if not await world.instances(step.resource.name):
         raise PermanentError(
             f"no host of this environment was released, so fleet {step.resource.name} has none to"
-            " take in",
+            " adopt",
             advice=f"remove `{step.resource}` from `import:`; then the fleet is created",
         )
     await make(step, begun, world)
