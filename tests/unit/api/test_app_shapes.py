@@ -8,13 +8,13 @@ import pytest
 
 import applied
 from fleetform.api.openapi import description
-from unit.api.test_app import get, lab, root  # noqa: F401 -- fixtures
+from unit.api.test_app import get
 
 LISTS = ("environments", "resources", "runs", "events", "plans", "history", "overrides")
 
 
 @pytest.mark.parametrize("noun", LISTS)
-def test_each_list_has_the_same_envelope(lab, noun):  # noqa: F811 -- the fixture has this name
+def test_each_list_has_the_same_envelope(lab, noun):
     """A client pages through any list with the same lines."""
     assert set(get(lab, f"/{noun}").json()) == {"items", "next"}
     names = [one["name"] for one in description()["paths"][f"/api/v1/{noun}"]["get"]["parameters"]]
@@ -22,7 +22,7 @@ def test_each_list_has_the_same_envelope(lab, noun):  # noqa: F811 -- the fixtur
 
 
 @pytest.mark.parametrize("noun", ["plans", "history"])
-def test_pages_of_what_was_applied_are_the_list(lab, noun):  # noqa: F811 -- the fixture has this name
+def test_pages_of_what_was_applied_are_the_list(lab, noun):
     """Newest first, nothing twice and nothing skipped."""
     applied.write_tree(lab, applied.FLEET, "type: task\nname: other\ncommands: [echo]\n")
     applied.enter(lab)
@@ -47,7 +47,7 @@ def times(value):
 
 
 @pytest.mark.parametrize("path", ["runs", "runs/train", "events", "plans", "history"])
-def test_a_time_is_also_text(lab, path):  # noqa: F811 -- the fixture has this name
+def test_a_time_is_also_text(lab, path):
     """Beside each `…_at_ms` stands the same moment in RFC 3339, or null where there is none."""
     found = list(times(get(lab, f"/{path}").json()))
     assert found
@@ -71,7 +71,7 @@ def test_the_description_has_both_forms_of_a_time():
     assert found
 
 
-def test_the_root_leads_to_what_can_be_asked(lab):  # noqa: F811 -- the fixture has this name
+def test_the_root_leads_to_what_can_be_asked(lab):
     """The page needs no other site, and `/api/v1` lists the routes of the description."""
     page = get(lab, "/", prefix="")
     assert page.headers["content-type"].startswith("text/html")
@@ -84,12 +84,12 @@ def test_the_root_leads_to_what_can_be_asked(lab):  # noqa: F811 -- the fixture 
     assert all(f"<code>{path}</code>" in page.text for path in paths if "{" in path)
 
 
-def test_a_supervisor_can_ask_how_it_is(lab, root):  # noqa: F811 -- the fixture has this name
+def test_a_supervisor_can_ask_how_it_is(lab, root):
     """`/healthz` asks nothing but the process, `/readyz` whether the ledger can be read."""
     assert get(lab, "/healthz", prefix="").json() == {"status": "ok"}
     assert get(lab, "/readyz", prefix="").json() == {"status": "ok", "ledger": "ready"}
 
 
-def test_an_environment_without_a_ledger_is_ready(root):  # noqa: F811 -- the fixture has this name
+def test_an_environment_without_a_ledger_is_ready(root):
     """Before the first apply there is nothing to read, and that can be answered."""
     assert get(root, "/readyz", prefix="").json() == {"status": "ok", "ledger": "empty"}
