@@ -19,6 +19,7 @@ from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
 from fleetform.model.staleness import BEING_STARTED
+from fleetform.plan.changes import change_of_row
 from fleetform.plan.proposal import NOTHING_MOVED, Moves, Proposal, Sheet
 from fleetform.plan.steps import make_step
 from fleetform.spec.desired import Desired, ResourceKey
@@ -279,18 +280,8 @@ def _behind(change: Change, move: Step, before: ResourceKey) -> Change:
 
 
 def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
-    return Change(
-        key=row.key,
-        action=Action.UPDATE,
-        reasons=(Reason.MOVED,),
-        type=row.type,
-        steps=(step,),
-        uid=row.uid,
-        generation=row.generation,
-        parent=row.parent,
-        element=row.element,
-        moved_from=before.name,
-    )
+    change = change_of_row(row, Action.UPDATE, Reason.MOVED, step)
+    return replace(change, moved_from=before.name)
 
 
 def _own_digests(sheet: Sheet) -> dict[str, str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from fleetform.model.figures import counted
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Change, Permissions, Reason, Step
-from fleetform.plan.diff import changed_fields, set_fields
+from fleetform.model.plan import Action, Permissions, Reason, Step
+from fleetform.plan.changes import change_between, change_of_row, creation
+from fleetform.plan.diff import changed_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
@@ -26,16 +27,7 @@ from fleetform.spec.desired import Declared
 
 def propose_create(declared: Declared) -> Proposal:
     step = make_step("fleet.make", declared.key, _arguments(declared))
-    return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.CREATE,
-            reasons=(Reason.ABSENT,),
-            type=declared.type,
-            fields=set_fields("fleet", declared.document),
-            steps=(step,),
-        )
-    )
+    return Proposal(creation(declared, step))
 
 
 def propose_change(
@@ -48,16 +40,14 @@ def propose_change(
     step = make_step("fleet.update", declared.key, _arguments(declared))
     ends = was_made(row) and recreates(before, declared.document)
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.UPDATE,
-            # Hosts may have come or gone on the way to a document that nobody wants any more.
-            reasons=reasons_of(changed) or (Reason.UNFINISHED,),
-            type=declared.type,
-            fields=changed,
-            steps=(step,),
-            uid=row.uid,
-            generation=row.generation,
+        change_between(
+            row,
+            declared,
+            Action.UPDATE,
+            # Hosts may have come or gone on the way to a document that is no longer declared.
+            reasons_of(changed) or (Reason.UNFINISHED,),
+            changed,
+            step,
             destructive=ends,
             at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before)) if ends else "",
         )
@@ -102,14 +92,11 @@ def _cut_short(what: str) -> str:
 
 def propose_remove(row: LiveResource) -> Proposal:
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.DELETE,
-            reasons=(Reason.REMOVED,),
-            type=row.type,
-            steps=(make_step("fleet.remove", row.key, {}),),
-            uid=row.uid,
-            generation=row.generation,
+        change_of_row(
+            row,
+            Action.DELETE,
+            Reason.REMOVED,
+            make_step("fleet.remove", row.key, {}),
             destructive=True,
             at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(json.loads(row.document))),
         )
@@ -148,15 +135,13 @@ def _as_asked(
     """What somebody asked to be made anew; nothing at stake is nothing destroyed."""
     changed = changed_fields("fleet", json.loads(row.document), declared.document)
     return Proposal(
-        Change(
-            key=declared.key,
-            action=action,
-            reasons=(Reason.REPLACE_ASKED, *reasons_of(changed)),
-            type=declared.type,
-            fields=changed,
-            steps=steps,
-            uid=row.uid,
-            generation=row.generation,
+        change_between(
+            row,
+            declared,
+            action,
+            (Reason.REPLACE_ASKED, *reasons_of(changed)),
+            changed,
+            *steps,
             destructive=bool(at_stake),
             at_stake=at_stake,
         )
@@ -166,15 +151,7 @@ def _as_asked(
 def propose_forget(row: LiveResource) -> Proposal:
     """Hosts stay up, with their agents; nobody here knows them any more."""
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.FORGET,
-            reasons=(Reason.LET_GO,),
-            type=row.type,
-            steps=(make_step("fleet.forget", row.key, {}),),
-            uid=row.uid,
-            generation=row.generation,
-        )
+        change_of_row(row, Action.FORGET, Reason.LET_GO, make_step("fleet.forget", row.key, {}))
     )
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Change, Permissions, Reason
-from fleetform.plan.diff import changed_fields, set_fields
+from fleetform.model.plan import Action, Permissions, Reason
+from fleetform.plan.changes import change_between, change_of_row, creation
+from fleetform.plan.diff import changed_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
@@ -20,14 +21,7 @@ from fleetform.spec.desired import Declared
 
 def propose_create(declared: Declared) -> Proposal:
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.CREATE,
-            reasons=(Reason.ABSENT,),
-            type=declared.type,
-            fields=set_fields("queue", declared.document),
-            steps=(make_step("queue.set", declared.key, declared_arguments(declared)),),
-        )
+        creation(declared, make_step("queue.set", declared.key, declared_arguments(declared)))
     )
 
 
@@ -38,28 +32,18 @@ def propose_change(
     if not changed:
         return None
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.UPDATE,
-            reasons=reasons_of(changed),
-            type=declared.type,
-            fields=changed,
-            steps=(make_step("queue.set", declared.key, declared_arguments(declared)),),
-            uid=row.uid,
-            generation=row.generation,
+        change_between(
+            row,
+            declared,
+            Action.UPDATE,
+            reasons_of(changed),
+            changed,
+            make_step("queue.set", declared.key, declared_arguments(declared)),
         )
     )
 
 
 def propose_remove(row: LiveResource) -> Proposal:
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.DELETE,
-            reasons=(Reason.REMOVED,),
-            type=row.type,
-            steps=(make_step("queue.remove", row.key, {}),),
-            uid=row.uid,
-            generation=row.generation,
-        )
+        change_of_row(row, Action.DELETE, Reason.REMOVED, make_step("queue.remove", row.key, {}))
     )

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
-from fleetform.plan.diff import changed_fields, set_fields
+from fleetform.plan.changes import change_between, change_of_row, creation
+from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
@@ -31,18 +33,7 @@ _STILL_ENDING_CURE = "`fleetform apply` waits until it has ended"
 
 
 def propose_create(declared: Declared) -> Proposal:
-    return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.CREATE,
-            reasons=(Reason.ABSENT,),
-            type=declared.type,
-            fields=set_fields("run", declared.document),
-            steps=(make_step("run.submit", declared.key, _arguments(declared)),),
-            parent=declared.parent,
-            element=declared.element,
-        )
-    )
+    return Proposal(creation(declared, make_step("run.submit", declared.key, _arguments(declared))))
 
 
 def propose_change(
@@ -73,16 +64,11 @@ def propose_remove(row: LiveResource) -> Proposal:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step("run.archive", row.key, {}, (stop.key,)))
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.ARCHIVE if finished else Action.DELETE,
-            reasons=(Reason.REMOVED_FINISHED if finished else Reason.REMOVED,),
-            type=row.type,
-            steps=steps,
-            uid=row.uid,
-            generation=row.generation,
-            parent=row.parent,
-            element=row.element,
+        change_of_row(
+            row,
+            Action.ARCHIVE if finished else Action.DELETE,
+            Reason.REMOVED_FINISHED if finished else Reason.REMOVED,
+            *steps,
             destructive=works,
             at_stake=_at_stake(row) if works else "",
         ),
@@ -123,17 +109,7 @@ def propose_forget(row: LiveResource) -> Proposal:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step("run.forget", row.key, {}, (stop.key,)))
     proposal = Proposal(
-        Change(
-            key=row.key,
-            action=Action.FORGET,
-            reasons=(Reason.LET_GO,),
-            type=row.type,
-            steps=steps,
-            uid=row.uid,
-            generation=row.generation,
-            parent=row.parent,
-            element=row.element,
-        ),
+        change_of_row(row, Action.FORGET, Reason.LET_GO, *steps),
         not_started=waits,
     )
     if not works:
@@ -159,23 +135,19 @@ def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
         {**_arguments(declared), "replaces": row.key.name},
         (removal.change.steps[-1].key,),
     )
-    change = removal.change
+    change = change_between(
+        row,
+        declared,
+        Action.REPLACE,
+        (Reason.ELEMENT_REPLACED,),
+        changed_fields("run", json.loads(row.document), declared.document),
+        *removal.change.steps,
+        submit,
+        destructive=removal.change.destructive,
+        at_stake=removal.change.at_stake,
+    )
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.REPLACE,
-            reasons=(Reason.ELEMENT_REPLACED,),
-            type=declared.type,
-            fields=changed_fields("run", json.loads(row.document), declared.document),
-            steps=(*change.steps, submit),
-            uid=row.uid,
-            generation=row.generation,
-            parent=declared.parent,
-            element=declared.element,
-            replaces=row.key.name,
-            destructive=change.destructive,
-            at_stake=change.at_stake,
-        ),
+        replace(change, replaces=row.key.name),
         not_started=removal.not_started,
     )
 
@@ -433,17 +405,13 @@ def _change(
     destructive: bool = False,
     at_stake: str = "",
 ) -> Change:
-    return Change(
-        key=case.declared.key,
-        action=action,
-        reasons=reasons,
-        type=case.declared.type,
-        fields=case.changed if forces else _in_place(case.changed),
-        steps=steps,
-        uid=case.row.uid,
-        generation=case.row.generation,
-        parent=case.declared.parent,
-        element=case.declared.element,
+    return change_between(
+        case.row,
+        case.declared,
+        action,
+        reasons,
+        case.changed if forces else _in_place(case.changed),
+        *steps,
         destructive=destructive,
         at_stake=at_stake,
     )

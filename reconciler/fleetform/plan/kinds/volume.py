@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.snapshot import snapshot_place
-from fleetform.plan.diff import changed_fields, set_fields
+from fleetform.plan.changes import change_between, change_of_row, creation
+from fleetform.plan.diff import changed_fields
 from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
@@ -28,14 +29,7 @@ _OWN_FOLDER = re.compile(r"/volumes/[0-9a-f]{32}\Z")
 
 def propose_create(declared: Declared) -> Proposal:
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.CREATE,
-            reasons=(Reason.ABSENT,),
-            type=declared.type,
-            fields=set_fields("volume", declared.document),
-            steps=(make_step("volume.make", declared.key, _arguments(declared)),),
-        )
+        creation(declared, make_step("volume.make", declared.key, _arguments(declared)))
     )
 
 
@@ -55,15 +49,13 @@ def propose_change(
         # It was to go, and may have gone although nobody heard of it.
         arguments["take"] = "any"
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.UPDATE,
-            reasons=reasons_of(changed) or (Reason.UNFINISHED,),
-            type=declared.type,
-            fields=changed,
-            steps=(make_step("volume.update", declared.key, arguments),),
-            uid=row.uid,
-            generation=row.generation,
+        change_between(
+            row,
+            declared,
+            Action.UPDATE,
+            reasons_of(changed) or (Reason.UNFINISHED,),
+            changed,
+            make_step("volume.update", declared.key, arguments),
         )
     )
 
@@ -79,15 +71,14 @@ def _replaced(
     fate = _fate(before, declared.document)
     old = _drop(row, before, fate)
     return Proposal(
-        Change(
-            key=declared.key,
-            action=Action.REPLACE,
-            reasons=reasons,
-            type=declared.type,
-            fields=changed,
-            steps=(old, make_step("volume.make", declared.key, _arguments(declared), (old.key,))),
-            uid=row.uid,
-            generation=row.generation,
+        change_between(
+            row,
+            declared,
+            Action.REPLACE,
+            reasons,
+            changed,
+            old,
+            make_step("volume.make", declared.key, _arguments(declared), (old.key,)),
             destructive=True,
             at_stake=_at_stake(row, before, fate),
         )
@@ -120,14 +111,11 @@ def propose_remove(row: LiveResource) -> Proposal:
     document = json.loads(row.document)
     fate = _fate(document)
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.DELETE if fate is _Fate.REMOVED else Action.FORGET,
-            reasons=(Reason.REMOVED,),
-            type=row.type,
-            steps=(_drop(row, document, fate),),
-            uid=row.uid,
-            generation=row.generation,
+        change_of_row(
+            row,
+            Action.DELETE if fate is _Fate.REMOVED else Action.FORGET,
+            Reason.REMOVED,
+            _drop(row, document, fate),
             destructive=fate is _Fate.REMOVED,
             at_stake=_at_stake(row, document, fate),
         )
@@ -158,14 +146,11 @@ def propose_forget(row: LiveResource) -> Proposal:
     """Whatever its policy says: the data stays."""
     document = json.loads(row.document)
     return Proposal(
-        Change(
-            key=row.key,
-            action=Action.FORGET,
-            reasons=(Reason.LET_GO,),
-            type=row.type,
-            steps=(_drop(row, document, _Fate.FORGOTTEN),),
-            uid=row.uid,
-            generation=row.generation,
+        change_of_row(
+            row,
+            Action.FORGET,
+            Reason.LET_GO,
+            _drop(row, document, _Fate.FORGOTTEN),
             at_stake=_at_stake(row, document, _Fate.FORGOTTEN),
         )
     )
