@@ -5,13 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
-from types import MappingProxyType
+from typing import TypedDict
 
 from fleetform.spec.dataclass import dataclass
 
-__all__ = ["NO_DETAILS", "LogLevel", "Notice"]
-
-NO_DETAILS: Mapping[str, str] = MappingProxyType({})
+__all__ = ["LogLevel", "Notice", "NoticeFacts"]
 
 
 class LogLevel(enum.StrEnum):
@@ -20,6 +18,18 @@ class LogLevel(enum.StrEnum):
     INFO = "INFO"
     WARNING = "WARNING"
     ERROR = "ERROR"
+
+
+class NoticeFacts(TypedDict, total=False):
+    """
+    What programs that read a log get with a sentence; people read the sentence alone.
+
+    `event` is a constant, `notice` by default; `level` is INFO by default; `details` are values.
+    """
+
+    event: str
+    level: LogLevel
+    details: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.refusals import (
     FenceLost,
     LedgerOutgrown,
@@ -559,16 +559,5 @@ class Progress(Protocol):
     def plan_finished(self, plan: Plan, state: str) -> None:
         """A plan was applied; `state` is `done` or `failed`."""
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
-        """
-        A sentence worth showing: a host that is silent, work handed over to `serve`.
-
-        `event` is a constant and `details` are values, both for programs that read a log.
-        """
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
+        """A sentence worth showing: a host that is silent, work handed over to `serve`."""

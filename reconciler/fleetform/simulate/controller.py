@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable
+from typing import TypeVar, Unpack
 
 from fleetform.controllers.manager import LoadPlan, Manager
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger, Progress
 from fleetform.model.run import Run
@@ -85,14 +85,7 @@ class Silent:
     def run_changed(self, run: Run, message: str) -> None: ...
     def output(self, run_name: str, rank: int, data: bytes) -> None: ...
     def plan_finished(self, plan: Plan, state: str) -> None: ...
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None: ...
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None: ...
 
 
 class NoLogs:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Unpack
 
 from fleetform.controllers.tree import Look, NotNow, Planned, TreeKeeper
-from fleetform.model.notice import NO_DETAILS, LogLevel, Notice
+from fleetform.model.notice import Notice, NoticeFacts
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused
 from fleetform.plan.planner import plan
@@ -21,16 +21,9 @@ class Told(Silent):
         self.notices: list[str] = []
         self.events: list[tuple[str, str]] = []
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
         self.notices.append(text)
-        self.events.append((event, str(level)))
+        self.events.append((facts["event"], facts.get("level", "INFO")))
 
 
 def test_a_plan_that_cannot_be_entered_is_made_again() -> None:

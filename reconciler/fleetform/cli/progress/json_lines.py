@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run
 
@@ -102,14 +102,7 @@ class JsonProgress:
     def plan_finished(self, plan: Plan, state: str) -> None:
         """Nothing: the last line, of type `result`, says it."""
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
         self.write("notice", text=text)
 
     def result(self, result: ApplyResult | None, exit_code: int) -> None:

@@ -8,9 +8,8 @@ updates of a dictionary and eight redraws.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +20,7 @@ from rich.text import Text
 from fleetform.cli.progress.board import Board, Item, most_urgent
 from fleetform.cli.words import step_doing
 from fleetform.model.figures import span
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run, RunState
 from fleetform.views.lines import printable_lines
@@ -83,14 +82,7 @@ class LiveProgress:
     def plan_finished(self, plan: Plan, state: str) -> None:
         """Nothing: the command that applies says so itself."""
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
         self._console.print(Text(printable_lines(text), style="cyan"))
 
     def _draw(self) -> RenderableType:

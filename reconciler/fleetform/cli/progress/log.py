@@ -11,13 +11,13 @@ runs that have ended.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Unpack
 
 from fleetform.cli.progress.board import Board
 from fleetform.cli.progress.plain import OutputLines, is_news, item_words
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import LogLevel, NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Clock
 from fleetform.model.run import FINAL, Run, RunState
@@ -96,15 +96,9 @@ class LogProgress:
         else:
             self._write("plan.failed", LogLevel.ERROR, f"failed to apply {what}: {summary}", about)
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
-        self._write(event, level, text, details)
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
+        event, level = facts.get("event", "notice"), facts.get("level", LogLevel.INFO)
+        self._write(event, level, text, facts.get("details", {}))
 
     def _write(self, event: str, level: LogLevel, text: str, details: Mapping[str, str]) -> None:
         time = moment(self._clock.now_ms())

@@ -8,13 +8,14 @@ sweep, and of many runs, only bad news gets its own line, and the rest is counte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Unpack
 
 from fleetform.cli.progress.board import BAD, FAILURES_NAMED_MAX, Board, Elements, Item, printable
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
 from fleetform.model.figures import span
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.views.lines import printable_lines
@@ -107,14 +108,7 @@ class PlainProgress:
     def plan_finished(self, plan: Plan, state: str) -> None:
         """Nothing: the command that applies says so itself."""
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
         self._say(printable_lines(text), "note")
 
     def _say(self, text: str, tone: str = "") -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Unpack
 
-from fleetform.model.notice import NO_DETAILS, LogLevel
+from fleetform.model.notice import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Progress
 from fleetform.model.run import Run
@@ -36,13 +36,6 @@ class SeveralProgress:
         for watcher in self._watchers:
             watcher.plan_finished(plan, state)
 
-    def notice(
-        self,
-        text: str,
-        *,
-        event: str = "notice",
-        level: LogLevel = LogLevel.INFO,
-        details: Mapping[str, str] = NO_DETAILS,
-    ) -> None:
+    def notice(self, text: str, **facts: Unpack[NoticeFacts]) -> None:
         for watcher in self._watchers:
-            watcher.notice(text, event=event, level=level, details=details)
+            watcher.notice(text, **facts)
