@@ -84,7 +84,7 @@ class LogProgress:
             return
         about = {"run": run_name, "rank": str(rank)}
         for text in self._output.lines(run_name, rank, data):
-            self._write("run.output", LogLevel.INFO, f"[{run_name}] {text}", about)
+            self._write("run.output", LogLevel.INFO, f"{run_name} | {text}", about)
 
     def plan_finished(self, plan: Plan, state: str) -> None:
         digits, plus, dirty = plan.commit.partition("+")

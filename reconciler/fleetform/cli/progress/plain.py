@@ -102,7 +102,7 @@ class PlainProgress:
         if not self._show_output:
             return
         for text in self._output.lines(run_name, rank, data):
-            self._screen.line(f"{self._screen.toned(f'[{run_name}]', 'dim')} {text}")
+            self._screen.line(f"{self._screen.toned(f'{run_name} |', 'dim')} {text}")
         self._screen.flush()
 
     def plan_finished(self, plan: Plan, state: str) -> None:

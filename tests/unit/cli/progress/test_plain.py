@@ -103,7 +103,7 @@ def test_output_comes_in_whole_lines():
     progress.output("a", 0, b"ep")
     progress.output("b", 0, b"other\n")
     progress.output("a", 0, b"och 1\nepoch")
-    assert stream.getvalue() == "[b] other\n[a] epoch 1\n"
+    assert stream.getvalue() == "b | other\na | epoch 1\n"
 
 
 def test_a_failed_step_says_why():
