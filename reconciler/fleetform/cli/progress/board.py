@@ -120,18 +120,12 @@ class Board:
         """By name of an array or sweep."""
         self.counts: Counter[RunState] = Counter()
         self.steps_active: dict[str, Step] = {}
-        self.steps_done = 0
-        self.steps_failed = 0
 
     def start_step(self, step: Step) -> None:
         self.steps_active[step.key] = step
 
-    def finish_step(self, step: Step, error: str) -> None:
+    def finish_step(self, step: Step) -> None:
         self.steps_active.pop(step.key, None)
-        if error:
-            self.steps_failed += 1
-        else:
-            self.steps_done += 1
 
     def note_run(self, run: Run, message: str) -> Item:
         item = self.items.get(run.name)

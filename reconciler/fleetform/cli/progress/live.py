@@ -69,7 +69,7 @@ class LiveProgress:
         self._board.start_step(step)
 
     def step_finished(self, step: Step, error: str) -> None:
-        self._board.finish_step(step, error)
+        self._board.finish_step(step)
         if error:
             self._console.print(Text(f"{step.resource}: {printable_lines(error)}", style="red"))
 

@@ -59,7 +59,7 @@ class PlainProgress:
         self._board.start_step(step)
 
     def step_finished(self, step: Step, error: str) -> None:
-        self._board.finish_step(step, error)
+        self._board.finish_step(step)
         if error:
             self._say(f"{step.resource}: {printable_lines(error)}", "bad")
         # Submitting touches nothing outside the ledger; the runs speak for themselves.

@@ -46,9 +46,6 @@ class Range:
     min: int | None
     max: int | None
 
-    def contains(self, amount: int) -> bool:
-        return (self.min is None or amount >= self.min) and (self.max is None or amount <= self.max)
-
     def document(self) -> dict[str, int | None]:
         """Return the canonical form."""
         return {"min": self.min, "max": self.max}
