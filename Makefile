@@ -9,12 +9,13 @@ WORKERS ?= 4
 TIME ?= 60
 SEEDS ?= 10000-20000
 WHAT ?= --apply
+DSTACK := 0.22.5
 
 # The first of these that runs and is new enough; a name alone may be a shim that runs nothing.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test unit check format generate fuzz simulate bench lock clean
+.PHONY: help demo test unit check format generate fuzz simulate compare bench lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -68,6 +69,19 @@ fuzz: $(VENV)/installed
 ## make simulate  play SEEDS, a range such as 10000-20000, beyond those of the tests (WHAT=--hosts: hosts and runs)
 simulate: $(VENV)/installed
 	$(BIN)/python tests/simulation/replay.py $(WHAT) $(SEEDS)
+
+## make compare   load every document in the source of dstack $(DSTACK), and compare with dstack's own reading
+compare: $(VENV)/installed build/dstack/venv/installed
+	FLEETFORM_TEST_DSTACK=$(CURDIR)/build/dstack $(BIN)/python -m pytest -q tests/conformance/test_dstack_itself.py
+
+build/dstack/venv/installed:
+	rm -rf build/dstack && mkdir -p build/dstack/source
+	$(PYTHON) -m venv build/dstack/venv
+	build/dstack/venv/bin/python -m pip install --quiet --disable-pip-version-check dstack==$(DSTACK)
+	build/dstack/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+		--dest build/dstack dstack==$(DSTACK)
+	tar -xzf build/dstack/dstack-$(DSTACK).tar.gz -C build/dstack/source --strip-components=1
+	touch $@
 
 ## make bench     measure, and print the tables of docs/benchmarks.md
 bench: $(VENV)/installed

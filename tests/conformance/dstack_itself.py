@@ -2,7 +2,7 @@
 dstack's own documents, and what the installed dstack makes of them.
 
 They are in the source archive of its release, in examples and in its documentation. This project
-has no copy of them: the tests read them where `FLEETFORM_TEST_DSTACK` names a folder with
+has no copy of them: `make compare` fetches them, and sets `FLEETFORM_TEST_DSTACK` to a folder with
 
     source/   the unpacked archive
     venv/     a virtual environment with the same release
@@ -25,7 +25,6 @@ import yaml
 from conformance import shape
 
 FOLDER = Path(os.environ.get("FLEETFORM_TEST_DSTACK") or "/nonexistent")
-HOW = "set FLEETFORM_TEST_DSTACK to a folder with the source (source/) and a venv of dstack (venv/)"
 
 _BLOCK = re.compile(
     r"^([ \t>]*)(`{3,})[ \t]*(?:ya?ml)?[^\n]*\n(.*?)^[ \t>]*\2[ \t]*$", re.MULTILINE | re.DOTALL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from conformance import dstack_itself
@@ -13,8 +12,6 @@ from unit.spec.trees import ENVIRONMENT, write
 
 def test_each_document_of_dstack_loads_with_the_same_meaning(tmp_path, summarise):
     """With a name where it has none, and with the files and fleets that it names."""
-    if not dstack_itself.FOLDER.is_dir():
-        pytest.skip(dstack_itself.HOW)
     examples = dstack_itself.examples()
     assert len(examples) == DOCUMENTS_OF_DSTACK
     for number, (path, document, _) in enumerate(examples):
