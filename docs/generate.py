@@ -193,7 +193,7 @@ Tests in `tests/conformance` check this page:
 
 - They compare {count} values with the answers of dstack's models. For {agree} of them fleetform gives the same answer.
 - They check what fleetform says of each document below.
-- With dstack at hand they read the {documents} documents in its examples and its documentation (release 0.22.5). All of them load with the
+- `make compare` fetches dstack and reads the {documents} documents in its examples and its documentation (release 0.22.5). All of them load with the
   same meaning, if each has a name and the configuration has the files and fleets that it names.
 
 Both programs have also read 50 000 of those documents with a single change in each. Every difference that appeared is a
