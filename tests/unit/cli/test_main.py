@@ -31,7 +31,7 @@ def test_a_wrong_command_line_is_an_error_and_not_changes(arguments, capsys):
     assert main(arguments) == Exit.ERROR
     printed = capsys.readouterr().err
     assert printed.startswith("error: ")
-    assert "help: see `fleetform" in printed
+    assert "see `fleetform" in printed.partition("\nhelp: ")[2]
 
 
 def test_outside_an_environment_the_advice_is_to_make_one(capsys, monkeypatch, tmp_path):
