@@ -101,7 +101,7 @@ def test_an_edit_that_serve_has_entered_is_followed(lab: Lab) -> None:
     # What the edit asks for is so by then, which is how it looks to whoever was second.
     edit = lab.start("set", "long", "env.LR=2", "--apply", "-y")
     assert edit.stdout is not None
-    told = _read_until(edit.stdout, "carries it out")
+    told = _read_until(edit.stdout, "applies the plan")
     assert "No changes" in told
     gate.touch()
     code, rest = lab.finish(edit)
