@@ -55,7 +55,7 @@ def as_ended(run: Run, attempt: Attempt | None, finish: Finish, now_ms: int) -> 
 
 
 def stop_wish(run: Run) -> str:
-    """Say who wants a started run to be over, and why; empty: nobody."""
+    """Say why a run is to end before its work is done; empty: it is not."""
     if run.stop_requested:
         return run.stop_requested
     return "its document says `state: stopped`" if run.template.wanted == "stopped" else ""

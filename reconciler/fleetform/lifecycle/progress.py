@@ -67,10 +67,8 @@ def advance(
 def _reason_to_stop(
     run: Run, attempt: Attempt, now_ms: int, start_timeout_ms: int, prepare_timeout_ms: int
 ) -> StopGang | None:
-    # A run that is only held back by its document waits where it is; one that was asked to end
-    # ends, even before it had a place.
-    wish = run.stop_requested if attempt.state is AttemptState.WAITING else stop_wish(run)
-    if wish:
+    # Also before it has a place: a run that waited for ever would keep what depends on it waiting.
+    if wish := stop_wish(run):
         return StopGang(Cause.STOPPED.value, wish)
     if any(job.state is JobState.FINISHED and ended_badly(job) for job in attempt.jobs):
         return _broken(run, attempt)

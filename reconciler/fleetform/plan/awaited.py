@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from fleetform.model.plan import Change, Held, HeldBy, Plan
+from fleetform.model.plan import Held, HeldBy, Plan
 from fleetform.model.run import RunUid
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import ResourceKey
@@ -28,9 +28,7 @@ def waited_for(plan: Plan, entered: Collection[str] = ()) -> tuple[str, ...]:
     submitted = [
         change.key.name
         for change in plan.changes
-        if change.key.kind == "run"
-        and any(step.verb != "run.archive" for step in change.steps)
-        and not _stands_still(change)
+        if change.key.kind == "run" and any(step.verb != "run.archive" for step in change.steps)
     ]
     meant = Selection((*plan.scope.targets, *plan.scope.replaces))
     follows_all = not meant and plan.is_empty and not plan.held
@@ -81,10 +79,3 @@ def ended_besides(plan: Plan) -> dict[RunUid, ResourceKey]:
         for uid in (change.uid, step.arguments.get("earlier", ""))
         if uid
     }
-
-
-def _stands_still(change: Change) -> bool:
-    """Tell whether the run has not begun and is not to: nobody waits for what ends never."""
-    return any(
-        step.arguments.get("document", {}).get("state") == "stopped" for step in change.steps
-    ) and not any(step.verb == "run.stop" for step in change.steps)

@@ -8,8 +8,6 @@ Accepted work in progress is no change, so that a second plan is empty.
 
 from __future__ import annotations
 
-import json
-
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Settled
@@ -17,7 +15,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.holds.protection import ENDING
-from fleetform.plan.phase import Phase, has_earlier, phase
+from fleetform.plan.phase import has_earlier
 from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
@@ -68,15 +66,7 @@ def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
 
 
 def _goes_on(row: LiveResource) -> bool:
-    """Tell whether a run comes to its end by itself: not one that is to stand still, unstarted."""
+    """Tell whether a controller brings a run to its end without another plan."""
     if has_earlier(row):
         return True
-    if row.run is None or row.run.state in FINAL or row.run.cause == NO_EVIDENCE:
-        return False
-    return phase(row) is not Phase.WAITING or not wants_stop(row.document)
-
-
-def wants_stop(document: str) -> bool:
-    """Tell whether a run's document, as JSON, says `state: stopped`."""
-    # Of ten thousand that wait, hardly one is worth parsing.
-    return '"stopped"' in document and json.loads(document).get("state") == "stopped"
+    return row.run is not None and row.run.state not in FINAL and row.run.cause != NO_EVIDENCE

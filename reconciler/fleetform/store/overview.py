@@ -65,7 +65,6 @@ _APPLIES = (
     " AND o.state IN ('planned', 'intended')) FROM applies a WHERE a.state = 'running'"
     " ORDER BY a.number"
 )
-_WAITING = frozenset({RunState.PENDING, RunState.SUBMITTED})
 
 
 def read_overview(connection: Statements) -> Overview:
@@ -77,7 +76,6 @@ def read_overview(connection: Statements) -> Overview:
         states[RUN_STATES[state]] += count
     still = dict(_standing_still(connection))
     (open_count,) = connection.execute(_OPEN).fetchone()
-    idle = sum(state in _WAITING for state in still.values())
     hosts, heard_at_ms = _hosts(connection)
     return Overview(
         status=LedgerStatus(status),
@@ -87,7 +85,7 @@ def read_overview(connection: Statements) -> Overview:
         - sum(state in _TROUBLE for state in still.values()),
         troubled=tuple(_troubled(connection, still)),
         outdated_count=len(_outdated(connection)),
-        work_count=open_count - idle,
+        work_count=open_count,
         hosts=hosts,
         troubled_hosts=tuple(
             TroubledHost(*row) for row in connection.execute(_TROUBLED_HOSTS, (NAMES_MAX,))
@@ -103,7 +101,7 @@ def read_overview(connection: Statements) -> Overview:
 
 
 def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:
-    """Name the runs whose document says `state: stopped`, of those that are open or ended badly."""
+    """Name the runs whose document says `state: stopped`, of those that ended badly or are unknown."""
     for name, state, cause, document in connection.execute(_MAYBE_STILL, ('%"state":"stopped"%',)):
         if json.loads(document).get("state") == "stopped":
             yield name, RunState.UNKNOWN if cause == NO_EVIDENCE else RUN_STATES[state]

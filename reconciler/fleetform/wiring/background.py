@@ -17,7 +17,6 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.notice import LogLevel
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import RunState
 from fleetform.model.tenure import BACKGROUND
 from fleetform.store.gate import WriterGate
 from fleetform.views.locks import held_by
@@ -235,8 +234,4 @@ def _has_work(manager: Manager) -> bool:
 
 def _may_change(run: Run) -> bool:
     """Tell whether a run that is not over can change without a person's decision or another plan."""
-    stands_still = run.template.wanted == "stopped" and run.state in _WAITING
-    return not stands_still and run.cause != NO_EVIDENCE
-
-
-_WAITING = frozenset({RunState.PENDING, RunState.SUBMITTED})
+    return run.cause != NO_EVIDENCE

@@ -237,6 +237,7 @@ class _After:
         elif step.verb == "run.submit":
             self._drop(name)
             self._submit(name, said)
+            self._end_stopped(name)
         elif step.verb == "run.update" and "earlier" in said:
             # It is at work already under that name, and what waited for its end is no more.
             self._drop(name)
@@ -245,6 +246,7 @@ class _After:
             self._drop(name)
         elif step.verb == "run.update":
             self._update(name, said)
+            self._end_stopped(name)
         elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:
             self._set_fleet(name, said)
         elif step.verb in {"fleet.remove", "fleet.forget"}:
@@ -262,6 +264,14 @@ class _After:
         if uid is not None:
             del self.runs[uid]
         self.outcomes.pop(name, None)
+
+    def _end_stopped(self, name: str) -> None:
+        """End a run that is declared stopped: it never starts, and runs that depend on it are aborted."""
+        uid = self.by_name.get(name)
+        if uid is not None and self.runs[uid].template.wanted == "stopped":
+            outcome = self.outcomes[name]
+            self._drop(name)
+            self.outcomes[name] = replace(outcome, state=RunState.STOPPED)
 
     def _submit(self, name: str, said: Mapping[str, Any]) -> None:
         parent, element = said.get("parent", ""), said.get("element", "")

@@ -71,18 +71,19 @@ def test_a_silent_host_is_named_and_its_run_is_unknown(desk: Desk) -> None:
     assert found.work_count == 1
 
 
-def test_a_run_that_is_to_stand_still_is_neither_work_nor_a_failure(desk: Desk) -> None:
-    """`state: stopped` is what its document asks for; a variable of that name asks for nothing."""
+def test_a_run_that_is_declared_stopped_is_work_until_it_ends_and_no_failure(desk: Desk) -> None:
+    """A controller has to end a run that waits; a variable named `state` asks for nothing."""
     desk.submit(
         submit_step("failed"), submit_step("waits", state="stopped"),
         submit_step("variable", env={"state": "stopped"}),
     )  # fmt: skip
     desk.run_to_end("failed", exit_code=1)
     assert (desk.ledger.read_overview().troubled_count, desk.ledger.read_overview().work_count) == (
-        1, 1,
+        1, 2,
     )  # fmt: skip
     arguments = submit_step("failed", state="stopped").arguments
     desk.submit(step("run.update", "failed", **arguments))
+    desk.finish("waits", RunState.STOPPED, cause="stopped")
     found = desk.ledger.read_overview()
     assert (found.troubled_count, found.troubled, found.work_count) == (0, (), 1)
 

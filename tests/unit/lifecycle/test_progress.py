@@ -211,12 +211,15 @@ def test_an_end_by_an_override_is_told_from_one_by_the_tree(asked: str, cause: s
     assert verdict == Finish(RunState.STOPPED, cause, asked)
 
 
-def test_a_document_that_says_stopped_stops_a_run_and_holds_one_that_waits():
-    """`state: stopped` ends what has started; what waits goes on waiting."""
+def test_a_document_that_says_stopped_ends_a_run_also_before_it_starts():
+    """`state: stopped` ends a run that has started, and one that waits: both are `stopped`."""
     stopped = run(wanted="stopped")
     assert isinstance(advance(stopped, attempt(RUNNING), now_ms=NOW), StopGang)
     waiting = attempt({"state": JobState.WAITING}, state=AttemptState.WAITING)
-    assert advance(stopped, waiting, now_ms=NOW) == Wait()
+    assert isinstance(advance(stopped, waiting, now_ms=NOW), StopGang)
+    ended = attempt(NEVER, state=AttemptState.ABORTING)
+    sentence = "its document says `state: stopped`"
+    assert advance(stopped, ended, now_ms=NOW) == Finish(RunState.STOPPED, "stopped", sentence)
 
 
 def test_silence_is_waited_out():

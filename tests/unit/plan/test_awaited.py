@@ -56,11 +56,19 @@ def _scoped(desired: Any, live: Live, **scope: tuple[str, ...]) -> Plan:
     return make_plan(desired, live, permissions=Permissions(), scope=Scope(**scope), now_ms=NOW_MS)
 
 
-def test_nobody_waits_for_what_stands_still() -> None:
-    """A run that is submitted as stopped has no end to wait for, and one that is archived had its."""
+def test_the_end_of_a_run_that_never_starts_is_waited_for() -> None:
+    """A controller ends a run that is submitted as stopped; one that is archived is over."""
     plan = planned(tree(LOCAL, task("still", state="stopped")), ledger(row(LOCAL), row(ONE)))
     assert {change.key.name for change in plan.changes} == {"still", "one"}
-    assert waited_for(plan) == ()
+    assert waited_for(plan) == ("still",)
+
+
+def test_a_stop_that_no_controller_has_made_yet_is_waited_for() -> None:
+    """The apply that wrote it was killed: the next one, without changes, ends the run."""
+    stopped = task("one", state="stopped")
+    plan = planned(tree(LOCAL, stopped), ledger(row(LOCAL), row(stopped, RunState.SUBMITTED)))
+    assert plan.is_empty
+    assert waited_for(plan) == ("one",)
 
 
 def test_an_end_that_holds_a_change_is_waited_for() -> None:

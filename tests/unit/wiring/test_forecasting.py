@@ -39,6 +39,14 @@ def test_what_fits_starts_and_what_does_not_waits():
     assert found["impossible"]["total"] == 0
 
 
+def test_a_run_that_is_declared_stopped_never_starts_and_aborts_what_needs_it():
+    """It does not wait, whatever room there is."""
+    needy = task("needy", depends_on={"runs": [{"run": "still"}]})
+    _, found = foretold(fleet("local", **HOST), task("still", state="stopped"), needy)
+    assert (found["starts"]["total"], found["waits"]["total"]) == (0, 0)
+    assert [one["run"] for one in found["impossible"]["first"]] == ["needy"]
+
+
 def test_what_depends_waits_and_what_is_too_large_never_starts():
     """With their reasons."""
     _, found = foretold(

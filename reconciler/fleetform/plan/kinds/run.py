@@ -45,7 +45,7 @@ def propose_change(
         return _returned(case)
     if not case.changed:
         return None  # Digests of another version of the form, not another document.
-    if case.was_stopped and not case.stop_wanted and case.phase is not Phase.WAITING:
+    if case.was_stopped and not case.stop_wanted:
         return _resumed(case)
     if case.stop_wanted:
         return _stopped(case)
@@ -239,6 +239,10 @@ def _resumed(case: _Case) -> Proposal:
     """`state: stopped` was taken back."""
     if is_at_work(case.row):
         return _held_while_ending(_submitted(case, (Reason.RESUMED,)))
+    if case.phase is Phase.WAITING:
+        # A controller is about to end it, and may have by the time of the step: another run follows it.
+        reasons = (Reason.RESUMED, *reasons_of(case.changed))
+        return _ended_and_submitted(case, _submitted(case, reasons, after_uid=case.row.uid))
     if case.row.run is not None and case.row.run.state is RunState.STOPPED:
         return _submitted(case, (Reason.RESUMED, *reasons_of(case.changed)))
     # It had come to its own end before it was stopped: there is nothing to resume.
@@ -340,15 +344,17 @@ def _ended_and_submitted(case: _Case, proposal: Proposal) -> Proposal:
     """End what is at work under the name first, and what waits for it."""
     stop = _stop_step(case.row, "replaced")
     (submit,) = proposal.change.steps
+    works = is_at_work(case.row)
     return Proposal(
         _change(
             case,
             Action.REPLACE,
             proposal.change.reasons,
             (stop, make_step("run.submit", submit.resource, submit.arguments, (stop.key,))),
-            destructive=True,
-            at_stake=_at_stake(case.row),
-        )
+            destructive=works,
+            at_stake=_at_stake(case.row) if works else "",
+        ),
+        not_started=not works,
     )
 
 

@@ -373,7 +373,7 @@ class Run(OfferChoice):
     """
     The desired state: `running` or `stopped`, for the whole run or, as a mapping, for elements of a
     sweep or an array by the text in their brackets. In a mapping, the last matching entry applies.
-    `running`: run to the end. `stopped`: end the run if it is running, and keep its record.
+    `running`: run to the end. `stopped`: end the run, also before it starts, and keep its record.
     Example: `stopped`, `{3-7: stopped}`.
     """
 

@@ -259,10 +259,22 @@ def test_stopping_a_running_run_needs_permission() -> None:
     assert change.reasons[0] is Reason.STATE_WANTED
 
 
-def test_stopping_a_waiting_run_only_tells_it() -> None:
-    """A run that waits goes on waiting, and nothing is destroyed."""
+def test_stopping_a_waiting_run_destroys_nothing() -> None:
+    """Its document says so from now on, and a controller ends the run."""
     change = only(plan_of(STOPPED, row(task("train"), WAITING)))
     assert verbs(change) == ["run.update"]
+    assert not change.destructive
+
+
+@pytest.mark.parametrize(
+    "after", [task("train"), task("train", rerun=1), task("train", commands=["other"])]
+)
+def test_taking_the_stop_back_before_a_controller_has_ended_the_run(after: Any) -> None:
+    """The controller may end it before the change is made, so another run follows it."""
+    change = only(plan_of(after, row(STOPPED, WAITING)))
+    assert verbs(change) == ["run.stop", "run.submit"]
+    assert change.reasons[0] is Reason.RESUMED
+    assert not change.destructive
 
 
 def test_taking_the_stop_back_resumes() -> None:
