@@ -58,7 +58,7 @@ def test_serve_ends_in_good_order(lab: Lab, number: signal.Signals) -> None:
     serve.send_signal(number)
     code, output = lab.finish(serve)
     assert (code, output.count("Traceback")) == (0, 0)
-    assert "nobody" in lab.run("lock", "show").stdout
+    assert "none" in lab.run("lock", "show").stdout
 
 
 def test_serve_ends_when_its_folder_is_moved_away(lab: Lab) -> None:
