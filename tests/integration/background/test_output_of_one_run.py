@@ -87,7 +87,7 @@ def test_others_keep_the_progress_display(lab: Lab) -> None:
         done = lab.run("apply", "-y", "--replace", "one", *options)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "\nsaid\n" not in done.stdout
-    assert "[one] said" in lab.run("apply", "-y", "--replace", "one", "--show-output").stdout
+    assert "one | said" in lab.run("apply", "-y", "--replace", "one", "--show-output").stdout
 
 
 def test_large_output_comes_whole(lab: Lab) -> None:

@@ -74,7 +74,7 @@ def test_a_uid_that_changes_while_apply_asks_ends_it(lab: Lab) -> None:
     lab.declare(FLEET, task("first", lab.says("first")))
     done = lab.run_python(_CHANGE)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "environment.yaml has the uid f" in done.stderr
+    assert "environment.yaml now has the uid f" in done.stderr
     assert "nothing was changed; put the uid back" in done.stderr
     assert lab.said() == []
 

@@ -85,7 +85,7 @@ def test_a_takeover_in_between_stops_the_old_holder(protected: Protected, connec
         assert is_waiting(calling)
         pause.end()
         taking.result(20)
-        with pytest.raises(FenceLost, match=f"successor holds {desk.fence + 1}"):
+        with pytest.raises(FenceLost, match=f"successor has fence {desk.fence + 1}"):
             calling.result(20)
     assert rows(new) == before
 
