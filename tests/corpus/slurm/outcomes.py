@@ -36,6 +36,8 @@ _FAILS = {
     "a file beside it is missing": r"and there is no such file beside it",
     "its arguments are missing": r"and it was given none",
     "it submits other jobs": r"submits other jobs by",
+    "its variables are missing": r"and nothing sets it|, and does not set it|and it has no `--array`",
+    "an option of srun": r"The script calls `srun` with",
     "it starts tasks on several nodes": r"Here the commands run on every node",
 }
 
@@ -86,7 +88,8 @@ def outcome(script: Path, arguments: tuple[str, ...], folder: Path) -> Outcome:
         return Outcome(name, "needs other hosts", forecast["impossible"]["first"][0]["reasons"][0])
     for kind, pattern in _FAILS.items():
         for one in result.findings:
-            if re.search(pattern, one.detail) and not _is_harmless(kind, script):
+            is_told = one.level is not Level.NOTE and re.search(pattern, one.detail)
+            if is_told and not _is_harmless(kind, script):
                 return Outcome(name, kind, one.detail, one.place.line)
     return Outcome(name, "runs")
 

@@ -61,6 +61,10 @@ def test_a_script_that_cannot_run_has_its_reason(tmp_path, monkeypatch):
         "mpi-two-nodes": "blocked",
         "mpirun-nodes": "it starts tasks on several nodes",
         "coupled": "not converted",
+        "required-variable": "its variables are missing",
+        "index-outside": "its variables are missing",
+        "multi-prog": "an option of srun",
+        "usage-count": "its arguments are missing",
     }
     for one in samples():
         name, _, number = one.name.rpartition("-")

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetform.agents.host.slurm import options as stand_in
 from fleetform.spec.convert import Partitions, convert, convert_slurm
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import LONG_OPTIONS, is_batch_script, read_script
+from fleetform.spec.convert.slurm.steps import FLAGS, OPTIONS, SHORT, SHORT_FLAGS
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
@@ -125,6 +127,14 @@ DIRECTIVES = [
     ("--export=NONE", {}, []),
     ("--comment='a b'", {"description": "a b"}, []),
     ("-D /work", {"working_dir": "/work"}, []),
+    ("--chdir=./", {}, []),
+    ("--workdir=run/1", {"commands": ["mkdir -p run/1 && cd run/1\npython train.py\n"]}, []),
+    ("--tasks=8 -N 2", {"nodes": 2, "resources": {"cpu": "4.."}}, [("warning", 2)]),
+    ("--gres=gpu:2080ti:2", {"resources": {"gpu": "RTX2080TI:2"}}, [("note", 2)]),
+    ("--gres=gpu:1080:1", {"resources": {"gpu": "GTX1080:1"}}, [("note", 2)]),
+    ("--gres=gpu:tesla:2", {"resources": {"gpu": 2}}, [("warning", 2)]),
+    ("--container-mounts=/data --container-writable --no-container-mount-home",
+     {"volumes": ["/data:/data"]}, [("warning", 2), ("warning", 2)]),
     ("-A lab7", {"tags": {"account": "lab7"}}, [("note", 2)]),
     ("-H", {"state": "stopped"}, []),
     ("--container-image=nvcr.io#nvidia/pytorch:24.01-py3 --container-mounts=/a:/b,/c:/d:ro",
@@ -162,7 +172,7 @@ def test_no_value_of_a_directive_makes_a_bad_document(name):
 
 def test_each_option_of_sbatch_is_in_the_table():
     """Under its whole name, so that every abbreviation leads to what it does."""
-    assert TABLE.keys() == LONG_OPTIONS - {"cluster", "tasks-per-node", "workdir"}
+    assert TABLE.keys() == LONG_OPTIONS - {"cluster", "tasks", "tasks-per-node", "workdir"}
 
 
 def test_a_here_document_keeps_its_directives():
@@ -191,6 +201,111 @@ def test_arguments_are_those_of_the_script():
     assert [(one.level, one.place.line) for one in made.findings] == [(Level.WARNING, 7)]
 
 
+ARGUMENTS = {
+    "python x.py $2": 3,
+    'D=${1:?"which data"}': 3,
+    'if [ "$#" -ne 2 ]; then\n exit 1\nfi': 3,
+    "[ $# -eq 1 ] || exit 1": 3,
+    "N=${1:-4}; python x.py $@": 0,
+    "while [[ $# -gt 0 ]]; do\n case $1 in\n  -a) a=$2; shift ;;\n esac\n shift\ndone": 0,
+    "while getopts a: o; do\n for x in 1; do y=$1; done\ndone\npython x.py $1": 6,
+}
+
+
+@pytest.mark.parametrize("body", ARGUMENTS)
+def test_arguments_that_a_script_needs_are_reported(body):
+    """Options in a loop and arguments with a default are not needed."""
+    _, findings = task(body=body)
+    assert [line for level, line in findings if level == "warning"] == [ARGUMENTS[body]] * bool(
+        ARGUMENTS[body]
+    )
+
+
+VARIABLES = {
+    "./x $DATA": [("warning", 3)],
+    "source ./env.sh\n./x $DATA": [("note", 4)],
+    "module load x\n./x ${DATA}/a $DATA": [("note", 3), ("note", 4)],
+    "X=${ROOT:?no root}; Y=${LAB?}": [("warning", 3), ("warning", 3)],
+    "echo CUDA $CUDA_HOME\nif [ -z $A ]; then A=1; fi; ./x $A ${B:-2} $B ${C+c} $C": [],
+    "for i in 1; do ./x $i; done; read -r a b < x; ./y $a $b; while read l; do ./x $l; done": [],
+    "declare -a L; mapfile -t L < x; export P=1 Q=2; local r; ((n = 1)); ./x ${L[0]} $P $Q $r": [],
+    "awk '{print $NF}' x; sed -n '$p' x; ./x $HOME $TMPDIR \\$DATA $? $$ $RANDOM": [],
+    "./x $SLURM_JOB_ID": [("note", 3)],
+    "./x $SLURM_ARRAY_TASK_ID": [("note", 3), ("warning", 3)],
+    "./x $((SLURM_ARRAY_TASK_ID % 2))": [("note", 3), ("warning", 3)],
+    "./x ${SLURM_ARRAY_TASK_ID:-0} $((${SLURM_ARRAY_TASK_ID:-0} + 1))": [("note", 3)],
+    "echo task $SLURM_ARRAY_TASK_ID": [("note", 3)],
+}
+
+
+@pytest.mark.parametrize("body", VARIABLES)
+def test_variables_that_nothing_sets_are_reported(body):
+    """sbatch takes them from the shell that calls it, and an array's index from its own `--array`."""
+    assert task(body=body)[1] == VARIABLES[body]
+
+
+def test_only_a_shells_variables_are_looked_up():
+    """Perl and tcsh set theirs in other ways."""
+    script = "#SBATCH -c 1\nset x = 1\nmy $y = 2;\nprint $x, $y, $z;\n"
+    for first in ("#!/bin/tcsh", "#!/usr/bin/env perl"):
+        made = convert_slurm(f"{first}\n{script}", "x.sh", name="job")
+        assert not [one for one in made.findings if "does not set it" in one.detail]
+
+
+def test_a_variable_of_the_document_is_set():
+    """By a directive; and an array has its index."""
+    document, findings = task("--export=DATA=/d --array=1-3", body="./x $DATA $SLURM_ARRAY_TASK_ID")
+    assert document["env"] == {"DATA": "/d"}
+    assert findings == [("note", 4)]
+
+
+STEPS = {
+    "srun -l --multi-prog x.conf": [("note", 4), ("warning", 4)],
+    "srun -n 2 \\\n  --prolog=x ./y": [("note", 4), ("warning", 4)],
+    "srun -t 10 ./y": [("note", 4), ("warning", 4)],
+    'R="srun --ntasks=1 --exclusive --mem=0"; $R ./x': [("note", 4)],
+    "srun -lN1 -n1 --cpu-bind=none --mpi=pmi2 -c 4 ./x --multi-prog -t 3": [("note", 4)],
+    "srun --gres=gpu:1 ./x": [("note", 4), ("warning", 4)],
+    "srun -G 2 --gpus-per-task=1 ./x": [("note", 4)],
+}
+
+
+@pytest.mark.parametrize("body", STEPS)
+def test_options_of_srun_that_a_job_refuses_are_reported(body):
+    """Before the run, with the line of the call."""
+    assert task("--gres=gpu:2", body=body)[1] == STEPS[body]
+
+
+def test_the_options_of_srun_are_those_that_its_stand_in_takes():
+    """Documents and agents share no code: the names are in two tables, and the same."""
+    assert {f"--{name}" for name in OPTIONS | FLAGS} == stand_in.KNOWN
+    assert set(SHORT) == {name[1] for name in stand_in.VALUED}
+    assert set(SHORT_FLAGS) == {name[1] for name in {**stand_in.FLAGS, **stand_in.OPTIONAL}}
+
+
+def test_what_slurm_names_otherwise_is_set():
+    """`SLURM_TMPDIR` is the job's `TMPDIR`; the memory of a CPU is the directive's."""
+    document, _ = task("--mem-per-cpu=2G -c 4", body="cp x $SLURM_TMPDIR; ./y $SLURM_MEM_PER_CPU")
+    assert document["commands"][0] == 'export SLURM_TMPDIR="$TMPDIR"'
+    assert document["env"]["SLURM_MEM_PER_CPU"] == "2048"
+    assert "SLURM_MEM_PER_CPU" not in task("--mem-per-cpu=2G", body="srun ./y")[0].get("env", {})
+
+
+@pytest.mark.parametrize(
+    "call", ["scontrol requeue $SLURM_JOB_ID", "squeue -u me", "trap 'scancel 1' TERM"]
+)
+def test_commands_that_ask_slurm_are_reported(call):
+    """They fail in a job; `scontrol show` does not."""
+    assert ("warning", 3) in task(body=call)[1]
+    assert ("warning", 3) not in task(body="scontrol show hostnames; ./squeue x; echo a squeue")[1]
+
+
+def test_the_folder_of_sbatch_is_not_that_of_chdir():
+    """A job has one folder for both, so a script that uses both is reported."""
+    _, findings = task("--chdir=/work", body="cp x $SLURM_SUBMIT_DIR")
+    assert findings == [("warning", 4), ("note", 4)]
+
+
 @pytest.mark.parametrize(
     ("body", "files", "missing"),
     [
@@ -207,6 +322,16 @@ def test_arguments_are_those_of_the_script():
         ("Rscript fit.R && julia --project fit.jl", ["fit.R", "in.txt"], ["fit.jl"]),
         ("matlab -nodisplay -batch solve", ["solve.m"], []),
         ("cat > conf/a.yaml <<X\nX\ntool conf/a.yaml", [], []),
+        ("cd /scratch/$USER\ncp $SLURM_SUBMIT_DIR/in.txt .\n./prog", ["in.txt"], []),
+        ("cd conf; cat b.yaml\ncd -; cat in.txt", ["conf/b.yaml", "in.txt"], []),
+        ("cd /tmp\ncd $SLURM_SUBMIT_DIR && ./prog", ["prog"], []),
+        ('R="${ROOT:-${SLURM_SUBMIT_DIR}}"; C="$R/conf"\nmkdir x; tool "$C/a.yaml"', ["conf/a.yaml"], []),
+        ('D="$(cd "$(dirname "${BASH_SOURCE[0]}")/conf" && pwd)"\nsource "$D/a.yaml"', ["conf/a.yaml"], []),
+        ('P=$(realpath conf); cat $P/b.yaml; cat "${P%x}"', ["conf/b.yaml"], []),
+        ("for f in conf/*.yaml; do cat $f; done", ["conf/a.yaml", "conf/b.yaml"], []),
+        ("cp *.txt $TMPDIR", ["in.txt"], []),
+        ("D=conf; cat $D/b.yaml | ./prog 2>&1 # not in.txt", ["conf/b.yaml", "prog"], []),
+        ('echo "reading in.txt of lib"; echo x > out.txt', [], []),
     ],
 )  # fmt: skip
 def test_files_that_a_script_names_go_along(tmp_path, body, files, missing):
@@ -223,6 +348,54 @@ def test_files_that_a_script_names_go_along(tmp_path, body, files, missing):
     assert sorted(one.path for one in result.copied) == files
     reported = " ".join(one.detail for one in result.findings)
     assert [name for name in ("none.py", "fit.jl", "x.py") if f"`{name}`" in reported] == missing
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "cp -r $SLURM_SUBMIT_DIR/* $TMPDIR/\ncd $TMPDIR\npython train.py",
+        "cp -r $SLURM_SUBMIT_DIR /scratch/$USER/$SLURM_JOB_ID\ncd /scratch/$USER/$SLURM_JOB_ID\n./run",
+        'W=/scratch/$USER\nrsync -a "$SLURM_SUBMIT_DIR/" "$W"\ncd $W && ./run\ncp -r out $SLURM_SUBMIT_DIR',
+        "cp -r ./* $TMPDIR; cd $TMPDIR; ./run",
+    ],
+)
+def test_a_script_that_works_in_a_copy_of_its_folder_has_the_whole_folder(tmp_path, body):
+    """It leaves for a local disk first, so none of its later names is looked up; hidden files stay."""
+    (tmp_path / ".git").mkdir()
+    for path in ("other/a", "other/b", "other/c", "jobs/train.py", "jobs/data/x", "jobs/.cache"):
+        write(tmp_path, path, "")
+    write(tmp_path, "jobs/job.sh", f"#!/bin/bash\n#SBATCH -c 1\n{body}\n")
+    document = said(convert(tmp_path / "jobs/job.sh").written[0].text)
+    assert document["files"] == ["data", "job.sh", "train.py"]
+
+
+def test_a_copy_of_the_folder_out_of_it_is_none(tmp_path):
+    """Results that come back need no files."""
+    write(tmp_path, "job.sh", "#!/bin/bash\n#SBATCH -c 1\ncp -r $TMPDIR/* $SLURM_SUBMIT_DIR\n")
+    assert "files" not in said(convert(tmp_path / "job.sh").written[0].text)
+
+
+@pytest.mark.parametrize("body", ["python x.py data.bin", "cp *.bin $TMPDIR", "cp -r . /scratch/x"])
+def test_files_that_are_too_large_are_reported(tmp_path, body):
+    """A document's files are part of it: a data set belongs into a volume."""
+    write(tmp_path, "x.py", "")
+    with (tmp_path / "data.bin").open("wb") as stream:
+        stream.truncate(100 << 20)
+    write(tmp_path, "job.sh", f"#!/bin/bash\n#SBATCH -c 1\n{body}\n")
+    result = convert(tmp_path / "job.sh")
+    assert "data.bin" not in {one.path for one in result.copied}
+    assert [one.place.line for one in result.findings if "is too large" in one.detail] == [3]
+
+
+def test_a_script_that_begins_in_a_folder_finds_its_files_there(tmp_path):
+    """`--chdir=run` is below the folder that sbatch is called in."""
+    write(tmp_path, "run/a.py", "")
+    write(tmp_path, "job.sh", "#!/bin/bash\n#SBATCH --chdir=./run/\npython a.py\n")
+    result = convert(tmp_path / "job.sh")
+    document = said(result.written[0].text)
+    assert document["files"] == ["run/a.py"]
+    assert document["commands"] == ["mkdir -p run && cd run\npython a.py\n"]
+    assert result.findings == []
 
 
 def test_a_script_in_a_folder_of_scripts_finds_the_files_of_its_project(tmp_path):
@@ -262,6 +435,16 @@ def test_directives_behind_the_first_command_do_not_count():
     assert said(made.text)["resources"] == {"cpu": "2.."}
     assert [found.place.line for found in made.findings] == [7]
     assert read_script(text).late == (7,)
+    made = convert_slurm(f"{text}#SBATCH -n 2\n", "x.sh", name="job")
+    assert [found.place.line for found in made.findings] == [7]
+    assert "So are lines 8." in made.findings[0].detail
+
+
+def test_a_directive_needs_no_blank():
+    """sbatch reads what follows its mark."""
+    assert said(convert_slurm("#!/bin/sh\n#SBATCH--nodes=1 -c4\nx\n", "x.sh", name="job").text)[
+        "resources"
+    ]
 
 
 def test_the_flags_of_its_shell_stay():
@@ -276,6 +459,8 @@ def test_the_flags_of_its_shell_stay():
     assert [found.level for found in made.findings] == [Level.NOTE]
     made = convert_slurm("#!/usr/bin/env zsh\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
     assert said(made.text)["shell"] == "/bin/zsh"
+    made = convert_slurm("#!/usr/bin/env /bin/bash\n#SBATCH -c 1\ntrue\n", "x.sh", name="job")
+    assert said(made.text)["commands"] == ["true"]
 
 
 def test_a_job_of_several_parts_is_refused():

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_VALUED = {
+VALUED = {
     "-n": "--ntasks", "-c": "--cpus-per-task", "-N": "--nodes", "-D": "--chdir", "-o": "--output",
     "-e": "--error", "-G": "--gpus", "-J": "--job-name", "-A": "--account", "-p": "--partition",
     "-q": "--qos", "-w": "--nodelist", "-m": "--distribution", "-C": "--constraint", "-W": "--wait",
 }  # fmt: skip
 """Short options with a value, and what they are short for."""
 
-_FLAGS = {
+FLAGS = {
     "-l": "--label", "-O": "--overcommit", "-s": "--oversubscribe", "-u": "--unbuffered",
     "-Q": "--quiet", "-v": "--verbose", "-k": "--no-kill", "-X": "--disable-status",
 }  # fmt: skip
 """Short options without a value."""
 
-_OPTIONAL = {"-K": "--kill-on-bad-exit", "-I": "--immediate"}
+OPTIONAL = {"-K": "--kill-on-bad-exit", "-I": "--immediate"}
 """Short options whose value, if any, is part of the same word."""
 
 _CARRIED_OUT = frozenset(
@@ -54,6 +54,7 @@ IGNORED = {
 """Options without an effect, by the reason why they need none."""
 
 _IGNORED = frozenset(name for names in IGNORED.values() for name in names.split())
+KNOWN = _CARRIED_OUT | _IGNORED
 
 _WITHOUT_VALUE = frozenset(
     {
@@ -152,7 +153,7 @@ def _long(word: str, rest: list[str]) -> tuple[str, str]:
         return name, value
     if name in _MAYBE_VALUE:
         return name, "1"
-    if name in _WITHOUT_VALUE or name not in _CARRIED_OUT | _IGNORED:
+    if name in _WITHOUT_VALUE or name not in KNOWN:
         return name, ""
     return name, _value(name, rest)
 
@@ -161,16 +162,16 @@ def _short(word: str, rest: list[str]) -> Iterator[tuple[str, str]]:
     """`-lN1` is `-l -N 1`."""
     for place in range(1, len(word)):
         letter, behind = f"-{word[place]}", word[place + 1 :]
-        if letter in _FLAGS:
-            yield _FLAGS[letter], ""
-        elif letter in _VALUED:
-            yield _VALUED[letter], behind or _value(letter, rest)
+        if letter in FLAGS:
+            yield FLAGS[letter], ""
+        elif letter in VALUED:
+            yield VALUED[letter], behind or _value(letter, rest)
             return
-        elif letter in _OPTIONAL and (not behind or behind.isdigit()):
-            yield _OPTIONAL[letter], behind or "1"
+        elif letter in OPTIONAL and (not behind or behind.isdigit()):
+            yield OPTIONAL[letter], behind or "1"
             return
-        elif letter in _OPTIONAL:
-            yield _OPTIONAL[letter], "1"
+        elif letter in OPTIONAL:
+            yield OPTIONAL[letter], "1"
         else:
             yield letter, ""
 

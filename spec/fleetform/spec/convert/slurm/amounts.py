@@ -86,6 +86,8 @@ def _set_variables(job: Job, nodes: int, tasks: int) -> None:
         job.env["SLURM_NTASKS"] = str(job.tasks or tasks * nodes)
     if job.cpus_per_task:
         job.env["SLURM_CPUS_PER_TASK"] = str(job.cpus_per_task)
+    if per_cpu := job.megabytes.get("cpu"):
+        job.env["SLURM_MEM_PER_CPU"] = str(per_cpu)
 
 
 def _read_constraint(job: Job) -> None:
@@ -114,22 +116,36 @@ def _read_constraint(job: Job) -> None:
     )
 
 
+_GEFORCE = re.compile(r"\d{4}([_-]?(ti|super))?", re.IGNORECASE)
+
+
 def _gpu_value(job: Job, count: int) -> Any:
     """Return `2`, `A100:2`, `A100:80GB:2`, or the mapping for a slice."""
+    amount = str(count) if count <= 16 else f"{count}..{count}"
+    # So many on one node are taken for a slip where the number stands alone.
+    alone = count if count <= 16 else amount
     if not job.gpu_type:
-        # So many on one node are taken for a slip where the number stands alone.
-        return count if count <= 16 else f"{count}..{count}"
+        return alone
+    if not re.search(r"\d|titan", job.gpu_type, re.IGNORECASE):
+        job.notes.lost(
+            job.amounts_line,
+            f"`{job.gpu_type}` is no model of a GPU, so the task runs on GPUs of any model.",
+            "To choose the model, write `gpu: A100:2`.",
+        )
+        return alone
     words = re.split(r"[_-]", job.gpu_type)
     name = next(
         (word.upper() for word in words if re.fullmatch(r"[A-Za-z]{1,4}\d+[A-Za-z]*", word)), ""
     )
+    if _GEFORCE.fullmatch(job.gpu_type):
+        # People leave out the letters of GeForce cards: 1080ti, 3090.
+        name = ("GTX" if job.gpu_type < "2" else "RTX") + re.sub(r"[_-]", "", job.gpu_type.upper())
     memory = next(
         (word.upper() for word in words if re.fullmatch(r"\d+gb", word, re.IGNORECASE)), ""
     )
     part = next((word for word in words if re.fullmatch(r"[1-9]g\.\d+gb", word)), "")
     if part:
         return {**({"name": name} if name else {}), "slice": part, "count": count}
-    amount = str(count) if count <= 16 else f"{count}..{count}"
     value = ":".join(part for part in (name or job.gpu_type, memory, amount) if part)
     try:
         parse_gpu(value)

@@ -14,12 +14,19 @@ from typing import Final
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.sbatch import Script
 
-__all__ = ["set_commands"]
+__all__ = ["is_shell", "set_commands"]
 
-_SHELLS: Final = re.compile(r"(?:/\S*/)?(?:env\s+(?:-S\s+)?)?(bash|sh|zsh|dash|ksh)(?=\s|$)")
+_SHELLS: Final = re.compile(
+    r"(?:/\S*/)?(?:env\s+(?:-S\s+)?(?:/\S*/)?)?(bash|sh|zsh|dash|ksh)(?=\s|$)"
+)
 # Flags of a shell that `set` knows too.
 _SET_FLAGS: Final = re.compile(r"-([efuvx]+)")
 _LOGIN: Final = {"-l", "--login", "-il", "-li"}
+
+
+def is_shell(script: Script) -> bool:
+    """Tell whether a shell runs the script, which sets and reads variables as POSIX has it."""
+    return _SHELLS.match(script.interpreter.strip() or "bash") is not None
 
 
 def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) -> bool:
@@ -47,6 +54,8 @@ def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) 
         job.notes.otherwise(1, "sbatch refuses a script without `#!`. Here `bash` runs it.")
     _set_shell(job, shell[1])
     before = _flags(job, interpreter[shell.end() :].split())
+    if job.folder:
+        before.append(f"mkdir -p {shlex.quote(job.folder)} && cd {shlex.quote(job.folder)}")
     if arguments:
         before.append(f"set -- {shlex.join(arguments)}")
     if job.input_file:

@@ -61,6 +61,8 @@ class Job:
     """Features of a node that the script asks for, such as `a100`."""
     megabytes: Mapping[str, int] = field(default_factory=dict)
     """By what they are counted for: `node`, `cpu`, `gpu`."""
+    folder: str = ""
+    """Where the commands begin (`--chdir`), below the folder that the script is submitted in."""
     input_file: str = ""
     command: str = ""
     """What runs instead of the script's own lines (`--wrap`)."""

@@ -15,6 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fleetform.spec.convert.slurm.expansion import (
+    SUBMIT_DIR,
+    UNKNOWN,
+    expand,
+    split_commands,
+    take_assignments,
+)
 from fleetform.spec.convert.slurm.imports import named_in_code
 
 __all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "code_lines", "find_local_files", "submit_folders"]
@@ -36,20 +43,17 @@ _FILES_MAX: Final = 500
 _BYTES_MAX: Final = 64 << 20
 """More belongs into a volume: a document's files are copied to each host and are part of its digest."""
 
-_HERE: Final = re.compile(
-    r"""\$\(\s*(?:pwd|dirname\s+"?\$(?:0|\{?BASH_SOURCE[^)]*))"?\s*\)|`pwd`|\$\{?(?:SLURM_SUBMIT_DIR|PWD)\}?"""
-)
-_ASSIGNMENT: Final = re.compile(
-    r"""^\s*(?:export\s+|local\s+|readonly\s+)?([A-Za-z_]\w*)=(["']?)([^\s"'`;|&<>()]*)\2\s*(?:#.*)?$"""
-)
-_UNKNOWN: Final = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$\w+|\$[@*#?]")
-_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WORD: Final = re.compile(r"""[^\s;|&<>()=,:'"\[\]{}]+|>""")
-_CD: Final = re.compile(r"""^\s*(?:cd|pushd)\s+["']?([^\s"';&|]+)["']?\s*(?:$|[;&#|])""")
+_TEXT: Final = re.compile(r"^\s*(?:(?:do|then|else|time)\s+)?(?:echo|printf)\s[^>]*")
+"""What a script prints: words for people, and no names of files."""
+_CD: Final = re.compile(
+    r"""^\s*(?:popd|(?:cd|pushd)\s+(?:--\s+)?["']?([^\s"';&|]+)["']?)\s*(?:$|[;&#|])"""
+)
 _OUTPUT: Final = re.compile(
     r"-o|--?(?!-?no)\S*(?:out|log|save|result|ckpt|checkpoint)\S*|tee|>", re.IGNORECASE
 )
 _MAKERS: Final = frozenset({"mkdir", "rm", "touch"})
+_COPIERS: Final = frozenset({"cp", "rsync"})
 _BUILD: Final = re.compile(
     r"\b(?:make|ninja|\w*gcc|\w*g\+\+|mpicc|mpif\d+|nvcc|gfortran|cargo|go build)\b"
 )
@@ -71,8 +75,9 @@ class LocalFiles(NamedTuple):
         found: Paths relative to the folder that the script is submitted in; some begin with `..`.
         missing: Files that the script reads and that do not exist, with their lines.
         elsewhere: Absolute paths that this machine does not have, with their lines.
-        large: Directories that are too large to be files of a document, with their lines.
+        large: Files and directories that are too large to be files of a document, with their lines.
         directories: Directories that exist and that the script writes to.
+        matches: How many names exist, less those that do not: it is highest for the folder that was meant.
     """
 
     found: tuple[str, ...] = ()
@@ -80,6 +85,7 @@ class LocalFiles(NamedTuple):
     elsewhere: tuple[tuple[int, str], ...] = ()
     large: tuple[tuple[int, str], ...] = ()
     directories: tuple[str, ...] = ()
+    matches: int = 0
 
 
 def find_local_files(lines: Sequence[Line], folder: Path) -> LocalFiles:
@@ -104,12 +110,15 @@ class _Search:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._found: dict[str, None] = {}
+        self._contents: set[str] = set()
         self._missing: dict[str, int] = {}
         self._elsewhere: dict[str, int] = {}
         self._large: dict[str, int] = {}
         self._directories: dict[str, None] = {}
 
     def result(self) -> LocalFiles:
+        named = len({one for one in self._found if not self._is_below_another(one)})
+        self._found |= dict.fromkeys(self._contents)
         kept = [one for one in self._found if not self._is_below_another(one)]
         return LocalFiles(
             tuple(sorted(kept)),
@@ -117,6 +126,7 @@ class _Search:
             _pairs(self._elsewhere),
             _pairs(self._large),
             tuple(sorted(self._directories)),
+            named - len(self._missing),
         )
 
     def _is_below_another(self, path: str) -> bool:
@@ -126,43 +136,60 @@ class _Search:
         """Go over the lines of a shell script; `where` is the directory that it runs in."""
         variables: dict[str, str] = {}
         made: set[str] = set()
-        is_built = False
-        for number, written in lines:
-            for text in _expanded(written, variables):
-                if assigned := _ASSIGNMENT.match(text):
-                    variables[assigned[1]] = assigned[3]
-                    if not (self._folder / where / assigned[3]).is_file():
-                        continue  # A directory is a part of the names that follow.
-                if moved := _CD.match(text):
-                    # Behind a variable or in a home directory there is nothing to look for.
-                    is_known = "*" not in moved[1] and not moved[1].startswith("~")
-                    where = posixpath.normpath(posixpath.join(where, moved[1] if is_known else "/"))
-                    if where.startswith("/") and is_known:
-                        self._take_absolute(number, moved[1])
-                    text = text[moved.end() :]  # noqa: PLW2901 -- the rest of the line
-                is_built = is_built or _BUILD.search(text) is not None
-                self._take_words(number, _WORD.findall(text), where, made, is_built=is_built)
+        before, is_built = where, False
+        for number, line in lines:
+            for written in split_commands(line):
+                for command in expand(written, variables, is_moved=where != "."):
+                    values, rest = take_assignments(command, variables)
+                    # A directory is a part of the names that follow.
+                    used = [
+                        one for one in values if (self._folder / self._path(where, one)).is_file()
+                    ]
+                    if moved := _CD.match(rest):
+                        before, where = where, self._move(number, moved[1] or "-", where, before)
+                        rest = rest[moved.end() :]
+                    is_built = is_built or _BUILD.search(rest) is not None
+                    words = [*used, *_WORD.findall(_TEXT.sub("", rest))]
+                    self._take_words(number, words, where, made, is_built=is_built)
+
+    def _move(self, number: int, target: str, where: str, before: str) -> str:
+        """Return the directory behind `cd`: `/` where it is not in the folder, so nothing is looked for."""
+        if target == "-":
+            return before
+        if target.startswith("~") or _is_pattern(target):
+            return "/"
+        if target.startswith("/"):
+            self._take_absolute(number, target)
+        return self._path(where, target)
+
+    @staticmethod
+    def _path(where: str, word: str) -> str:
+        """Return the path of a word; one that begins at the submit directory does not depend on `where`."""
+        base, word = (".", f"./{word[1:]}") if word.startswith(SUBMIT_DIR) else (where, word)
+        return posixpath.normpath(posixpath.join(base, word))
 
     def _take_words(
         self, number: int, words: list[str], where: str, made: set[str], *, is_built: bool
     ) -> None:
-        before = ""
-        for word in words:
-            path = posixpath.normpath(posixpath.join(where, word))
+        for place, word in enumerate(words):
+            before = words[place - 1] if place else ""
+            path = self._path(where, word)
             if _OUTPUT.fullmatch(before) or words[0] in _MAKERS:
                 made.add(path)
                 self._write_to(path)
-            elif path not in made and not where.startswith("/"):
+            elif path in {".", "*"}:
+                if _COPIERS.intersection(words[:place]) and place + 1 < len(words):
+                    self._take_folder(number)
+            elif path not in made and (word.startswith(SUBMIT_DIR) or not where.startswith("/")):
                 # A command without a folder is on PATH, and one that is built is not there yet.
-                is_found = (not before and "/" not in word) or (is_built and word.startswith("./"))
+                is_found = (not place and "/" not in word) or (is_built and word.startswith("./"))
                 self._take(number, word, where, before, is_needed=not is_found)
-            before = word
 
     def _write_to(self, path: str) -> None:
         """Remember a directory that exists beside the script, and that the script writes to."""
         for one in (path, posixpath.dirname(path)):
             is_inside = one not in {"", "."} and not one.startswith(("/", "..", "-", "~"))
-            if is_inside and "*" not in one and (self._folder / one).is_dir():
+            if is_inside and not _is_pattern(one) and (self._folder / one).is_dir():
                 self._directories[one] = None
                 return
 
@@ -182,31 +209,28 @@ class _Search:
             names += [word.replace(".", "/") + ".py", word.split(".", maxsplit=1)[0]]
         elif before in {"-batch", "-r"}:
             names.append(f"{word}.m")
-        paths = [posixpath.normpath(posixpath.join(where, name)) for name in names]
+        paths = [self._path(where, name) for name in names]
         added = {self._add(number, path) for path in paths}
         if True not in added and is_needed and _is_read(word, before):
             self._missing.setdefault(paths[0], number)
 
     def _take_absolute(self, number: int, word: str) -> None:
         is_system = word.startswith(("/bin", "/dev", "/etc", "/proc", "/sys", "/tmp", "/usr"))  # noqa: S108 -- a name in a script
-        if not is_system and "*" not in word and not os.path.lexists(word):
+        if not is_system and not _is_pattern(word) and not os.path.lexists(word):
             self._elsewhere.setdefault(word, number)
+
+    def _take_folder(self, number: int) -> None:
+        """Add all that is in the folder, which the script copies to work in the copy."""
+        entries = [one for one in self._folder.iterdir() if not one.name.startswith(".")]
+        if _are_small(entries):
+            self._contents |= {one.name for one in entries}
+        else:
+            self._large.setdefault(f"{self._folder.resolve().name}/", number)
 
     def _add(self, number: int, path: str) -> bool:
         """Add a path, or what a pattern matches; returns whether there is anything."""
-        if "*" in path:
-            folder, _, name = path.rpartition("/")
-            if not re.search(r"\w", folder + posixpath.splitext(name)[0]):
-                return False  # It could be any file.
-            try:
-                matches = sorted(one for one in self._folder.glob(path) if one.is_file())[
-                    :_FILES_MAX
-                ]
-            except (ValueError, NotImplementedError, OSError):
-                return False
-            for one in matches:
-                self._add(number, os.path.relpath(one, self._folder))
-            return bool(matches)
+        if _is_pattern(path):
+            return self._add_matches(number, path)
         if path in self._found:
             return True
         real = self._folder / path
@@ -216,13 +240,31 @@ class _Search:
             is_file, is_directory = real.is_file(), real.is_dir()
         except (OSError, ValueError):
             return False
-        if is_directory and not _is_small(real):
-            self._large.setdefault(path, number)
-        elif is_file or is_directory:
+        if not (is_file or is_directory):
+            return False
+        if _are_small([real]):
             self._found[path] = None
             for one in [real] if is_file else sorted(real.rglob("*")):
                 self._follow(number, one)
-        return is_file or is_directory
+        else:
+            self._large.setdefault(path, number)
+        return True
+
+    def _add_matches(self, number: int, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if UNKNOWN in path and not re.search(r"\w", folder + posixpath.splitext(name)[0]):
+            return False  # It could be any file.
+        pattern = path.replace(UNKNOWN, "*")
+        try:
+            matches = sorted(one for one in self._folder.glob(pattern) if one.is_file())
+        except (ValueError, NotImplementedError, OSError):
+            return False
+        if not _are_small(matches):
+            self._large.setdefault(pattern, number)
+            return True
+        for one in matches:
+            self._add(number, os.path.relpath(one, self._folder))
+        return bool(matches)
 
     def _follow(self, number: int, file: Path) -> None:
         """Add what a file of code names itself: modules, sourced scripts, and data."""
@@ -248,36 +290,26 @@ def code_lines(lines: Iterable[str]) -> Iterator[str]:
         yield "" if line.lstrip().startswith("#") else line
 
 
-def _expanded(text: str, variables: dict[str, str]) -> list[str]:
-    """
-    Put in what variables are known to be; what is not known becomes `*`.
-
-    The commands inside of `$( )` and backticks follow: they name files too.
-    """
-    if text.lstrip().startswith("#"):
-        return []
-    text = _VARIABLE.sub(lambda one: variables.get(one[1] or one[2], one[0]), _HERE.sub(".", text))
-    inner: list[str] = []
-    while (found := _UNKNOWN.search(text)) is not None:
-        if found[0].endswith((")", "`")):
-            inner += _expanded(found[0].lstrip("$(`").rstrip(")`"), variables)
-        text = f"{text[: found.start()]}*{text[found.end() :]}"
-    return [text.rstrip("\\"), *inner]
+def _is_pattern(path: str) -> bool:
+    return any(one in path for one in (UNKNOWN, "*", "?"))
 
 
 def _is_read(word: str, before: str) -> bool:
-    is_program = word.startswith("./") and not before.startswith("-")
-    return "*" not in word and (
+    is_program = word.startswith(("./", f"{SUBMIT_DIR}/")) and not before.startswith("-")
+    return not _is_pattern(word) and (
         is_program or (before in {"source", "."} and "/" in word) or word.endswith(_READ_ENDINGS)
     )
 
 
-def _is_small(folder: Path) -> bool:
-    size = 0
-    for count, one in enumerate(folder.rglob("*")):
-        size += one.lstat().st_size
-        if count > _FILES_MAX or size > _BYTES_MAX:
-            return False
+def _are_small(paths: Iterable[Path]) -> bool:
+    """Tell whether files and folders are together small enough to be files of a task."""
+    size = count = 0
+    for path in paths:
+        for one in (path, *path.rglob("*")) if path.is_dir() else (path,):
+            size += one.lstat().st_size
+            count += 1
+            if count > _FILES_MAX or size > _BYTES_MAX:
+                return False
     return True
 
 

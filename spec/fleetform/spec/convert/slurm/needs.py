@@ -10,10 +10,14 @@ from typing import Final
 
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles
+from fleetform.spec.convert.slurm.steps import report_steps
 
 __all__ = ["report_files", "report_needs"]
 
 _SLURM_WORDS: Final = re.compile(r"\bSLURM_[A-Z_]+|\bSLURM_JOBID\b|\b(?:srun|scontrol|sbcast)\b")
+_TMPDIR: Final = re.compile(r"\bSLURM_TMPDIR\b")
+_MEM_PER_CPU: Final = re.compile(r"\bSLURM_MEM_PER_CPU\b")
+_SUBMIT_DIR: Final = re.compile(r"\bSLURM_SUBMIT_DIR\b")
 _MPI: Final = re.compile(r"\b(?:mpirun|mpiexec)\b(?!.*\s-(?:np?|c)\b)")
 _ANY_MPI: Final = re.compile(r"\b(?:mpirun|mpiexec|srun)\b")
 _SUBMITS: Final = re.compile(r"(?:^|[;&|(`]|\bdo|\bthen)\s*(sbatch|salloc)\b")
@@ -25,7 +29,15 @@ _CONTAINER: Final = re.compile(
     r"\b(singularity|apptainer|docker|podman|enroot)\s+(?:exec|run|shell)\b"
 )
 # Not `"$@"` and not `${1:-default}`: these need none.
-_ARGUMENT: Final = re.compile(r"\$(?:([1-9])|\{([1-9])\})")
+_ARGUMENT: Final = re.compile(
+    r"\$(?:([1-9])|\{([1-9])(?:\}|:?\?)|(\#)\"?\s*(?:-(?:ne|lt|le|eq)\b|==|<))"
+)
+_LOOP: Final = re.compile(r"\b(?:while|until)\b.*(?:\$#|\$\{#|\$1|\$\{1|getopts)")
+_DO: Final = re.compile(r"^\s*(?:for|while|until|select)\b")
+_DONE: Final = re.compile(r"(?:^|[\s;])done\b")
+_CONTROLS: Final = re.compile(
+    r"(?:^|[;&|(`'\"]|\bdo|\bthen)\s*(?:(scontrol\s+(?!show\b)[a-z]+)|(squeue|scancel|sacct|sinfo|sstat)\b)"
+)
 _LOG_FILE: Final = re.compile(r"slurm-[^\s/]*\.out|logs?/[^\s]*\$\{?SLURM_(?:ARRAY_)?JOB_?ID")
 _WRITES: Final = re.compile(
     r"(?<![<>&\d])>{1,2}\s*(?![&>/])(\"?[\w.$]\S*)|^\s*mkdir\s+(?:-\S+\s+)*(?![/\"$-])(\S+)"
@@ -54,7 +66,17 @@ def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> Non
         notes.otherwise(found[0], "The host needs this conda environment.")
     if (found := _first(lines, _CONTAINER)) is not None:
         notes.otherwise(found[0], f"The host needs `{found[1]}` and the image.")
-    if not has_arguments and (found := _first(_outside_functions(lines), _ARGUMENT)) is not None:
+    if (found := _first(lines, _CONTROLS)) is not None:
+        requeues = found[1].endswith("requeue")
+        notes.lost(
+            found[0],
+            f"The script calls `{found[1]}`: in a job of fleetform, this command fails.",
+            "To run again after the time limit, add `retry: {on: [time-limit, preemption]}`."
+            if requeues
+            else "Leave the line out: `fleetform ps` lists runs, and `fleetform stop` ends them.",
+        )
+    report_steps(job, lines)
+    if not has_arguments and (found := _first(_own_arguments(lines), _ARGUMENT)) is not None:
         notes.lost(
             found[0],
             f"The script reads its argument `${found[1]}`, and it was given none.",
@@ -100,9 +122,26 @@ def _report_slurm(job: Job, lines: Sequence[Line]) -> None:
     if found is None and job.env.get("SLURM_NTASKS", "1") != "1":
         found = _first(lines, _MPI)
     if found is None:
-        for name in ("SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"):
+        for name in (
+            "SLURM_NTASKS",
+            "SLURM_NTASKS_PER_NODE",
+            "SLURM_CPUS_PER_TASK",
+            "SLURM_MEM_PER_CPU",
+        ):
             job.env.pop(name, None)
         return
+    if _first(lines, _MEM_PER_CPU) is None:
+        job.env.pop("SLURM_MEM_PER_CPU", None)
+    if _first(lines, _TMPDIR) is not None:
+        # Clusters set it to a folder of the job; `TMPDIR` is that folder here.
+        job.fields["commands"].insert(0, 'export SLURM_TMPDIR="$TMPDIR"')
+    if "working_dir" in job.fields and (submit := _first(lines, _SUBMIT_DIR)) is not None:
+        job.notes.lost(
+            submit[0],
+            f"The script uses `{submit[1]}` and `--chdir`. In Slurm these are two folders; here both are"
+            f" `{job.fields['working_dir']}`.",
+            "Write the folder that is meant in its place.",
+        )
     job.fields["compat"] = "slurm"
     job.notes.otherwise(
         found[0],
@@ -131,14 +170,20 @@ def _first(lines: Sequence[Line], pattern: re.Pattern[str]) -> tuple[int, str] |
     return None
 
 
-def _outside_functions(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines whose `$1` is the script's: not a function's, and not awk's."""
+def _own_arguments(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines whose `$1` must be given: not a function's, not awk's, and not in a loop over options."""
     kept = []
     is_inside = False
-    for number, text in lines:
+    loops = 0
+    for number, written in lines:
+        text = re.sub(r"'[^']*'", "", written)
         is_inside = is_inside or _FUNCTION.match(text) is not None
-        if not is_inside:
-            kept.append(Line(number, re.sub(r"'[^']*'", "", text)))
+        if _LOOP.search(text) or (loops and _DO.match(text)):
+            loops += 1
+        if not is_inside and not loops:
+            kept.append(Line(number, text))
+        if loops and _DONE.search(text):
+            loops -= 1
         if text.strip() == "}" or (is_inside and text.rstrip().endswith("}") and "{" in text):
             is_inside = False
     return kept

@@ -8,6 +8,7 @@ one that is not in the table is told as well.
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 import signal
 from collections.abc import Callable, Mapping
@@ -258,7 +259,11 @@ def _export(job: Job, option: Option) -> None:
 def _chdir(job: Job, option: Option) -> None:
     if ".." in option.value.split("/") or not option.value:
         raise UnfitError("it is not a whole path")
-    job.fields["working_dir"] = option.value
+    if option.value.startswith(("/", "~", "$")):
+        job.fields["working_dir"] = option.value
+    else:
+        # sbatch(1): relative to the folder in which sbatch is called, where the files of the task are.
+        job.folder = posixpath.normpath(option.value).removeprefix(".")
 
 
 def _image(job: Job, option: Option) -> None:
@@ -275,7 +280,11 @@ def _image(job: Job, option: Option) -> None:
 
 
 def _container_mounts(job: Job, option: Option) -> None:
-    job.fields["volumes"] = [":".join(part.split(":")[:2]) for part in option.value.split(",")]
+    # A path alone is mounted under the same path.
+    parts = [part.split(":")[:2] for part in option.value.split(",")]
+    job.fields["volumes"] = [
+        f"{source}:{target[0] if target else source}" for source, *target in parts
+    ]
 
 
 def _tmp(job: Job, option: Option) -> None:
@@ -347,6 +356,9 @@ _PLACE = _lost(
     "hosts are chosen by their resources.", "Use `fleets:`, `instances:` or `resources:` instead."
 )
 _BINDING = _lost("the commands must bind processes to CPUs and GPUs themselves.")
+_CONTAINER = _lost(
+    "fleetform starts the container itself.", "Check that the image has what the script needs."
+)
 _CALL = _needless("it concerns the call of sbatch, not the job.")
 
 TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
@@ -392,6 +404,12 @@ TABLE: Final[Mapping[str, Callable[[Job, Option], None]]] = {
     "wrap": _wrap,
     "open-mode": _LOGS,
     **dict.fromkeys(("mail-type", "mail-user"), _MAIL),
+    **dict.fromkeys(
+        ("container-entrypoint", "container-env", "container-mount-home", "container-name", "container-readonly",
+         "container-remap-root", "container-save", "container-writable", "no-container-entrypoint",
+         "no-container-mount-home", "no-container-remap-root"),
+        _CONTAINER,
+    ),
     **dict.fromkeys(
         ("cluster-constraint", "clusters", "contiguous", "exclude", "nodefile", "nodelist", "prefer",
          "reservation", "segment", "switches"),

@@ -17,16 +17,18 @@ _MARK = "#SBATCH"
 
 _NAMES = """
 account acctg-freq array batch bb bbf begin chdir cluster cluster-constraint clusters comment
-constraint container container-id container-image container-mounts container-workdir contiguous
+constraint container container-entrypoint container-env container-id container-image container-mount-home
+container-mounts container-name container-readonly container-remap-root container-save container-workdir
+container-writable contiguous
 core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot
 dependency disable-stdout-job-summary distribution error exclude exclusive export export-file extra
 extra-node-info get-user-env gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task
 gres gres-flags hint hold ignore-pbs image immediate input job-name kill-on-invalid-dep licenses
-mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-kill
-no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
+mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice
+no-container-entrypoint no-container-mount-home no-container-remap-root no-kill no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
 ntasks-per-socket open-mode output overcommit oversubscribe parsable partition power prefer priority
 profile propagate qos quiet reboot requeue reservation resv-ports segment signal sockets-per-node
-spread-job switches tasks-per-node test-only thread-spec threads-per-core time time-min tmp
+spread-job switches tasks tasks-per-node test-only thread-spec threads-per-core time time-min tmp
 tres-bind tres-per-task uid usage use-min-nodes verbose wait wait-all-nodes wckey workdir wrap
 """
 LONG_OPTIONS = frozenset(_NAMES.split())
@@ -36,6 +38,7 @@ LONG_OPTIONS = frozenset(_NAMES.split())
 _ALIASES = {
     "cluster": "clusters",
     "share": "oversubscribe",
+    "tasks": "ntasks",
     "tasks-per-node": "ntasks-per-node",
     "workdir": "chdir",
 }
@@ -53,7 +56,9 @@ _SHORT_FLAGS = {
     "s": "oversubscribe", "v": "verbose", "W": "wait",
 }  # fmt: skip
 _FLAGS = frozenset({
-    *_SHORT_FLAGS.values(), "contiguous", "disable-stdout-job-summary", "ignore-pbs", "no-requeue",
+    *_SHORT_FLAGS.values(), "container-entrypoint", "container-mount-home", "container-readonly",
+    "container-remap-root", "container-writable", "contiguous", "no-container-entrypoint",
+    "no-container-mount-home", "no-container-remap-root", "disable-stdout-job-summary", "ignore-pbs", "no-requeue",
     "overcommit", "parsable", "reboot", "requeue", "spread-job", "test-only", "use-min-nodes",
     "usage",
 })  # fmt: skip
@@ -136,7 +141,8 @@ def read_script(text: str) -> Script:
 
 
 def _is_directive(line: str) -> bool:
-    return line.startswith(_MARK) and line[len(_MARK) : len(_MARK) + 1] in {"", " ", "\t"}
+    # sbatch needs no blank in between.
+    return line.startswith(_MARK) and line[len(_MARK) : len(_MARK) + 1] in {"", " ", "\t", "-"}
 
 
 # Not `<<<`, which is a here-string.

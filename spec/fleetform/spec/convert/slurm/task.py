@@ -16,12 +16,13 @@ from pydantic import ValidationError
 
 from fleetform.spec.convert.result import Notes
 from fleetform.spec.convert.slurm.amounts import settle_amounts
-from fleetform.spec.convert.slurm.commands import set_commands
+from fleetform.spec.convert.slurm.commands import is_shell, set_commands
 from fleetform.spec.convert.slurm.job import NO_PARTITIONS, Job, Partitions
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles, code_lines, find_local_files
 from fleetform.spec.convert.slurm.needs import report_files, report_needs
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
+from fleetform.spec.convert.slurm.variables import report_variables
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding, Level
@@ -102,11 +103,13 @@ def convert_slurm(
     _drop_unfit(job)
     # A directive that changes what runs, or where, makes the call of the script another thing.
     is_called = call is not None and not (
-        job.command or job.input_file or "working_dir" in job.fields
+        job.command or job.input_file or job.folder or "working_dir" in job.fields
     )
     is_file = not is_called and set_commands(job, read, script, arguments)
     lines = _code(job, read)
     report_needs(job, lines, has_arguments=bool(arguments))
+    if is_shell(read):
+        report_variables(job, lines)
     carried: dict[str, Path] = {}
     folder = folders[0] if folders else None
     if folders and "working_dir" not in job.fields:
@@ -135,17 +138,19 @@ def convert_slurm(
 
 def _code(job: Job, read: Script) -> list[Line]:
     """Return the lines that run, without those that are only comments."""
+    moved = [Line(1, f"cd {job.folder}")] if job.folder else []
     if job.command:
-        return [Line(job.lines.get("wrap", 1), job.command)]
+        return [*moved, Line(job.lines.get("wrap", 1), job.command)]
     texts = code_lines(read.body.split("\n"))
-    return [Line(number, text) for number, text in zip(read.body_lines, texts, strict=False)]
+    own = (Line(number, text) for number, text in zip(read.body_lines, texts, strict=False))
+    return [*moved, *own]
 
 
 def _search(lines: Sequence[Line], folders: Sequence[Path]) -> tuple[LocalFiles, Path]:
     """Return the files that the lines use, and the folder where most of their names exist."""
     looked = [(find_local_files(lines, folder), folder) for folder in folders]
     # The first of those that are alike: people submit where most of the names exist.
-    return max(looked, key=lambda one: len(one[0].found) - len(one[0].missing))
+    return max(looked, key=lambda one: one[0].matches)
 
 
 def _carry(job: Job, files: LocalFiles, folder: Path) -> dict[str, Path]:
@@ -215,8 +220,10 @@ def _drop_unfit(job: Job) -> None:
 def _tell_unread(script: Script, notes: Notes) -> None:
     for line in script.unread:
         notes.lost(line, "The quotes of this line do not match, so it was left out.")
-    for line in script.late:
+    if script.late:
+        first, *others = script.late
+        also = f" So are lines {', '.join(map(str, others))}." if others else ""
         notes.otherwise(
-            line,
-            "This comes after the first command, where sbatch no longer looks: it is a comment.",
+            first,
+            f"This comes after the first command, where sbatch no longer looks: it is a comment.{also}",
         )

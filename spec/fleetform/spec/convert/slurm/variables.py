@@ -1,0 +1,119 @@
+"""
+Variables that a script reads and that nothing in its job sets.
+
+sbatch hands the variables of the calling shell to the job (`--export=ALL` is its default); a run has those of its
+document and of its host. An index of an array is one of them: people write `sbatch --array=1-10 job.sh` too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fleetform.spec.convert.slurm.job import Job
+from fleetform.spec.convert.slurm.local_files import Line
+
+__all__ = ["report_variables"]
+
+_NAMES = """
+BASH BASHPID BASH_REMATCH BASH_SOURCE BASH_VERSION COLUMNS CUDA_VISIBLE_DEVICES DIRSTACK EUID FUNCNAME GROUPS HOME
+HOSTNAME HOSTTYPE IFS LANG LINENO LINES LOGNAME MACHTYPE OLDPWD OPTARG OPTIND OSTYPE PATH PIPESTATUS PPID PWD
+PYTHONUNBUFFERED RANDOM REPLY SECONDS SHELL SHLVL TMPDIR UID USER
+"""
+_KNOWN: Final = frozenset(_NAMES.split())
+"""What a shell or the host sets in each job (`docs/how-to/runs.md`)."""
+
+_PREFIXES: Final = ("SLURM_", "SLURMD_", "FLEETFORM_", "DSTACK_", "BASH_")
+
+_NAME: Final = r"[A-Za-z_]\w*"
+_READ: Final = re.compile(rf"(?<!\\)\$(?:({_NAME})|\{{[#!]?({_NAME})(:?[-=+?])?)")
+_ARITHMETIC: Final = re.compile(r"\bSLURM_ARRAY_(?:TASK_\w+|JOB_ID)\b")
+_SET: Final = re.compile(
+    rf"(?:^|[\s;&|({{])({_NAME})(?:\[[^]]*\])?\+?=|\b(?:for|select)\s+({_NAME})\b|\$\{{({_NAME}):?="
+)
+_SET_BY_NAME: Final = re.compile(
+    r"\b(?:read|mapfile|readarray|declare|local|typeset|getopts|export|readonly|printf\s+-v|let)\b([^;|&<>]*)"
+)
+_TESTED: Final = re.compile(rf"-[nzv]\s+\"?\$?\{{?({_NAME})")
+_PRINTED: Final = re.compile(r"^\s*(?:(?:do|then|else)\s+)?(?:echo|printf)\s[^>|`(]*$")
+_SOURCES: Final = re.compile(
+    r"^\s*(?:source|\.|module|ml|eval|conda|mamba|spack)\s|\b(?:source|\.)\s+\S*activate"
+)
+
+
+def report_variables(job: Job, lines: Sequence[Line]) -> None:
+    """Report them: those without which the script ends, an array's, and all others with the first line."""
+    code = [Line(number, re.sub(r"'[^']*'", "", text)) for number, text in lines]
+    missing = _missing(code, job.env, has_array="array" in job.fields)
+    notes = job.notes
+    indices = [name for name in missing if name.startswith("SLURM_")]
+    if indices:
+        notes.lost(
+            missing[indices[0]].number,
+            f"The script reads `${indices[0]}`, and it has no `--array`.",
+            "Add `array: 1-10`, with the indices that were given to sbatch.",
+        )
+    for name in [name for name, read in missing.items() if read.is_required]:
+        notes.lost(
+            missing.pop(name).number,
+            f"The script ends without the variable `{name}`, and nothing sets it.",
+            f"Add `{name}: VALUE` to `env:`.",
+        )
+    others = [name for name in missing if name not in indices]
+    if not others:
+        return
+    more = f" and {len(others) - 1} more ({', '.join(others[1:6])})" if len(others) > 1 else ""
+    first = missing[others[0]].number
+    # A file or module that is loaded before may set them.
+    loads = any(_SOURCES.search(text) for number, text in code if number < first)
+    tell = notes.otherwise if loads else notes.lost
+    tell(
+        first,
+        f"The script reads `${others[0]}`{more}, and does not set it. sbatch takes such variables from the shell"
+        " that calls it; a run does not.",
+        "Add a line `NAME: VALUE` to `env:` for each that the script needs.",
+    )
+
+
+class _Read:
+    """The first place where a variable is read."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_required = False
+
+
+def _missing(lines: Sequence[Line], env: Mapping[str, str], *, has_array: bool) -> dict[str, _Read]:
+    """Return the variables that are read and never set, tested or given a default."""
+    missing: dict[str, _Read] = {}
+    known = {*_KNOWN, *env, *(name for _, text in lines for name in _set(text))}
+    for number, text in lines:
+        if _PRINTED.match(text):
+            continue
+        for name, operator in _reads(text):
+            is_index = name.startswith("SLURM_ARRAY_") and not has_array
+            if name in known or (name.startswith(_PREFIXES) and not is_index):
+                continue
+            if operator.endswith(("-", "=", "+")):
+                known.add(name)
+                missing.pop(name, None)
+                continue
+            read = missing.setdefault(name, _Read(number))
+            read.is_required |= operator.endswith("?")
+    return missing
+
+
+def _reads(text: str) -> Iterator[tuple[str, str]]:
+    for found in _READ.finditer(text):
+        yield found[1] or found[2], found[3] or ""
+    if "((" in text:
+        yield from ((name, "") for name in _ARITHMETIC.findall(text) if f"{{{name}" not in text)
+
+
+def _set(text: str) -> Iterator[str]:
+    for found in _SET.finditer(text):
+        yield found[1] or found[2] or found[3]
+    for found in _SET_BY_NAME.finditer(text):
+        yield from re.findall(rf"(?<![$\w{{]){_NAME}", found[1])
+    yield from _TESTED.findall(text)
