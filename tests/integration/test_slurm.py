@@ -265,3 +265,34 @@ commands: [hostname]
     hosts = {one["name"]: one["instances"] for one in json.loads(lab.run("ps", "--json").stdout)}
     assert hosts == {"first": ["small-0"], "second": ["local-0"], "third": []}
     (lab.tree / "done").touch()
+
+
+CONVERTED = """\
+#!/bin/bash -l
+#SBATCH --ntasks=2
+#SBATCH --job-name=copied
+srun -l step.sh | sort
+mkdir -p $SLURM_TMPDIR/work
+cp -r $SLURM_SUBMIT_DIR/* $SLURM_TMPDIR/work/
+cd $SLURM_TMPDIR/work
+cat data/in.txt
+cd $SLURM_SUBMIT_DIR && cat data/in.txt
+"""
+
+
+def test_a_batch_script_is_converted_and_runs(lab: Lab, tmp_path: Path) -> None:
+    """Its login shell keeps `srun`, which finds programs in the folder; a copy of the folder has all files."""
+    project = tmp_path / "project"
+    (project / "data").mkdir(parents=True)
+    (project / "data/in.txt").write_text("input\n")
+    (project / "step.sh").write_text("#!/bin/sh\necho step $SLURM_PROCID\n")
+    (project / "step.sh").chmod(0o755)
+    (project / "job.sh").write_text(CONVERTED)
+    expected = ["0: step 0", "1: step 1", "input", "input"]
+    converted = lab.run("convert", str(project / "job.sh"), "--to", str(lab.tree))
+    assert converted.returncode == 0, converted.stderr
+    lab.apply("")
+    assert lab.logs("copied") == expected
+    submitted = lab.run("submit", str(project / "job.sh"), "-n", "sent")
+    assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+    assert lab.logs("sent") == expected

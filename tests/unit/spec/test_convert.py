@@ -244,6 +244,28 @@ def test_variables_that_nothing_sets_are_reported(body):
     assert task(body=body)[1] == VARIABLES[body]
 
 
+def test_a_file_beside_the_script_sets_variables(tmp_path):
+    """What it sources is read; a variable that it does not set is missing all the same."""
+    write(tmp_path, "env.sh", "export RATE=0.1\n")
+    write(tmp_path, "a.py", "")
+    body = "source ./env.sh\npython a.py $RATE $OTHER\n"
+    write(tmp_path, "job.sh", f"#!/bin/bash\n#SBATCH -c 1\n{body}")
+    (finding,) = convert(tmp_path / "job.sh").findings
+    assert finding.level is Level.WARNING
+    assert "`$OTHER`, and does not set it" in finding.detail
+
+
+def test_a_login_shell_keeps_srun():
+    """A profile may start a new PATH, in which the stand-in is not."""
+    text = "#!/bin/bash -l\n#SBATCH -c 1\nsrun hostname\n"
+    first, _, rest = said(convert_slurm(text, "x.sh", name="job").text)["commands"][0].partition(
+        "\n"
+    )
+    assert first.startswith("slurm_path=${PATH%%:*}; ")
+    assert first.endswith("; PATH=$slurm_path:$PATH")
+    assert rest == "srun hostname\n"
+
+
 def test_only_a_shells_variables_are_looked_up():
     """Perl and tcsh set theirs in other ways."""
     script = "#SBATCH -c 1\nset x = 1\nmy $y = 2;\nprint $x, $y, $z;\n"

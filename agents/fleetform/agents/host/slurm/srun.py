@@ -71,7 +71,7 @@ class _Step:
         """Start the tasks and wait for all of them; returns the highest exit code."""
         # Before the first task: a signal that comes in between waits, and is passed on.
         signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
-        program = shutil.which(self._options.program[0], path=self._env.get("PATH"))
+        program = _found(self._options.program[0], self._env.get("PATH"))
         if program is None:
             sys.stderr.write(f"srun: error: {self._options.program[0]}: there is no such program\n")
             return 127
@@ -235,6 +235,11 @@ def _described(status: int) -> str:
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name
     return f"Exited with exit code {os.WEXITSTATUS(status)}"
+
+
+def _found(name: str, path: str | None) -> str | None:
+    """Return the program: on PATH, and then in the current folder (srun(1), "EXECUTABLE PATHS")."""
+    return shutil.which(name, path=path) or shutil.which(f"./{name}")
 
 
 def _exported(env: Mapping[str, str], wanted: str) -> dict[str, str]:

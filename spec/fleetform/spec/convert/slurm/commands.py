@@ -14,7 +14,7 @@ from typing import Final
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.sbatch import Script
 
-__all__ = ["is_shell", "set_commands"]
+__all__ = ["is_login", "is_shell", "set_commands"]
 
 _SHELLS: Final = re.compile(
     r"(?:/\S*/)?(?:env\s+(?:-S\s+)?(?:/\S*/)?)?(bash|sh|zsh|dash|ksh)(?=\s|$)"
@@ -29,7 +29,14 @@ def is_shell(script: Script) -> bool:
     return _SHELLS.match(script.interpreter.strip() or "bash") is not None
 
 
-def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) -> bool:
+def is_login(script: Script) -> bool:
+    """Tell whether the script's shell reads the profile, and with it another PATH."""
+    return is_shell(script) and not _LOGIN.isdisjoint(script.interpreter.split())
+
+
+def set_commands(
+    job: Job, script: Script, file: str, arguments: Sequence[str], *, needs_srun: bool
+) -> bool:
     """
     Set what is run; returns whether the script itself has to be a file of the task.
 
@@ -38,6 +45,7 @@ def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) 
         script: As sbatch reads it.
         file: The script's own file name.
         arguments: What follows the script's name on the command line.
+        needs_srun: It uses commands of Slurm, which have to stay on PATH.
     """
     interpreter, hash_sign, _ = script.interpreter.partition(" #")
     interpreter = interpreter.strip()
@@ -53,7 +61,7 @@ def set_commands(job: Job, script: Script, file: str, arguments: Sequence[str]) 
     if not interpreter:
         job.notes.otherwise(1, "sbatch refuses a script without `#!`. Here `bash` runs it.")
     _set_shell(job, shell[1])
-    before = _flags(job, interpreter[shell.end() :].split())
+    before = _flags(job, interpreter[shell.end() :].split(), needs_srun=needs_srun)
     if job.folder:
         before.append(f"mkdir -p {shlex.quote(job.folder)} && cd {shlex.quote(job.folder)}")
     if arguments:
@@ -78,14 +86,17 @@ def _escaped(body: str) -> str:
     return body.replace("\0", "").replace("${{", "$${{")
 
 
-def _flags(job: Job, flags: list[str]) -> list[str]:
+def _flags(job: Job, flags: list[str], *, needs_srun: bool) -> list[str]:
     """Return the lines that do what the flags of the shell did."""
     lines = []
     for flag in flags:
         if _SET_FLAGS.fullmatch(flag):
             lines.append(f"set {flag}")
         elif flag in _LOGIN:
-            lines.insert(0, "[ ! -r /etc/profile ] || . /etc/profile")
+            profile = "[ ! -r /etc/profile ] || . /etc/profile"
+            # The first folder on PATH is that of `srun`; Debian's profile starts a new PATH.
+            kept = f"slurm_path=${{PATH%%:*}}; {profile}; PATH=$slurm_path:$PATH"
+            lines.insert(0, kept if needs_srun else profile)
             job.notes.otherwise(
                 1,
                 f"With `{flag}` the shell read its profile: the commands read `/etc/profile`, and no other.",

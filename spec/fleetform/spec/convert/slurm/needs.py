@@ -12,9 +12,10 @@ from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles
 from fleetform.spec.convert.slurm.steps import report_steps
 
-__all__ = ["report_files", "report_needs"]
+__all__ = ["needs_srun", "report_files", "report_needs"]
 
 _SLURM_WORDS: Final = re.compile(r"\bSLURM_[A-Z_]+|\bSLURM_JOBID\b|\b(?:srun|scontrol|sbcast)\b")
+_COMMANDS: Final = re.compile(r"\b(?:srun|scontrol|sbcast)\b")
 _TMPDIR: Final = re.compile(r"\bSLURM_TMPDIR\b")
 _MEM_PER_CPU: Final = re.compile(r"\bSLURM_MEM_PER_CPU\b")
 _SUBMIT_DIR: Final = re.compile(r"\bSLURM_SUBMIT_DIR\b")
@@ -43,6 +44,11 @@ _WRITES: Final = re.compile(
     r"(?<![<>&\d])>{1,2}\s*(?![&>/])(\"?[\w.$]\S*)|^\s*mkdir\s+(?:-\S+\s+)*(?![/\"$-])(\S+)"
 )
 _FUNCTION: Final = re.compile(r"^\s*(?:function\s+\w+|[\w-]+\s*\(\))")
+
+
+def needs_srun(lines: Sequence[Line]) -> bool:
+    """Tell whether the script uses commands that only a job with `compat: slurm` has."""
+    return _first(lines, _COMMANDS) is not None
 
 
 def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +16,13 @@ from pydantic import ValidationError
 
 from fleetform.spec.convert.result import Notes
 from fleetform.spec.convert.slurm.amounts import settle_amounts
-from fleetform.spec.convert.slurm.commands import is_shell, set_commands
+from fleetform.spec.convert.slurm.commands import is_login, is_shell, set_commands
 from fleetform.spec.convert.slurm.job import NO_PARTITIONS, Job, Partitions
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles, code_lines, find_local_files
-from fleetform.spec.convert.slurm.needs import report_files, report_needs
+from fleetform.spec.convert.slurm.needs import needs_srun, report_files, report_needs
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
-from fleetform.spec.convert.slurm.variables import report_variables
+from fleetform.spec.convert.slurm.variables import report_variables, sourced_names
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding, Level
@@ -102,19 +102,24 @@ def convert_slurm(
     settle_amounts(job)
     _drop_unfit(job)
     # A directive that changes what runs, or where, makes the call of the script another thing.
-    is_called = call is not None and not (
-        job.command or job.input_file or job.folder or "working_dir" in job.fields
-    )
-    is_file = not is_called and set_commands(job, read, script, arguments)
     lines = _code(job, read)
+    has_srun = needs_srun(lines)
+    is_called = call is not None and not (
+        job.command
+        or job.input_file
+        or job.folder
+        or "working_dir" in job.fields
+        or (has_srun and is_login(read))
+    )
+    is_file = not is_called and set_commands(job, read, script, arguments, needs_srun=has_srun)
     report_needs(job, lines, has_arguments=bool(arguments))
-    if is_shell(read):
-        report_variables(job, lines)
     carried: dict[str, Path] = {}
+    sourced: dict[str, str] = {}
     folder = folders[0] if folders else None
     if folders and "working_dir" not in job.fields:
         files, folder = _search(lines, folders)
         report_files(job, files)
+        sourced = dict(_sourced(lines, files, folder))
         if call is None:
             carried = _carry(job, files, folder)
         else:
@@ -122,6 +127,8 @@ def convert_slurm(
             made = [f"mkdir -p {shlex.join(files.directories)}"] if files.directories else []
             commands = [call(folder)] if is_called else job.fields["commands"]
             job.fields["commands"] = [*made, *commands]
+    if is_shell(read):
+        report_variables(job, lines, sourced)
     if is_file and folders:
         if call is None:
             job.fields.setdefault("files", []).insert(0, script)
@@ -151,6 +158,15 @@ def _search(lines: Sequence[Line], folders: Sequence[Path]) -> tuple[LocalFiles,
     looked = [(find_local_files(lines, folder), folder) for folder in folders]
     # The first of those that are alike: people submit where most of the names exist.
     return max(looked, key=lambda one: one[0].matches)
+
+
+def _sourced(lines: Sequence[Line], files: LocalFiles, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of the files that the script sources; others have no say over its variables."""
+    names = sourced_names(lines)
+    for path in files.found:
+        file = folder / path
+        if file.name in names and file.is_file() and file.stat().st_size < 1 << 20:
+            yield file.name, file.read_text("utf-8", errors="replace")
 
 
 def _carry(job: Job, files: LocalFiles, folder: Path) -> dict[str, Path]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line
 
-__all__ = ["report_variables"]
+__all__ = ["report_variables", "sourced_names"]
 
 _NAMES = """
 BASH BASHPID BASH_REMATCH BASH_SOURCE BASH_VERSION COLUMNS CUDA_VISIBLE_DEVICES DIRSTACK EUID FUNCNAME GROUPS HOME
@@ -37,15 +38,31 @@ _SET_BY_NAME: Final = re.compile(
 )
 _TESTED: Final = re.compile(rf"-[nzv]\s+\"?\$?\{{?({_NAME})")
 _PRINTED: Final = re.compile(r"^\s*(?:(?:do|then|else)\s+)?(?:echo|printf)\s[^>|`(]*$")
-_SOURCES: Final = re.compile(
-    r"^\s*(?:source|\.|module|ml|eval|conda|mamba|spack)\s|\b(?:source|\.)\s+\S*activate"
+_SOURCED: Final = re.compile(
+    r"(?:^|[;&|{(]|\bthen|\bdo)\s*(?:source|\.)\s+[\"']?(\S+?)[\"';]*(?:\s|$)"
 )
+_LOADS: Final = re.compile(r"(?:^|[;&|{(])\s*(?:module|ml|eval|conda|mamba|spack)\s")
 
 
-def report_variables(job: Job, lines: Sequence[Line]) -> None:
-    """Report them: those without which the script ends, an array's, and all others with the first line."""
+def sourced_names(lines: Sequence[Line]) -> set[str]:
+    """Return the names, without folders, of the files that the script reads into its own shell."""
+    return {found.rpartition("/")[2] for _, text in lines for found in _SOURCED.findall(text)}
+
+
+def report_variables(job: Job, lines: Sequence[Line], sourced: Mapping[str, str]) -> None:
+    """
+    Report them: those without which the script ends, an array's, and all others with the first line.
+
+    Args:
+        job: Its `env:` sets some.
+        lines: The script.
+        sourced: The texts of files that it sources and that exist, by their names.
+    """
     code = [Line(number, re.sub(r"'[^']*'", "", text)) for number, text in lines]
-    missing = _missing(code, job.env, has_array="array" in job.fields)
+    beside = {
+        name for text in sourced.values() for line in text.splitlines() for name in _set(line)
+    }
+    missing = _missing(code, {*job.env, *beside}, has_array="array" in job.fields)
     notes = job.notes
     indices = [name for name in missing if name.startswith("SLURM_")]
     if indices:
@@ -66,7 +83,8 @@ def report_variables(job: Job, lines: Sequence[Line]) -> None:
     more = f" and {len(others) - 1} more ({', '.join(others[1:6])})" if len(others) > 1 else ""
     first = missing[others[0]].number
     # A file or module that is loaded before may set them.
-    loads = any(_SOURCES.search(text) for number, text in code if number < first)
+    before = [one for one in code if one.number < first]
+    loads = sourced_names(before) - sourced.keys() or any(_LOADS.search(text) for _, text in before)
     tell = notes.otherwise if loads else notes.lost
     tell(
         first,
@@ -84,10 +102,12 @@ class _Read:
         self.is_required = False
 
 
-def _missing(lines: Sequence[Line], env: Mapping[str, str], *, has_array: bool) -> dict[str, _Read]:
+def _missing(
+    lines: Sequence[Line], given: AbstractSet[str], *, has_array: bool
+) -> dict[str, _Read]:
     """Return the variables that are read and never set, tested or given a default."""
     missing: dict[str, _Read] = {}
-    known = {*_KNOWN, *env, *(name for _, text in lines for name in _set(text))}
+    known = {*_KNOWN, *given, *(name for _, text in lines for name in _set(text))}
     for number, text in lines:
         if _PRINTED.match(text):
             continue
