@@ -101,9 +101,9 @@ def convert_slurm(
     _tell_unread(read, notes)
     settle_amounts(job)
     _drop_unfit(job)
-    # A directive that changes what runs, or where, makes the call of the script another thing.
     lines = _code(job, read)
     has_srun = needs_srun(lines)
+    # A directive that changes what runs, or where, makes the call of the script another thing.
     is_called = call is not None and not (
         job.command
         or job.input_file
