@@ -33,9 +33,6 @@ __all__ = ["EndLast", "RunOutput", "single_output"]
 _POLL_SECONDS = 0.03
 """How late a line of the run is shown: shorter than for `logs`, because a person waits for the first one."""
 
-_BEGIN_SECONDS = 2
-"""How long the first line waits for the line which says that the run is running."""
-
 _PATIENCE_SECONDS = 2.0
 """How long a run may wait before the reason is printed: most start sooner."""
 
@@ -98,28 +95,42 @@ def _read(workspace: Workspace, name: str) -> list[RunHistory]:
 
 class EndLast(PlainProgress):
     """
-    Says that the run works before its first line, and how it ended after its last.
+    Says of one run that it is running before its first line, and how it ended after its last.
 
-    Lines come another way, and may come earlier or later.
+    Lines come from another thread, and may be read before the run's state is, or after its end.
     """
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
         self._end: tuple[Run, str] | None = None
-        self.has_begun = threading.Event()
+        self._has_said_running = False
+        self._lock = threading.Lock()
 
     def run_changed(self, run: Run, message: str) -> None:
         if run.state in FINAL:
             self._end = run, message
-        # The output names a further attempt before its first line.
-        elif run.state is not RunState.RUNNING or run.attempt <= 1:
+        elif run.state is RunState.RUNNING:
+            # The output names a further attempt before its first line.
+            if run.attempt <= 1:
+                self.say_running(run.name)
+        else:
             super().run_changed(run, message)
-        if run.state in FINAL or run.state is RunState.RUNNING or run.attempt > 1:
-            self.has_begun.set()
+
+    def say_running(self, name: str) -> None:
+        """Say it, unless it was said before."""
+        with self._lock:
+            if not self._has_said_running:
+                self._has_said_running = True
+                self._say(f"{name}: {RunState.RUNNING}")
 
     def say_end(self) -> None:
-        if self._end is not None:
-            super().run_changed(*self._end)
+        if self._end is None:
+            return
+        run, message = self._end
+        if run.state is RunState.DONE:
+            # A short job may have ended before its state was read.
+            self.say_running(run.name)
+        super().run_changed(run, message)
 
 
 class _StoppedError(Exception):
@@ -227,8 +238,9 @@ class RunOutput:
             sleep=self._sleep,
             every_attempt=self._tail is None,
         ):
-            # With a limit: another process may drive the run, and this one says nothing then.
-            self.progress.has_begun.wait(_BEGIN_SECONDS)
+            if not piece:
+                continue
+            self.progress.say_running(self.name)
             out.write(_escaped(piece) if self._is_escaped else piece)
             out.flush()
 

@@ -30,6 +30,8 @@ def test_exit_code_and_output(agent: Agent, way: str) -> None:
             record = await manager.run(job("a", "echo before", way, "echo after", "exit 7"))
             assert (record.cause, record.exit_code, record.message) == (Cause.EXITED, 7, "")
             assert manager.output(uid("a")) == b"before\nafter\n"
+            # A host that reads it later finds it too.
+            assert (agent.job(uid("a")) / "log").read_bytes() == b"before\nafter\n"
             assert (await manager.session.forget([record.key])).ok
             await asyncio.to_thread(await_true, lambda: not agent.job(uid("a")).exists())
 

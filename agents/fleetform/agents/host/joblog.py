@@ -63,10 +63,14 @@ class Writer:
         """Tell whether there was a file, and its name is gone."""
         return self._descriptor >= 0 and not os.path.exists(self._path)
 
-    def restore(self) -> None:
-        """Go on in a file of the same name, with all that was kept, where the old one was removed."""
+    def restore(self) -> bool:
+        """
+        Go on in a file of the same name, with all that was kept, where the old one was removed.
+
+        Returns whether it was.
+        """
         if not self.is_removed():
-            return
+            return False
         old = Reader(f"/proc/self/fd/{self._descriptor}")
         new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         offset = 0
@@ -76,6 +80,7 @@ class Writer:
         old.close()
         os.dup2(new, self._descriptor, inheritable=False)
         os.close(new)
+        return True
 
     def _has_room(self, offset: int) -> bool:
         return self._can_punch or offset < self._head_bytes + self._tail_bytes

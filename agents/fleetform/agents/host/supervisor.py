@@ -103,8 +103,6 @@ def run(
     _leave_pid(descriptor)
     os.setsid()
     outcome = supervisor.supervise(descriptor)
-    # A job may have removed the slot with its directory.
-    supervisor.repair()
     result.write(layout.RESULT, outcome)
     # Without Python's own exit: no buffers, no threads, and two milliseconds less.
     os._exit(EXIT_DONE)
@@ -202,6 +200,9 @@ class Supervisor:
             self._watch(wakeup)
         self._clean()
         self._drain()
+        # A job may have removed all of this. While the output is open, it can be put back.
+        self.repair()
+        self._log.close()
         return self._outcome()
 
     def repair(self) -> None:
@@ -213,7 +214,9 @@ class Supervisor:
         try:
             if not repair.is_whole(uid, self._started, self._control):
                 repair.make_whole(uid, self._started, self._control)
-            self._log.restore()
+            if self._log.restore():
+                # A host that looked while the file was gone has found no output.
+                self._notices.output()
         except OSError as error:
             # The agent's root is gone too, or the disk is full.
             sys.stderr.write(f"the directory of job {uid} cannot be created again: {error}\n")
@@ -421,7 +424,6 @@ class Supervisor:
         """Take in what the pipe still holds. Nobody of the job is left to write more."""
         while self._output_waits() and self._take_output():
             pass
-        self._log.close()
 
     def _outcome(self) -> Result:
         status = self._main_status
