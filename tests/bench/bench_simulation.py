@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import parser_of, percentile, positive, table
 
-from fleetform.wiring.simulation import play_apply_seed, play_seed
+from simulation.seeds import play_apply_seed, play_seed
 
 APPLY_TESTED = 10_000
 HOSTS_TESTED = 300

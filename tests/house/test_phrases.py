@@ -133,8 +133,8 @@ MODULES = (
 )
 """Globs of the modules whose messages use none of them."""
 
-_NOT_SHOWN = frozenset({"migrations", "simulate"})
-"""Folders with strings that no user sees: SQL, and the rules of the simulation."""
+_NOT_SHOWN = frozenset({"migrations"})
+"""Folders with strings that no user sees."""
 
 _STORED = frozenset({"another host takes its place: its fleet wants one that is made anew"})
 """Strings that stay as they are: ledgers of earlier releases contain them."""

@@ -11,8 +11,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from fleetform.wiring.simulation import ApplyVerdict, Verdict, play_apply_seed, play_seed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from simulation.apply.play import ApplyVerdict
+from simulation.seed import Verdict
+from simulation.seeds import play_apply_seed, play_seed
 
 Play = Callable[[int], ApplyVerdict | Verdict]
 

@@ -25,17 +25,17 @@ from fleetform.plan.holds.volume import hold_volumes_in_use
 from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.kinds import run as runs
 from fleetform.plan.returns import take_back
-from fleetform.simulate.apply.faults import Faults
-from fleetform.simulate.apply.machine import Machine
-from fleetform.simulate.apply.process import Process
-from fleetform.simulate.apply.reach import Reach
-from fleetform.simulate.apply.rule import Rule
 from fleetform.spec.desired import Rules
 from fleetform.store import fleets, overrides, placements, plans, steps, submissions
 from fleetform.store import ledger as ledgers
 from fleetform.store.database import Database
-from fleetform.wiring import simulation
-from fleetform.wiring.simulation import play_apply_seed
+from simulation import seeds
+from simulation.apply.faults import Faults
+from simulation.apply.machine import Machine
+from simulation.apply.process import Process
+from simulation.apply.reach import Reach
+from simulation.apply.rule import Rule
+from simulation.seeds import play_apply_seed
 
 SEEDS = range(600)
 
@@ -52,8 +52,8 @@ def without_pass(monkeypatch: pytest.MonkeyPatch, left_out: Callable[..., None])
     chain = tuple(one for one in planner._CHAIN if one is not left_out)
     assert len(chain) < len(planner._CHAIN)
     monkeypatch.setattr(planner, "_CHAIN", chain)
-    monkeypatch.setattr("fleetform.simulate.apply.person.check", lambda *_: ())
-    monkeypatch.setattr("fleetform.simulate.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
 
 
 def test_unbroken_there_is_nothing_to_see() -> None:
@@ -72,8 +72,8 @@ def test_a_plan_that_the_second_reader_refuses(monkeypatch: pytest.MonkeyPatch) 
 def test_a_plan_of_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that compares no predicate takes in plans of what is there no more."""
     monkeypatch.setattr(plans, "_failure", lambda *_: "")
-    monkeypatch.setattr("fleetform.simulate.apply.person.failing", lambda *_: ())
-    monkeypatch.setattr("fleetform.simulate.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.failing", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
     assert finds(Rule.UNCHANGED)
 
 
@@ -89,8 +89,8 @@ def test_a_plan_that_is_applied_again(monkeypatch: pytest.MonkeyPatch) -> None:
         return plans._enter(transaction, plan, body, who=who, now_ms=now_ms, uid=ids.uid())
 
     monkeypatch.setattr(ledgers, "accept", forgetful)
-    monkeypatch.setattr("fleetform.simulate.apply.person.failing", lambda *_: ())
-    monkeypatch.setattr("fleetform.simulate.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.failing", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
     assert finds(Rule.APPLIED_ONCE)
 
 
@@ -124,7 +124,7 @@ def test_a_call_that_is_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_ledger_that_nobody_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hosts are not asked, one that was put back makes again what there is."""
-    monkeypatch.setattr(simulation, "outgrown_by", lambda *_: "")
+    monkeypatch.setattr(seeds, "outgrown_by", lambda *_: "")
     assert finds(Rule.RECOVERING)
     assert finds(Rule.ALONE)
 
@@ -147,7 +147,7 @@ def test_a_host_that_makes_room_ends_what_runs_there(monkeypatch: pytest.MonkeyP
     def at_once(template: Template, hosts: Iterable[Place]) -> tuple[Exchange, ...]:
         return next_moves(replace(template, strategy="recreate"), hosts)
 
-    monkeypatch.setattr("fleetform.simulate.apply.exchanges.next_moves", at_once)
+    monkeypatch.setattr("simulation.apply.exchanges.next_moves", at_once)
     assert finds(Rule.GIVES_WAY)
 
 
@@ -161,7 +161,7 @@ def test_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that does not count is caught by the rules last applied."""
     without_pass(monkeypatch, hold_beyond_budget)
     tight = Rules(allow_destroy=True, delete_percent=0, delete_count=0)
-    monkeypatch.setattr("fleetform.simulate.apply.tree._draw_rules", lambda _: tight)
+    monkeypatch.setattr("simulation.apply.tree._draw_rules", lambda _: tight)
     assert finds(Rule.BUDGET)
 
 
@@ -175,7 +175,7 @@ def test_a_finished_run_that_runs_again(monkeypatch: pytest.MonkeyPatch) -> None
         return real(case)
 
     monkeypatch.setattr(runs, "_executed_anew", anew)
-    monkeypatch.setattr("fleetform.simulate.apply.person.check", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
     assert finds(Rule.REASON)
 
 
@@ -189,7 +189,7 @@ def test_whoever_was_taken_over_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
     real = Database.write
     monkeypatch.setattr(Database, "write", lambda self, **_: real(self))
     monkeypatch.setattr(Process, "require", lambda _: None)
-    monkeypatch.setattr("fleetform.simulate.apply.play.draw_faults", restless)
+    monkeypatch.setattr("simulation.apply.play.draw_faults", restless)
     assert finds(Rule.FENCED)
 
 
@@ -221,7 +221,7 @@ def test_a_window_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_takeover_that_nobody_heeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no takeover is seen among the overrides, `serve` goes on beside whoever works by hand."""
-    monkeypatch.setattr(simulation, "takeover", lambda *_: None)
+    monkeypatch.setattr(seeds, "takeover", lambda *_: None)
     assert finds(Rule.RESTING)
 
 
@@ -264,7 +264,7 @@ def test_an_apply_without_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plan_that_is_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that is not written down is planned again and again."""
     monkeypatch.setattr(submissions, "_write_resource", lambda *_: None)
-    monkeypatch.setattr("fleetform.simulate.apply.play.ROUNDS_MAX", 5)
+    monkeypatch.setattr("simulation.apply.play.ROUNDS_MAX", 5)
     assert finds(Rule.CONVERGED)
 
 
@@ -279,7 +279,7 @@ def test_a_world_that_is_not_what_is_written(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(fleets, "_leave", written_off)
     # Or the first look at the hosts would have found it, and nothing would go on.
-    monkeypatch.setattr(simulation, "outgrown_by", lambda *_: "")
+    monkeypatch.setattr(seeds, "outgrown_by", lambda *_: "")
     assert finds(Rule.WORLD)
 
 
@@ -293,7 +293,7 @@ def test_a_ledger_that_is_not_what_is_declared(monkeypatch: pytest.MonkeyPatch) 
 
     chain = tuple(blind if one is real else one for one in planner._CHAIN)
     monkeypatch.setattr(planner, "_CHAIN", chain)
-    monkeypatch.setattr("fleetform.simulate.apply.person.check", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
     assert finds(Rule.TREE)
 
 

@@ -12,13 +12,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from fleetform.simulate.apply.faults import KINDS, POINTS, Point
-from fleetform.simulate.apply.play import MET
-from fleetform.simulate.apply.rule import Rule
-from fleetform.wiring.simulation import ApplyVerdict, play_apply_seed
+from simulation.apply.faults import KINDS, POINTS, Point
+from simulation.apply.play import MET, ApplyVerdict
+from simulation.apply.rule import Rule
+from simulation.seeds import play_apply_seed
 
 SEEDS = int(os.environ.get("FLEETFORM_APPLY_SEEDS", "10000"))
 CHUNK = 100
@@ -170,6 +171,7 @@ def test_a_seed_replays_exactly_elsewhere(hash_seed: str) -> None:
     seeds = (4, 17, 101, 366)
     told = subprocess.run(
         [sys.executable, "-c", _REPLAY, *map(str, seeds)],
+        cwd=Path(__file__).parents[1],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
@@ -180,8 +182,8 @@ def test_a_seed_replays_exactly_elsewhere(hash_seed: str) -> None:
 
 _REPLAY = """
 import sys
-from fleetform.simulate.apply.faults import KINDS, POINTS, Point
-from fleetform.wiring.simulation import play_apply_seed
+from simulation.apply.faults import KINDS, POINTS, Point
+from simulation.seeds import play_apply_seed
 for seed in sys.argv[1:]:
     print(play_apply_seed(int(seed)).trace_digest)
 """

@@ -10,8 +10,8 @@ import pytest
 from fleetform.agents.host import recovery
 from fleetform.controllers import sending
 from fleetform.lifecycle import Due
-from fleetform.simulate import host, judge
-from fleetform.wiring.simulation import play_seed
+from simulation import host, judge
+from simulation.seeds import play_seed
 
 SEEDS = range(40)
 
@@ -71,7 +71,7 @@ def test_a_lost_message_that_is_not_sent_again_is_seen(monkeypatch: pytest.Monke
         return what
 
     monkeypatch.setattr(sending, "due", once)
-    monkeypatch.setattr("fleetform.simulate.seed.END_SECONDS", 120.0)
+    monkeypatch.setattr("simulation.seed.END_SECONDS", 120.0)
     assert "not over" in first_violation()
 
 

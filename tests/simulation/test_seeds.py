@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fleetform.wiring.simulation import play_seed
+from simulation.seeds import play_seed
 
 SEEDS = int(os.environ.get("FLEETFORM_SIMULATION_SEEDS", "300"))
 CHUNK = 50

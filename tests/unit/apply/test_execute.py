@@ -15,11 +15,11 @@ from fleetform.model.ports import Ledger
 from fleetform.model.run import Run
 from fleetform.plan.file import dump
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.simulate.controller import Silent, VirtualClock
-from fleetform.simulate.loop import VirtualLoop, run
 from fleetform.spec.desired import Declared
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds
+from simulation.controller import Silent, VirtualClock
+from simulation.loop import VirtualLoop, run
 from unit.plan.trees import UID, fleet, planned, task, tree, volume
 
 T = TypeVar("T")

@@ -15,15 +15,15 @@ from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import Run, RunState
 from fleetform.plan.file import dump, load
 from fleetform.plan.planner import plan
-from fleetform.simulate.agent import AgentFaults
-from fleetform.simulate.controller import Lives, VirtualClock
-from fleetform.simulate.host import Host, Script
-from fleetform.simulate.judge import Judge
-from fleetform.simulate.loop import VirtualLoop, run
-from fleetform.simulate.provider import SimulatedHosts
-from fleetform.simulate.scenario import ENVIRONMENT_UID
 from fleetform.spec.desired import Desired
 from fleetform.store.opening import ledger_in_memory
+from simulation.agent import AgentFaults
+from simulation.controller import Lives, VirtualClock
+from simulation.host import Host, Script
+from simulation.judge import Judge
+from simulation.loop import VirtualLoop, run
+from simulation.provider import SimulatedHosts
+from simulation.scenario import ENVIRONMENT_UID
 
 
 def pool(nodes: int) -> dict[str, Any]:

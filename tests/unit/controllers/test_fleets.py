@@ -3,8 +3,8 @@ from __future__ import annotations
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import RunState
-from fleetform.simulate.scenario import make_desired
 from fleetform.spec.desired import Desired, ResourceKey
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
 POOL = ResourceKey("fleet", "pool")

@@ -13,7 +13,7 @@ from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import Instance
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.providers.contract.errors import TemporaryError
-from fleetform.simulate.scenario import make_desired
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool
 
 

@@ -10,8 +10,8 @@ from fleetform.controllers.manager import POLL_SECONDS
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import RefusedForNow
-from fleetform.simulate.controller import Silent, VirtualClock
-from fleetform.simulate.scenario import make_desired
+from simulation.controller import Silent, VirtualClock
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
 

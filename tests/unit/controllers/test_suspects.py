@@ -3,8 +3,8 @@ from __future__ import annotations
 from fleetform.api.waiting import waiting_reasons
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import RunState
-from fleetform.simulate.controller import VirtualClock
-from fleetform.simulate.scenario import make_desired
+from simulation.controller import VirtualClock
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
 

@@ -9,10 +9,10 @@ from fleetform.model.notice import Notice, NoticeFacts
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused
 from fleetform.plan.planner import plan
-from fleetform.simulate.controller import Silent
-from fleetform.simulate.loop import VirtualLoop, run
-from fleetform.simulate.scenario import ENVIRONMENT_UID, make_desired
 from fleetform.store.opening import ledger_in_memory
+from simulation.controller import Silent
+from simulation.loop import VirtualLoop, run
+from simulation.scenario import ENVIRONMENT_UID, make_desired
 from unit.controllers.rig import CountingIds, pool
 
 

@@ -14,8 +14,8 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.volumes import SILENCE_MS, Volumes
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.simulate.controller import Silent
 from fleetform.store.opening import ledger_in_memory
+from simulation.controller import Silent
 
 ENVIRONMENT = "e" * 32
 MOUNTS = [{"name": "data", "path": "/d"}]

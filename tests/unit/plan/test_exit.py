@@ -20,7 +20,7 @@ from fleetform.plan.exit import (
     exit_code_of_status,
     plan_code,
 )
-from fleetform.simulate.scenario import make_desired
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 from unit.plan.trees import fleet, ledger, planned, row, tree
 from unit.plan.trees import task as declared

@@ -11,12 +11,12 @@ from fleetform.model.plan import Permissions
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.simulate.controller import Silent
 from fleetform.wiring import applying, silent_manager, yielding
 from fleetform.wiring.applying import failed_steps
 from fleetform.wiring.planning import make_plan
 from fleetform.wiring.problems import RecoveringProblem
 from fleetform.wiring.workspace import Workspace
+from simulation.controller import Silent
 
 
 class Ended(SimpleNamespace):

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import applied
-from fleetform.simulate.controller import Silent
 from fleetform.wiring import drifting
 from fleetform.wiring.drifting import DriftWatch
 from fleetform.wiring.managing import try_manage
 from fleetform.wiring.observing import refreshed
 from fleetform.wiring.opening import host_provider, open_for_writing
 from fleetform.wiring.workspace import Workspace
+from simulation.controller import Silent
 
 VOLUME = "type: volume\nname: data\nfleet: local\npath: data\n"
 

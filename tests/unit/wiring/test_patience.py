@@ -7,8 +7,8 @@ from dataclasses import replace
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.run import RunState
 from fleetform.plan.exit import apply_code
-from fleetform.simulate.scenario import make_desired
 from fleetform.wiring.patience import SILENCE_MS, Patience
+from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 from unit.views.rows import instance
 

@@ -12,7 +12,6 @@ import pytest
 import applied
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.tenure import Tenure
-from fleetform.simulate.controller import Silent
 from fleetform.store.gate import WriterGate
 from fleetform.wiring import taking_over
 from fleetform.wiring.managing import try_manage
@@ -20,6 +19,7 @@ from fleetform.wiring.opening import host_provider, open_for_writing
 from fleetform.wiring.problems import Locked
 from fleetform.wiring.serving import _Serving, takeover
 from fleetform.wiring.workspace import Workspace
+from simulation.controller import Silent
 
 
 @pytest.fixture
