@@ -7,13 +7,9 @@ People write the short names of the trade (`A100`, `RTX4090`), drivers report lo
 
 from __future__ import annotations
 
-import re
-
 from fleetform.model.instance import Gpu
 from fleetform.model.run import GpuRequirement
-
-_BRANDS = frozenset({"nvidia", "tesla", "geforce", "quadro", "amd", "radeon", "instinct", "intel"})
-"""Words before the model that people leave out. `RTX` is not one: there are T4 and RTX 4000."""
+from fleetform.spec.quantities.gpu_names import model_words
 
 _NOMINAL_PERCENT = 92
 """
@@ -37,17 +33,12 @@ def gpu_matches(requirement: GpuRequirement, gpu: Gpu) -> bool:
 
 def _is_called(reported: str, asked: str) -> bool:
     """Tell whether `asked` is the model, with any number of the words that follow it."""
-    wanted = "".join(_words(asked))
+    wanted = "".join(model_words(asked))
     if not wanted:
         return False
     built = ""
-    for word in _words(reported):
+    for word in model_words(reported):
         built += word
         if built == wanted:
             return True
     return False
-
-
-def _words(name: str) -> list[str]:
-    words = [word for word in re.split(r"[^a-z0-9.]+", name.lower()) if word]
-    return [word for word in words if word not in _BRANDS] or words

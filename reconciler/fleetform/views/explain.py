@@ -60,8 +60,7 @@ def _facts(found: Explanation) -> Iterator[Line]:
     facts = [
         ("Default", found.default),
         ("Unit", found.unit),
-        ("Change", f"{found.change} ({found.field_class})" if found.change else ""),
-        ("Implemented by", found.carried_out_by),
+        ("Change", found.change),
     ]
     said = [(name, value) for name, value in facts if value]
     if said:

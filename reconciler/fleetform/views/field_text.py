@@ -231,7 +231,7 @@ def _text(kind: str, path: str, value: Any) -> str:
         is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
         return printable(value[:12]) if is_digest else _quoted(value)
     if value is None:
-        return "none"
+        return "(no value)"  # A variable may have the value "none".
     if isinstance(value, bool):
         return "true" if value else "false"
     name = path.rpartition(".")[2]
@@ -265,7 +265,7 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
 _COMMAND = re.compile(r"commands(\[\d+\])?")
 
 # What a row has beside its values, so that no value passes for a change of its own.
-_OURS = re.compile(r"→|…|  # forces |^\(not set\)$|^\".*\"$")
+_OURS = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$")
 
 
 def _reads_as_typed(value: str) -> bool:

@@ -8,13 +8,16 @@ belongs to no environment is checked by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.source.git import working_tree
+from fleetform.spec.desired import Desired
 from fleetform.spec.documents import read_documents
-from fleetform.spec.findings import Finding
+from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.tree.walk import read_file, walk
 from fleetform.views.findings import Report
 from fleetform.wiring.trees import TreeLoader, load_alone
@@ -45,13 +48,30 @@ def check(path: str | None, *, strict: bool = False, list_files: bool = False) -
         "a configuration that cannot be read has findings"
     )
     return Report(
-        loaded.findings,
+        (*_without_fleet(loaded.desired), *loaded.findings),
         loaded.documents_count,
         loaded.files_count,
         (FILE_NAME, *walk(root).files) if list_files else (),
         _folder(root),
         strict,
     )
+
+
+def _without_fleet(desired: Desired | None) -> Iterator[Finding]:
+    """Warn of runs that no fleet can ever take, because none is declared."""
+    if desired is None or desired.unread:
+        return
+    kinds = {key.kind for key in (*desired.resources, *desired.beyond, *desired.broken)}
+    if "run" in kinds and "fleet" not in kinds:
+        yield Finding(
+            Level.WARNING,
+            "no-fleet",
+            SUMMARIES["no-fleet"],
+            Place(FILE_NAME),
+            "The configuration declares runs and no fleet, so no run can start.",
+            "Add a document with `type: fleet`, `name: local` and `local: true`: it runs them on this"
+            " machine. `fleetform explain fleet` shows the other fields.",
+        )
 
 
 def _check_file(path: Path, *, strict: bool, list_files: bool) -> Report:

@@ -294,7 +294,7 @@ def _spelling(shape: Schema, document: Schema) -> str:
     if said in {"integer", "number"}:
         note = shape.get("description", "").rstrip(".").lower()
         article = "an" if said == "integer" else "a"
-        return f"{article} {said}{_bounds(shape)}{f' of {note}' if note else ''}"
+        return f"{article} {said}{_bounds(shape)}{f': {note}' if note else ''}"
     if said == _WORDS["boolean"]:
         return "`true` or `false`"
     if "properties" in shape:

@@ -81,13 +81,17 @@ class Catalogue:
         """The entries of a kind, in order of the tree."""
         return self.by_kind.get(kind, ())
 
+    def is_whole(self, kind: str) -> bool:
+        """Whether all documents of a kind could be read."""
+        return not self.has_unread and all(key.kind != kind for key in self.broken)
+
     def whole(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """
         The documents of a kind by name, if all of them are known; else none.
 
         What is missing or wrong may be just the one that a check would call for.
         """
-        if self.has_unread or any(key.kind == kind for key in self.broken):
+        if not self.is_whole(kind):
             return {}
         return {key.name: one.documents[0] for key, one in self.by_key.items() if key.kind == kind}
 

@@ -137,3 +137,29 @@ def test_what_was_brought_along_is_known(tmp_path, text, words):
     """Habits of Slurm and Kubernetes are answered with what to write, and in words of YAML."""
     (finding,) = load(tmp_path, f"{text}\n").errors
     assert words in f"{finding.detail} {finding.advice}"
+
+
+@pytest.mark.parametrize(
+    ("resources", "column"),
+    [
+        ("{gpu: {count: x}}", 26),
+        ("{gpu: {count: {min: x}}}", 32),
+        ("{gpu: {vendor: x}}", 27),
+        ("{cpu: {min: x}}", 24),
+        ("{cpu: {count: {max: x}}}", 32),
+        ("{memory: {max: x}}", 27),
+        ("{disk: {size: x}}", 26),
+        ("{gpu: 'x:y'}", 18),
+    ],
+)
+def test_a_wrong_part_of_an_amount_is_at_its_place(tmp_path, resources, column):
+    """The caret points at the part of a mapping that is wrong, and not at the amount as a whole."""
+    text = f"{TASK}commands: [a]\nresources: {resources}\n"
+    (found,) = load(tmp_path, text).findings
+    assert (found.place.line, found.place.column) == (4, column)
+
+
+def test_choices_are_listed_once(tmp_path):
+    """A value that is allowed for a run and for its elements is one choice."""
+    (found,) = load(tmp_path, f"{TASK}commands: [a]\nstate: paused\n").findings
+    assert found.advice == "Did you mean `stopped`? Choose one of `running`, `stopped`."

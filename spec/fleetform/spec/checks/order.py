@@ -13,6 +13,7 @@ from fleetform.spec.checks import (
     duplicates,
     each,
     empty,
+    gpus,
     hosts,
     interconnect,
     mounts,
@@ -43,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     # Follows names, and passes over those that lead nowhere.
     cycles.check,
     # Warnings and notes come last: they are about a tree that is otherwise right.
+    gpus.check,
     capacity.check,
     interconnect.check,
     attachments.check,

@@ -186,7 +186,7 @@ TIME: Schema = {
 }
 TIME_OR_OFF: Schema = {
     "anyOf": [
-        {**_SECONDS, "minimum": OFF, "description": "Seconds."},
+        {**_SECONDS, "minimum": OFF, "description": f"Seconds; {OFF} means `off`."},
         text("|".join((*OFF_WORDS, DURATION)), *_EXAMPLES),
         {"enum": ["off", False]},
         EXPRESSION_TEXT,

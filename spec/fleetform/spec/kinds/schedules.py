@@ -9,6 +9,7 @@ have the same meaning in both, and numbers do not.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -20,6 +21,8 @@ from fleetform.spec.quantities.patterns import EXPRESSION, either_case, whole_te
 from fleetform.spec.quantities.ranges import shown
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
+_DAY = 2
+_VALUES = ("0 to 59", "0 to 23", "1 to 31, or `L` for the last", "1 to 12, or `jan` to `dec`", "0 to 7, or `sun` to `sat`")  # fmt: skip
 _NAMED = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -46,15 +49,14 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # `L` is the last day of a month, `LW` the last working day, `5L` the last Friday, and `5#2` the
 # second one. `cronsim` reads the expressions, and a test compares it with this pattern.
-CRON = r"\s+".join(
-    (
-        _field("[1-5]?[0-9]"),
-        _field("1?[0-9]|2[0-3]"),
-        _field("[1-9]|[12][0-9]|3[01]", special=f"[Ll][Ww]?{_STEP}"),
-        _field("[1-9]|1[0-2]", _MONTHS),
-        _field("[0-7]", _WEEKDAYS, special="{value}#0*[1-5]|0*[0-7][Ll]"),
-    )
+_PATTERNS = (
+    _field("[1-5]?[0-9]"),
+    _field("1?[0-9]|2[0-3]"),
+    _field("[1-9]|[12][0-9]|3[01]", special=f"[Ll][Ww]?{_STEP}"),
+    _field("[1-9]|1[0-2]", _MONTHS),
+    _field("[0-7]", _WEEKDAYS, special="{value}#0*[1-5]|0*[0-7][Ll]"),
 )
+CRON = r"\s+".join(_PATTERNS)
 """The text of a cron expression; a pattern does not tell which dates exist."""
 
 
@@ -83,7 +85,7 @@ def cron_expression(value: str) -> str:
 
 
 def _problem(expression: str) -> str:
-    """The field that is wrong; empty if the expression is right."""
+    """What is wrong with the expression; empty if it is right."""
     # Few configurations have schedules, and each start would pay for the import.
     from cronsim import CronSim, CronSimError
 
@@ -91,8 +93,12 @@ def _problem(expression: str) -> str:
         # The time is arbitrary: a date that never occurs is refused at any time.
         CronSim(expression, dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     except CronSimError as exc:
-        field = str(exc).removeprefix("Bad ").replace("day-of-month", "day of the month")
-        return f"the {field.replace('day-of-week', 'weekday')} cannot be"
+        names = ("minute", "hour", "day-of-month", "month", "day-of-week")
+        number = names.index(str(exc).removeprefix("Bad "))
+        part = expression.split(" ")[number]
+        if number == _DAY and re.fullmatch(_PATTERNS[number], part):
+            return f"the day of the month {shown(part)} occurs in none of these months"
+        return f"{shown(part)} is not a {_FIELDS[number]}, which is {_VALUES[number]}"
     return ""
 
 

@@ -17,6 +17,7 @@ from fleetform.spec.quantities.ranges import (
     COUNT_MAX,
     Range,
     format_range,
+    parse_part,
     parse_range,
     shown,
     unfit,
@@ -142,13 +143,10 @@ def _parse_mapping(value: Mapping[str, Any]) -> Cpu:
             f"{shown(unknown[0])} is not part of `cpu`; it has `arch` and `count`,"
             " or `min` and `max`."
         )
-    arch, count = value.get("arch"), value.get("count")
-    if arch is None and count is None:
+    if value.get("arch") is None and value.get("count") is None:
         raise ValueError("`cpu` has neither `arch` nor `count`; write for example `cpu: 4`.")
-    return Cpu(
-        None if count is None else _parse_cores_range(count),
-        "" if arch is None else _parse_arch(str(arch), str(arch)),
-    )
+    arch = parse_part(value, "arch", lambda written: _parse_arch(str(written), str(written)))
+    return Cpu(parse_part(value, "count", _parse_cores_range), arch or "")
 
 
 def _parse_arch(text: str, whole: str) -> str:

@@ -19,6 +19,7 @@ from fleetform.spec.quantities.ranges import (
     Range,
     format_range,
     parse_int_range,
+    parse_part,
     shown,
     unfit,
 )
@@ -216,27 +217,28 @@ def _parse_mapping(value: Mapping[str, Any]) -> Gpu:
             f"{shown(unknown[0])} is not part of `gpu`; it has {', '.join(_FIELDS[:-1])}"
             f" and {_FIELDS[-1]}."
         )
-    said = {key: part for key, part in value.items() if part is not None}
-    vendor = str(said.get("vendor", "")).lower()
-    if vendor and vendor not in _VENDORS:
-        known = ", ".join(sorted(set(_VENDORS.values())))
-        raise ValueError(f"{shown(vendor)} is not a known vendor of GPUs: {known}.")
-    if "slice" in said and "memory" in said:
+    if value.get("slice") is not None and value.get("memory") is not None:
         raise ValueError("A slice has its memory in its name; leave out `memory`.")
     return Gpu(
-        vendor=_VENDORS.get(vendor, ""),
-        names=_parse_name_field(said.get("name")),
-        count=parse_int_range(said["count"]) if "count" in said else None,
-        memory=parse_memory_range(said["memory"]) if "memory" in said else None,
-        total_memory=parse_memory_range(said["total_memory"]) if "total_memory" in said else None,
-        compute_capability=_parse_capability(said.get("compute_capability")),
-        slice=_parse_slice(said.get("slice")),
+        vendor=parse_part(value, "vendor", _parse_vendor) or "",
+        names=parse_part(value, "name", _parse_name_field) or (),
+        count=parse_part(value, "count", parse_int_range),
+        memory=parse_part(value, "memory", parse_memory_range),
+        total_memory=parse_part(value, "total_memory", parse_memory_range),
+        compute_capability=parse_part(value, "compute_capability", _parse_capability),
+        slice=parse_part(value, "slice", _parse_slice) or "",
     )
 
 
+def _parse_vendor(value: Any) -> str:
+    vendor = str(value).lower()
+    if vendor and vendor not in _VENDORS:
+        known = ", ".join(sorted(set(_VENDORS.values())))
+        raise ValueError(f"{shown(vendor)} is not a known vendor of GPUs: {known}.")
+    return _VENDORS.get(vendor, "")
+
+
 def _parse_name_field(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
     if isinstance(value, str):
         return _parse_names(value.split(","), value)
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
@@ -244,9 +246,7 @@ def _parse_name_field(value: Any) -> tuple[str, ...]:
     raise unfit(value, "a GPU's name, or a list of names")
 
 
-def _parse_capability(value: Any) -> tuple[int, int] | None:
-    if value is None:
-        return None
+def _parse_capability(value: Any) -> tuple[int, int]:
     if isinstance(value, (list, tuple)) and len(value) == 2:
         value = f"{value[0]}.{value[1]}"
     match = re.fullmatch(CAPABILITY, str(value))
@@ -256,8 +256,6 @@ def _parse_capability(value: Any) -> tuple[int, int] | None:
 
 
 def _parse_slice(value: Any) -> str:
-    if value is None:
-        return ""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _SLICE.fullmatch(text):
         raise ValueError(f"{shown(value)} is not a slice of a GPU, such as `1g.10gb`.")

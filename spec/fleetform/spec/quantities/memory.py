@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from fleetform.spec.quantities.patterns import either_case
-from fleetform.spec.quantities.ranges import COUNT_MAX, Range, parse_range, shown, unfit
+from fleetform.spec.quantities.ranges import COUNT_MAX, Range, parse_part, parse_range, shown, unfit
 
 __all__ = ["SIZE", "format_bytes", "parse_disk", "parse_memory", "parse_memory_range"]
 
@@ -58,7 +58,7 @@ def parse_disk(value: Any) -> Range:
         unknown = sorted(str(key) for key in value if key != "size")
         if unknown:
             raise ValueError(f"{shown(unknown[0])} is not part of a disk; it has `size`.")
-        return parse_memory_range(value["size"])
+        return parse_part(value, "size", parse_memory_range) or parse_memory_range(None)
     return parse_memory_range(value)
 
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.quantities.patterns import DIGITS
 
 __all__ = [
     "COUNT_MAX",
+    "PartError",
     "Range",
     "format_range",
     "parse_count",
     "parse_int_range",
+    "parse_part",
     "parse_range",
     "shown",
     "unfit",
@@ -29,10 +31,41 @@ __all__ = [
 # Amounts are stored as 64-bit integers; nothing real comes near.
 COUNT_MAX = 2**63 - 1
 
+_Part = TypeVar("_Part")
+
 _DIGITS = re.compile(DIGITS)
 _MANY_DOTS = re.compile(r"\.{3,}|…")
 _DASHED_LENGTH_MAX = 100
 _DASHED = re.compile(r"(\d[^-+]*?)\s*(?:-|–|to)\s*(\d.*)")  # noqa: RUF001 -- people paste en dashes
+
+
+class PartError(ValueError):
+    """
+    What is wrong with one part of an amount that is written as a mapping.
+
+    Attributes:
+        path: Names of the parts that lead to it: `("count", "min")`.
+    """
+
+    def __init__(self, detail: str, path: tuple[str, ...]) -> None:
+        super().__init__(detail)
+        self.path = path
+
+
+def parse_part(value: Mapping[str, Any], name: str, parse: Callable[[Any], _Part]) -> _Part | None:
+    """
+    Read the part `name` of an amount; None where it is absent.
+
+    Raises:
+        PartError: Its value is wrong.
+    """
+    if value.get(name) is None:
+        return None
+    try:
+        return parse(value[name])
+    except ValueError as exc:
+        path = exc.path if isinstance(exc, PartError) else ()
+        raise PartError(str(exc), (name, *path)) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +236,12 @@ def _mapping_ends(
     unknown = sorted(str(key) for key in value if key not in {"min", "max"})
     if unknown:
         raise ValueError(f"{shown(unknown[0])} is not part of a range; it has `min` and `max`.")
-    low, high = value.get("min"), value.get("max")
-    if low is None and high is None:
+    if value.get("min") is None and value.get("max") is None:
         raise ValueError(
             f"The range has neither `min` nor `max`; write for example `{example}`,"
             " or leave it out."
         )
-    return (
-        None if low is None else parse(low),
-        None if high is None else parse(high),
-    )
+    return parse_part(value, "min", parse), parse_part(value, "max", parse)
 
 
 def _mapping_text(value: Mapping[str, Any]) -> str:

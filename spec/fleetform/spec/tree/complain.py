@@ -20,7 +20,7 @@ from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.kinds.meant_values import meant_value
 from fleetform.spec.names import bare_word, nearest
-from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.quantities.ranges import PartError, shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def _problem(details: ErrorDetails, model: type[Model], type_name: str) -> Probl
     if kind == "missing":
         return _missing_field(path, model)
     if kind == "value_error":
-        return Problem("bad-value", path, str(context["error"]))
+        # An amount may be written as a mapping, of which one part is wrong.
+        below = context["error"].path if isinstance(context["error"], PartError) else ()
+        return Problem("bad-value", (*path, *below), str(context["error"]))
     if kind in _TYPES:
         return Problem("wrong-type", path, str(unfit(details["input"], _TYPES[kind])))
     if kind == "literal_error":
@@ -220,7 +222,8 @@ def _not_a_choice(path: Path, value: Any, choices: Sequence[str]) -> Problem:
 
 def _choices(model: type[Model], path: Path) -> list[str]:
     annotation = _annotation_at(model, path)
-    return [value for value in _leaves(annotation) if isinstance(value, str)]
+    # A value may be allowed for a run and for each of its elements: two types, one choice.
+    return list(dict.fromkeys(value for value in _leaves(annotation) if isinstance(value, str)))
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

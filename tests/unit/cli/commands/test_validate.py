@@ -156,3 +156,13 @@ def test_warnings_fail_a_strict_check(typed, root):
     assert code == 1
     assert "warning[never-placed]" in err
     assert "0 errors, 1 warning" in out
+
+
+def test_runs_without_any_fleet_are_one_warning(typed, asked, root):
+    """A configuration whose runs can never start is told once, with the document that is missing."""
+    run = "type: task\nname: {}\ncommands: [a]\n"
+    applied.write_tree(root, run.format("one"), run.format("two"))
+    (found,) = asked("validate", str(root))["findings"]
+    assert (found["level"], found["code"]) == ("warning", "no-fleet")
+    assert "`type: fleet`" in found["advice"]
+    assert typed("validate", str(root), "--strict")[0] == 1
