@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.spec.convert import Conversion, Copied, Partitions, Written
+    from fleetform.spec.convert import Conversion, Copied, Partitions, Placement, Written
     from fleetform.spec.findings import Finding
 
 _EXAMPLES = (
@@ -36,7 +36,7 @@ _EXAMPLES = (
 @click.argument("source", type=click.Path(exists=True), metavar="FILE|FOLDER")
 @click.option(
     "--to", "target", required=True, type=click.Path(file_okay=False), metavar="FOLDER",
-    help="Folder of an environment to write into; created if it does not exist.",
+    help="Folder of an environment, or a folder in it, to write into; created if it does not exist.",
 )  # fmt: skip
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
 @click.option(
@@ -55,10 +55,11 @@ def command(
 
     The files that a run uses are copied: those in `files:`, and those that a script names in its
     own folder or in a folder above it, up to the git repository or the current folder. Comments
-    are kept, and existing files are never overwritten. A note reports each setting that has another
+    are kept. Existing files are never overwritten: equal ones are used as they are. A note reports each setting that has another
     form here. A warning, with its line, reports each setting that is lost or needs your decision.
     """
-    from fleetform.spec.convert import convert
+    from fleetform.spec.convert import convert, place
+    from fleetform.spec.convert.naming import derive_name
 
     if arguments and Path(source).is_dir():
         raise Refused(
@@ -75,11 +76,13 @@ def command(
             advice="files of dstack's end in .dstack.yml, batch scripts have lines with #SBATCH",
         )
     written = [*_environment(root), *_in_order(result)]
+    placement = place(root, written, result.copied)
+    own_folder = root / derive_name(Path(source).stem)
     if dry_run:
         _show(root, written, result.copied)
-    else:
-        _refuse_to_overwrite(root, written, result.copied)
-        _write(root, written, result.copied)
+    _refuse_to_overwrite(root, placement, own_folder)
+    if not dry_run:
+        _write(root, placement, result.copied)
     return Exit.ERROR if _errors(result.findings) else Exit.OK
 
 
@@ -95,7 +98,8 @@ def _partitions(root: Path, renamed: tuple[str, ...]) -> Partitions:
         if not (name and equals and meant):
             raise Refused(f"`{text}` names no partition", advice="write --partition gpu=FLEET")
         names[name] = meant
-    desired = load_tree(root).desired if (root / FILE_NAME).exists() else None
+    environment = _environment_of(root)
+    desired = load_tree(environment).desired if (environment / FILE_NAME).exists() else None
     kinds: dict[str, set[str]] = {"fleet": set(), "queue": set()}
     for key in desired.resources if desired is not None else ():
         kinds.setdefault(key.kind, set()).add(key.name)
@@ -113,12 +117,22 @@ def _is_in_place(root: Path, copy: Copied) -> bool:
     return (root / copy.path).resolve() == copy.source.resolve()
 
 
-def _environment(root: Path) -> list[Written]:
-    """Return what makes a tree of the folder, if it is none."""
-    from fleetform.spec.convert import Written
+def _environment_of(root: Path) -> Path:
+    """Return the environment that the folder is in, or the folder itself: it becomes one."""
     from fleetform.spec.identity import FILE_NAME
 
     if (root / FILE_NAME).exists():
+        return root
+    above = root.resolve().parents
+    return next((one for one in above if (one / FILE_NAME).is_file()), root)
+
+
+def _environment(root: Path) -> list[Written]:
+    """Return the file that makes an environment of the folder, unless it is in one."""
+    from fleetform.spec.convert import Written
+    from fleetform.spec.identity import FILE_NAME
+
+    if (_environment_of(root) / FILE_NAME).exists():
         return []
     import uuid
 
@@ -150,42 +164,64 @@ def _show(root: Path, written: list[Written], copied: list[Copied]) -> None:
         out.line(f"# {root / copy.path}, a copy of {copy.source}", "bold")
 
 
-def _refuse_to_overwrite(root: Path, written: list[Written], copied: list[Copied]) -> None:
-    paths = [*(one.path for one in written), *(one.path for one in copied)]
-    there = [path for path in paths if _is_taken(root, path)]
-    if there:
-        raise Refused(
-            f"{root / there[0]} exists already"
-            + (f", and {counted(len(there) - 1, 'other file')}" if len(there) > 1 else ""),
-            advice="nothing was written; choose another folder, or move the existing file",
+def _refuse_to_overwrite(root: Path, placement: Placement, own_folder: Path) -> None:
+    """
+    Refuse if a file with other content is in the way of one of the conversion.
+
+    Raises:
+        Refused: All such files are named. The advice keeps the tasks that use them as they are.
+    """
+    documents, files = placement.other_documents, placement.other_files
+    if not (documents or files):
+        return
+    named = [str(root / path) for path in (*documents, *files)]
+    advice = []
+    if documents:
+        listed = ", ".join(named[: len(documents)])
+        advice.append(f"to convert again, move {listed} away first")
+    if files:
+        advice.append(
+            f"tasks that were converted before use {'this file' if len(files) == 1 else 'these files'}: write"
+            f" the new task and its files into a folder of their own with `--to {shlex.quote(str(own_folder))}`"
         )
+    raise Refused(
+        f"nothing was written: {counted(len(named), 'file')} with other content"
+        f" {'exists' if len(named) == 1 else 'exist'} already: {', '.join(named)}",
+        advice="; ".join(advice),
+    )
 
 
-def _is_taken(root: Path, path: str) -> bool:
-    # A broken link is there too.
-    return (root / path).exists() or (root / path).is_symlink()
+def _write(root: Path, placement: Placement, copied: list[Copied]) -> None:
+    from fleetform.spec.convert import copy_single
 
-
-def _write(root: Path, written: list[Written], copied: list[Copied]) -> None:
     out = screen()
-    for copy in copied:
+    whole = {one.path for one in copied if not os.path.lexists(root / one.path)}
+    for copy in placement.copied:
         path = root / copy.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if copy.source.is_dir():
-            shutil.copytree(copy.source, path, symlinks=True)
-        else:
-            shutil.copy2(copy.source, path)
-        out.line(f"copied {path}", "good")
-    for file in written:
+        copy_single(copy.source, path)
+        if not any(copy.path.startswith(f"{folder}/") for folder in whole):
+            out.line(f"copied {path}", "good")
+    for one in copied:
+        if one.path in whole and one.source.is_dir():
+            out.line(f"copied {root / one.path}", "good")
+    if placement.same:
+        listed = ", ".join(str(root / path) for path in placement.same)
+        verb = "is" if len(placement.same) == 1 else "are"
+        error_screen().labelled(
+            "note",
+            f"{listed} {verb} there already with the same content, and {verb} used as before",
+        )
+    for file in placement.written:
         path = root / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="") as stream:
             stream.write(file.text)
         out.line(f"wrote {path}", "good")
     out.line()
-    where = shlex.quote(str(root))
+    environment = _environment_of(root)
+    where = shlex.quote(os.path.relpath(environment) if environment != root else str(root))
     out.line(f"Next: `fleetform validate -C {where}` lists what is left to correct.")
-    if not _has_fleet(root):
+    if not _has_fleet(environment):
         out.line(
             f"The environment has no fleet, so its runs would wait: `fleetform init {where}` adds"
             " this machine as a fleet."

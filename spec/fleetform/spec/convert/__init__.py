@@ -7,6 +7,7 @@ otherwise, what is lost, and what somebody has to decide. Nothing is guessed in 
 """
 
 from fleetform.spec.convert.dstack import convert_dstack
+from fleetform.spec.convert.placement import Placement, copy_single, place
 from fleetform.spec.convert.result import Conversion, Copied, Written
 from fleetform.spec.convert.slurm import Partitions, convert_slurm
 from fleetform.spec.convert.tree import convert
@@ -15,8 +16,11 @@ __all__ = [
     "Conversion",
     "Copied",
     "Partitions",
+    "Placement",
     "Written",
     "convert",
     "convert_dstack",
     "convert_slurm",
+    "copy_single",
+    "place",
 ]

@@ -68,13 +68,88 @@ def test_a_partition_is_a_fleet_of_the_environment(typed, old):
 
 
 def test_nothing_is_written_over(typed, old):
-    """A second time it refuses, and so it does where one file of many is there."""
+    """A document with other content is refused before anything is written, and an equal one is left as it is."""
     assert typed("convert", "old", "--to", "new")[0] == 0
-    (old.parent / "new" / "dev.yaml").unlink()
+    new = old.parent / "new"
+    (new / "dev.yaml").unlink()
+    (new / "train.yaml").write_text("# mine\n", encoding="utf-8")
     code, _out, err = typed("convert", "old", "--to", "new")
     assert code == 1
-    assert "new/train.yaml exists already" in err
-    assert not (old.parent / "new" / "dev.yaml").exists()
+    assert "1 file with other content exists already: new/train.yaml" in err
+    assert not (new / "dev.yaml").exists()
+    (new / "train.yaml").unlink()
+    assert typed("convert", "old", "--to", "new")[0] == 0
+    code, out, err = typed("convert", "old", "--to", "new")
+    assert (code, "wrote" in out) == (0, False)
+    assert "new/dev.yaml, new/train.yaml are there already with the same content" in err
+
+
+def test_scripts_that_share_files_are_converted_one_by_one(typed, tmp_path, monkeypatch):
+    """Equal files are used again, new ones are added, and what Python caches is not compared."""
+    _shared(tmp_path, monkeypatch)
+    assert typed("convert", "arr.sh", "--to", "lab")[0] == 0
+    (tmp_path / "lib/__pycache__").mkdir()
+    (tmp_path / "lib/__pycache__/model.pyc").write_bytes(b"1")
+    (tmp_path / "lib/more.py").write_text("y = 1\n", encoding="utf-8")
+    code, out, err = typed("convert", "mod.sh", "--to", "lab", "--", "/data/x", "--lr", "3")
+    assert code == 0, err
+    assert "lab/lib/model.py, lab/train.py are there already with the same content" in err
+    assert [one for one in out.splitlines() if one.startswith(("copied", "wrote"))] == [
+        "copied lab/lib/more.py",
+        "wrote lab/mod.yaml",
+    ]
+    code, _out, err = typed("validate", "lab")
+    assert code == 0, err
+
+
+def test_files_with_other_content_are_all_named_and_stay(typed, tmp_path, monkeypatch):
+    """The folder that the advice names takes the new task and its files; the first task stays as it is."""
+    _shared(tmp_path, monkeypatch)
+    assert typed("convert", "arr.sh", "--to", "lab")[0] == 0
+    before = {one: one.read_bytes() for one in (tmp_path / "lab").rglob("*") if one.is_file()}
+    for name in ("train.py", "lib/model.py"):
+        with (tmp_path / name).open("a", encoding="utf-8") as stream:
+            stream.write("# changed\n")
+    code, _out, err = typed("convert", "mod.sh", "--to", "lab")
+    assert code == 1
+    assert "2 files with other content exist already: lab/lib/model.py, lab/train.py" in err
+    assert typed("convert", "mod.sh", "--to", "lab", "--dry-run")[0] == 1
+    assert not (tmp_path / "lab/mod.yaml").exists()
+    target = re.search(r"`--to (\S+)`", err)[1]
+    code, out, err = typed("convert", "mod.sh", "--to", target)
+    assert code == 0, err
+    assert "`fleetform validate -C lab`" in out
+    assert (tmp_path / "lab/mod/lib/model.py").read_text() == "x = 1\n# changed\n"
+    assert not (tmp_path / "lab/mod/environment.yaml").exists()
+    assert all(one.read_bytes() == content for one, content in before.items())
+    code, out, err = typed("validate", "lab")
+    assert (code, "2 documents" in out) == (0, True), err
+
+
+def test_no_file_is_written_through_a_link(typed, tmp_path, monkeypatch):
+    """A folder of the environment that is a link leads elsewhere, where other files are."""
+    _shared(tmp_path, monkeypatch)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab/lib").symlink_to(tmp_path / "elsewhere")
+    code, _out, err = typed("convert", "arr.sh", "--to", "lab")
+    assert (code, "lab/lib/model.py" in err) == (1, True)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def _shared(folder, monkeypatch):
+    """Two scripts that call one program, which imports a package."""
+    monkeypatch.chdir(folder)
+    (folder / "lib").mkdir()
+    (folder / "lib/model.py").write_text("x = 1\n", encoding="utf-8")
+    (folder / "train.py").write_text("from lib import model\n", encoding="utf-8")
+    (folder / "arr.sh").write_text(
+        "#!/bin/bash\n#SBATCH --array=1-3\npython train.py $SLURM_ARRAY_TASK_ID\n",
+        encoding="utf-8",
+    )
+    (folder / "mod.sh").write_text(
+        '#!/bin/bash\n#SBATCH -n 1\npython train.py "$@"\n', encoding="utf-8"
+    )
 
 
 def test_a_dry_run_shows_and_writes_nothing(typed, old):

@@ -1,0 +1,119 @@
+"""
+A conversion beside the files that its folder has already: what is new, what is the same, and what differs.
+
+Scripts are converted one after the other, and several of them use the same files. Equal files are shared, and a file
+with other content is never overwritten: a task that was converted before uses it.
+"""
+
+from __future__ import annotations
+
+import errno
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Final
+
+from fleetform.spec.convert.result import Copied, Written
+from fleetform.spec.dataclass import dataclass
+
+__all__ = ["Placement", "copy_single", "place"]
+
+_LEFT_OUT: Final = "__pycache__"
+"""Python writes it again, with other content each time."""
+
+
+@dataclass(slots=True)
+class Placement:
+    """
+    What becomes of the files of a conversion.
+
+    Attributes:
+        written: Documents that the folder does not have.
+        copied: Single files, links and empty folders that it does not have.
+        same: Paths of existing files with the same content.
+        other_documents: Paths of existing documents with other content.
+        other_files: The same of files that runs use.
+    """
+
+    written: list[Written] = field(default_factory=list)
+    copied: list[Copied] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    other_documents: list[str] = field(default_factory=list)
+    other_files: list[str] = field(default_factory=list)
+
+
+def place(root: Path, written: Sequence[Written], copied: Sequence[Copied]) -> Placement:
+    """Compare documents and files with what is in the folder `root`; nothing is written."""
+    placement = Placement()
+    for one in written:
+        path = root / one.path
+        if not os.path.lexists(path):
+            placement.written.append(one)
+        elif path.is_file() and path.read_bytes() == one.text.encode():
+            placement.same.append(one.path)
+        else:
+            placement.other_documents.append(one.path)
+    files: dict[str, Path] = {}
+    for copy in copied:
+        for file in _single(copy):
+            first = files.setdefault(file.path, file.source)
+            if first != file.source and not _is_same(file.source, first):
+                placement.other_files.append(file.path)
+    for name, source in files.items():
+        if _is_same(source, root / name):
+            placement.same.append(name)
+        elif os.path.lexists(root / name) or not _has_room(root, name):
+            placement.other_files.append(name)
+        else:
+            placement.copied.append(Copied(source, name))
+    return placement
+
+
+def copy_single(source: Path, path: Path) -> None:
+    """
+    Copy one file, link or empty folder.
+
+    Raises:
+        FileExistsError: There is something meanwhile.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    if source.is_dir() and not source.is_symlink():
+        path.mkdir()
+    else:
+        shutil.copy2(source, path, follow_symlinks=not source.is_symlink())
+
+
+def _single(copy: Copied) -> Iterator[Copied]:
+    """Yield the files, links and empty folders of a copy; a link to all of it is followed."""
+    top = copy.source.resolve()
+    if not top.is_dir():
+        yield Copied(top, copy.path)
+        return
+    for folder, folders, names in os.walk(top):
+        folders[:] = sorted(one for one in folders if one != _LEFT_OUT)
+        inside = Path(folder).relative_to(top).as_posix()
+        below = copy.path if inside == "." else f"{copy.path}/{inside}"
+        links = [one for one in folders if Path(folder, one).is_symlink()]
+        for name in sorted([*names, *links]):
+            yield Copied(Path(folder, name), f"{below}/{name}")
+        if not folders and not names:
+            yield Copied(Path(folder), below)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.is_symlink():
+        return other.is_symlink() and one.readlink() == other.readlink()
+    if one.is_dir():
+        return other.is_dir()
+    return one.is_file() and other.is_file() and filecmp.cmp(one, other, shallow=False)
+
+
+def _has_room(root: Path, path: str) -> bool:
+    """Tell whether each folder above `path` is a folder of the environment, or is still to be created."""
+    above = [root / one for one in Path(path).parents if one != Path()]
+    return not any(os.path.lexists(one) and (one.is_symlink() or not one.is_dir()) for one in above)
