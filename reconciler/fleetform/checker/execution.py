@@ -10,7 +10,7 @@ from fleetform.checker.reading import Reading, has_begun, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared
 from fleetform.spec.renaming import digests_of
@@ -40,7 +40,13 @@ def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
     other = declared.execution_digest != row.execution_digest
     ended_early = row.run.state is RunState.STOPPED and after.get("state") != "stopped"
     borne_out = {
-        Reason.EXECUTION_CHANGED: other and (row.archived or declared.own_digest != row.own_digest),
+        Reason.EXECUTION_CHANGED: (
+            other and (row.archived or declared.own_digest != row.own_digest)
+        )
+        or (
+            row.run.stale is Outdated.DOCUMENT
+            and before.get("state") == "stopped" != after.get("state")
+        ),
         Reason.RERUN_ASKED: after.get("rerun", 0) > max(before.get("rerun", 0), row.run.rerun_mark),
         Reason.RESUMED: ended_early and (row.archived or before.get("state") == "stopped"),
     }
@@ -87,7 +93,9 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
             )
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue
-        ends = any(one.verb == "run.stop" and one.resource == step.resource for one in change.steps)
+        ends = _is_stopped(step) and any(
+            one.verb == "run.stop" and one.resource == step.resource for one in change.steps
+        )
         begun = has_begun(row)
         same = begun and not any(one.field_class == "execution" for one in change.fields)
         known_as = reading.earlier_names.get(step.resource, step.resource)
@@ -97,6 +105,11 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
                 f"{step.resource} would get another execution while it may run",
             )
+
+
+def _is_stopped(step: Step) -> bool:
+    """Tell whether the document that a step writes defers its execution until the run runs again."""
+    return bool(step.arguments["document"].get("state") == "stopped")
 
 
 def _is_executed_already(reading: Reading, step: Step) -> bool:

@@ -109,9 +109,10 @@ def documents(row: LiveResource, *, begun: bool = False) -> tuple[str, ...]:
     With `begun` only those of what has a place, or may have one.
     """
     own = (row.document,) if has_begun(row) or not begun else ()
-    if row.run is None or row.run.earlier is None:
+    if row.run is None:
         return own
-    return (*own, row.run.earlier.document)
+    at_work = (row.run.executed, row.run.earlier.document if row.run.earlier else "")
+    return (*own, *filter(None, at_work))
 
 
 def has_begun(row: LiveResource) -> bool:

@@ -17,7 +17,7 @@ from fleetform.model.instance import Instance
 from fleetform.model.left_data import LeftData
 from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -65,7 +65,8 @@ class LiveRun:
 
     `gpus` are held now by its running jobs. `rerun_mark` is the high-water mark of `rerun:`; the
     last applied document's own `rerun` counts too. `earlier` is a run that had the name before and is
-    not over: who stops this one stops that too, and no third one starts beside it.
+    not over: who stops this one stops that too, and no third one starts beside it. `executed` is the
+    document, as JSON, that a run executes which is not over, where another was applied; else empty.
     """
 
     state: RunState
@@ -75,9 +76,10 @@ class LiveRun:
     started_at_ms: int | None = None
     finished_at_ms: int | None = None
     gpus: int = 0
-    stale: bool = False
+    stale: Outdated = Outdated.NO
     rerun_mark: int = 0
     earlier: EarlierRun | None = None
+    executed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

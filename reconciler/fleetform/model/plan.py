@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.override import Override
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -55,6 +55,7 @@ class Reason(enum.StrEnum):
     DATA_LOST = "data-lost"
     UNFINISHED = "unfinished"
     WITHDRAWN = "withdrawn"
+    DEFERRED = "deferred"
 
 
 class HeldBy(enum.StrEnum):
@@ -214,13 +215,20 @@ class StaleResult:
     A result whose inputs have changed: it is kept, and `rerun` asks for another execution.
 
     Attributes:
-        inherited: What the document inherits has changed.
+        document: What changed of its document.
         inputs: Results of other runs that differ from those that it started from, by name.
     """
 
     key: ResourceKey
-    inherited: bool = False
+    document: Outdated = Outdated.NO
     inputs: tuple[InputChange, ...] = ()
+
+
+def outdated_by(step: Step) -> Outdated:
+    """Tell what a step says of the result that a run has: how its document differs by now."""
+    if not step.arguments.get("stale"):
+        return Outdated.NO
+    return Outdated.DOCUMENT if step.arguments.get("edited") else Outdated.INHERITED
 
 
 ARCHIVED = "archived"
@@ -349,7 +357,7 @@ class Plan:
         return tuple(
             StaleResult(
                 ResourceKey("run", one["name"]),
-                one["inherited"],
+                Outdated.DOCUMENT if one.get("edited") else Outdated(one["inherited"]),
                 tuple(InputChange(name, InputEvent(event)) for name, event in one["inputs"]),
             )
             for one in self.annex.get("stale", ())

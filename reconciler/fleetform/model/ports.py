@@ -19,6 +19,7 @@ from fleetform.model.refusals import (
     PolicyRefused,
     StalePlan,
 )
+from fleetform.model.run_state import Outdated
 from fleetform.spec.dataclass import dataclass
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
@@ -135,7 +136,7 @@ class RunHistory:
     One run with all its attempts, for people.
 
     `host_names` has the name of every instance that ever was, by uid: also of those that are gone.
-    `stale`: what its document inherits changed since; `outdated`: how the results that it started
+    `stale`: what changed of its document since; `outdated`: how the results that it started
     from differ from those of now.
     """
 
@@ -145,7 +146,7 @@ class RunHistory:
     commit: str = ""
     execution_digest: str = ""
     host_names: Mapping[str, str] = field(default_factory=dict)
-    stale: bool = False
+    stale: Outdated = Outdated.NO
     outdated: tuple[InputChange, ...] = ()
 
 

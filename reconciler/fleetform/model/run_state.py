@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["FINAL", "AttemptState", "RunState"]
+__all__ = ["FINAL", "AttemptState", "Outdated", "RunState"]
 
 
 class RunState(enum.StrEnum):
@@ -38,6 +38,16 @@ class RunState(enum.StrEnum):
 FINAL = frozenset(
     {RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.UNSCHEDULABLE, RunState.ABORTED}
 )
+
+
+class Outdated(enum.IntEnum):
+    """How the document of a run differs from what the run executed; the ledger stores the number."""
+
+    NO = 0
+    INHERITED = 1
+    """A value that the document inherits has changed: only `rerun` runs it again."""
+    DOCUMENT = 2
+    """The document itself has changed while `state: stopped` kept the run from starting again."""
 
 
 class AttemptState(enum.StrEnum):

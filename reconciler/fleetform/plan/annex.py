@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleetform.model.drift import Drift
+from fleetform.model.run_state import Outdated
 from fleetform.model.windows import next_spell, spell_at
 from fleetform.plan.proposal import Sheet
 from fleetform.plan.stake import work_at_stake
@@ -54,7 +55,12 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
         "notes": list(sheet.live.notes),
         "windows": _windows(sheet, now_ms),
         "stale": [
-            {"name": one.key.name, "inherited": one.inherited, "inputs": list(one.inputs)}
+            {
+                "name": one.key.name,
+                "inherited": one.document is Outdated.INHERITED,
+                "inputs": list(one.inputs),
+                **({"edited": True} if one.document is Outdated.DOCUMENT else {}),
+            }
             for one in stale_results(sheet)
         ],
         "outdates": list(outdated_by_plan(sheet)),

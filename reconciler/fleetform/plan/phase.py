@@ -69,7 +69,7 @@ def executions(row: LiveResource) -> tuple[Execution, ...]:
     if row.run is not None and phase(row) is Phase.ACTIVE:
         # What has left the tree while it was at work was asked to end with that.
         ending = row.archived or row.run.state is RunState.FINISHING
-        found.append(Execution(row.uid, row.document, ending))
+        found.append(Execution(row.uid, row.run.executed or row.document, ending))
     if row.run is not None and (earlier := row.run.earlier) is not None:
         ending = row.archived or earlier.ending
         found.append(Execution(earlier.uid, earlier.document, ending))

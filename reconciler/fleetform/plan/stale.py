@@ -8,8 +8,9 @@ that of now. Neither runs anything again: each plan says so until a re-run is as
 from __future__ import annotations
 
 from fleetform.model.mounts import mounted_volumes
-from fleetform.model.plan import Reason, StaleResult
+from fleetform.model.plan import Reason, StaleResult, outdated_by
 from fleetform.model.rows import restless_rows
+from fleetform.model.run_state import Outdated
 from fleetform.plan.holds.protection import ENDING
 from fleetform.plan.phase import Phase, phase
 from fleetform.plan.proposal import LEAVING, Sheet
@@ -21,19 +22,20 @@ __all__ = ["outdated_by_plan", "stale_results"]
 def stale_results(sheet: Sheet) -> tuple[StaleResult, ...]:
     """Finished runs of the tree that this plan leaves as they are, by key."""
     ending = {sheet.row_key(change) for change in sheet.changes.values() if change.action in ENDING}
-    inherited = {
-        key
+    marked = {
+        key: row.run.stale
         for key, row in restless_rows(sheet.present).items()
         if row.run is not None and row.run.stale and phase(row) is Phase.FINISHED
     }
     # This plan may be what marks them.
     for change in sheet.changes.values():
-        if any(step.arguments.get("stale") for step in change.steps):
-            inherited.add(change.key)
-    outdated = {ResourceKey("run", name) for name in sheet.live.outdated}
+        for step in change.steps:
+            if outdated := outdated_by(step):
+                marked[change.key] = outdated
+    names = {ResourceKey("run", name) for name in sheet.live.outdated}
     return tuple(
-        StaleResult(key, key in inherited, sheet.live.outdated.get(key.name, ()))
-        for key in sorted((inherited | outdated) - ending)
+        StaleResult(key, marked.get(key, Outdated.NO), sheet.live.outdated.get(key.name, ()))
+        for key in sorted((marked.keys() | names) - ending)
         if key in sheet.present
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
+from fleetform.model.run_state import Outdated
 from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
@@ -202,7 +203,7 @@ def _histories(
             commit,
             digest,
             hosts,
-            bool(stale),
+            Outdated(stale),
             # Results of now matter to the run of the configuration, not to an earlier one.
             outdated.get(run.name, ()) if archived == 0 else (),
         )

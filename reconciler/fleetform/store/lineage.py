@@ -308,7 +308,7 @@ def _with_dependents(
 ) -> dict[str, tuple[InputChange, ...]]:
     """Add the runs whose inputs are outdated themselves, however many runs lie between."""
     inherited = dict(
-        connection.execute("SELECT name, parent FROM runs WHERE listed = 1 AND stale = 1")
+        connection.execute("SELECT name, parent FROM runs WHERE listed = 1 AND stale > 0")
     )
     found: dict[str, list[InputChange]] = {}
     told: set[str] = set()

@@ -19,7 +19,7 @@ from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import EarlierRun, LedgerStatus, Live, LiveResource, LiveRun, Work
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
@@ -48,6 +48,7 @@ _INSTANCE = (
     "log_id", "log_number", "declared", "parts", "message", "drained",
     "seen_at_ms", "template_digest",
 )  # fmt: skip
+_OUTDATED = tuple(Outdated)
 _INSTANCES = (
     f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
     " ORDER BY fleet, number"
@@ -57,7 +58,8 @@ _SELECT = (
     "SELECT s.kind, s.name, s.uid, s.generation, s.digest, s.execution_digest, s.own_digest,"
     " s.document, s.type, s.state, s.archived, s.protected, s.parent, s.element, s.operation,"
     " r.state, r.attempt, r.cause, r.message, r.started_at_ms, r.finished_at_ms, r.stale,"
-    " s.rerun_mark"
+    " s.rerun_mark, CASE WHEN r.final = 0 AND r.execution_digest <> s.execution_digest"
+    " THEN r.document ELSE '' END"
     " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
 )
 # What a plan has nothing to say of as long as its digest is the one that is declared. A run that
@@ -196,12 +198,12 @@ def _made(
     for row in rows:
         (kind, name, uid, generation, digest, execution, own, document, type_, state, archived,
          protected, parent, element, operation, run_state, attempt, cause, message, started,
-         finished, stale, rerun_mark) = row  # fmt: skip
+         finished, stale, rerun_mark, executed) = row  # fmt: skip
         run = None
         if run_state is not None:
             run = LiveRun(
                 RUN_STATES[run_state], attempt, cause, message, started, finished,
-                gpus.get(uid, 0), bool(stale), rerun_mark, earlier.get(uid),
+                gpus.get(uid, 0), _OUTDATED[stale], rerun_mark, earlier.get(uid), executed,
             )  # fmt: skip
         key = ResourceKey(kind, name)
         # By position: ten thousand of them are read for a plan in which nothing has changed.

@@ -49,8 +49,8 @@ _MAYBE_STILL = (
     " WHERE s.kind = 'run' AND s.document LIKE ? AND r.listed = 1"
     " AND (r.final = 0 OR r.state IN ('failed', 'unschedulable', 'aborted'))"
 )
-# A value that the run inherits has changed since, or its host no longer knows what it executed.
-_STALE = "SELECT name FROM runs WHERE listed = 1 AND final = 1 AND stale = 1"
+# Its document or a value that it inherits has changed since, or its host no longer knows what it executed.
+_STALE = "SELECT name FROM runs WHERE listed = 1 AND final = 1 AND stale > 0"
 _HOSTS = (
     "SELECT CASE WHEN state = 'ready' AND drained <> '' THEN 'drained' ELSE state END, count(*),"
     " min(seen_at_ms) FROM instances WHERE state <> 'terminated' GROUP BY 1"

@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetform.model.plan import Step
+from fleetform.model.plan import Step, outdated_by
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
+from fleetform.model.run_state import Outdated
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.names import natural_order
@@ -174,7 +175,8 @@ def _update_one(context: Context, step: Step) -> None:
     """
     Give a run another document, as far as where it stands allows.
 
-    Waiting: all of it. At work: what does not change its execution. Over: the resource alone,
+    Waiting: all of it. At work: what does not change its execution; `state: stopped` ends it all the
+    same, and another execution waits until it runs again. Over: the resource alone,
     for what was executed stays what it was. With `earlier`: the name is that run's again. What does
     not change an execution reaches a run before it as well, while that goes on.
     """
@@ -192,14 +194,17 @@ def _update_one(context: Context, step: Step) -> None:
     assert row is not None, f"{step.resource} has no run"
     uid, final, executed, nodes, attempt, attempt_state = row
     waits = attempt_state == "waiting" and not final
-    if not final and not waits and said["execution_digest"] != executed:
+    deferred = not final and not waits and said["execution_digest"] != executed
+    if deferred and said["document"].get("state") != "stopped":
         _refuse(context, step, "so its execution was not changed")
         return
     _write_resource(transaction, step)
-    transaction.execute(
-        "UPDATE runs SET stale = ? WHERE uid = ?", (int(said.get("stale", False)), uid)
-    )
-    if not final:
+    # Where it began after the plan was made, the plan does not say that its result will be outdated.
+    outdated = outdated_by(step) or (Outdated.DOCUMENT if deferred else Outdated.NO)
+    transaction.execute("UPDATE runs SET stale = ? WHERE uid = ?", (int(outdated), uid))
+    if deferred:
+        _drive(transaction, uid, said["document"])
+    elif not final:
         wanted = said["document"].get("nodes", 1)
         transaction.execute(
             "UPDATE runs SET document = ?, execution_digest = ?, nodes = ?, type = ?,"
@@ -217,18 +222,24 @@ def _drive_earlier(
 ) -> None:
     """What drives a run and is no part of its execution holds for one before it that goes on, too."""
     rows = transaction.execute(
-        "SELECT uid, document FROM runs WHERE name = ? AND final = 0 AND uid <> ?", (name, uid)
+        "SELECT uid FROM runs WHERE name = ? AND final = 0 AND uid <> ?", (name, uid)
     ).fetchall()
-    for earlier, text in rows:
-        executed = EXECUTION_FIELDS["run"]
-        before = json.loads(text)
-        driven = {field: value for field, value in document.items() if field not in executed}
-        driven.update((field, value) for field, value in before.items() if field in executed)
-        if driven != before:
-            transaction.execute(
-                "UPDATE runs SET document = ?, generation = generation + 1 WHERE uid = ?",
-                (to_json(driven), earlier),
-            )
+    for (earlier,) in rows:
+        _drive(transaction, earlier, document)
+
+
+def _drive(transaction: Transaction, uid: str, document: Mapping[str, Any]) -> None:
+    """Give a run those fields of a document that are no part of its execution."""
+    (text,) = transaction.one("SELECT document FROM runs WHERE uid = ?", (uid,)) or ("{}",)
+    executed = EXECUTION_FIELDS["run"]
+    before = json.loads(text)
+    driven = {field: value for field, value in document.items() if field not in executed}
+    driven.update((field, value) for field, value in before.items() if field in executed)
+    if driven != before:
+        transaction.execute(
+            "UPDATE runs SET document = ?, generation = generation + 1 WHERE uid = ?",
+            (to_json(driven), uid),
+        )
 
 
 def _give_back(context: Context, step: Step, earlier: str) -> bool:

@@ -171,7 +171,7 @@ runs = Table(
     _text("replaces"),
     # An earlier run of this name that must be over first.
     _text("after_uid"),
-    # 1: what it was made from has changed since in what it inherits.
+    # What changed since in the document that it executed: `model.run_state.Outdated`.
     _number("stale"),
     _number("uncounted"),
     _text("tree_commit"),

@@ -198,6 +198,7 @@ class StaleBody(TypedDict):
 
     address: str
     inherited: Annotated[bool, "True if a value that its document inherits has changed."]
+    edited: Annotated[bool, "True if its own document has changed."]
     upstream: Annotated[list[str], "The names of the changed inputs."]
     inputs: Annotated[list[InputBody], "The changed inputs, with the kind of each change."]
 

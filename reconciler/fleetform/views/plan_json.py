@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from fleetform.model.plan import Kept, Plan
+from fleetform.model.run_state import Outdated
 from fleetform.views.plan_document import (
     PLAN_FORMAT,
     ChangeBody,
@@ -71,7 +72,8 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "stale": [
             {
                 "address": str(one.key),
-                "inherited": one.inherited,
+                "inherited": one.document is Outdated.INHERITED,
+                "edited": one.document is Outdated.DOCUMENT,
                 "upstream": [name for name, _ in one.inputs],
                 "inputs": [{"name": name, "event": event.value} for name, event in one.inputs],
             }

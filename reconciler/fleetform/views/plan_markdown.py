@@ -117,7 +117,7 @@ def _stale(plan: Plan) -> Iterator[str]:
         return
     yield f"#### {OUTDATED_HEADLINE}\n\n| run | why |\n|---|---|\n"
     for one in stale[:LIST_MAX]:
-        why = changes_text(one.inputs, inherited=one.inherited)
+        why = changes_text(one.inputs, one.document)
         yield f"| {_code(one.key.name)} | {_escaped(why)} |\n"
     if more := _more(stale[LIST_MAX:]):
         yield f"| {more} | |\n"

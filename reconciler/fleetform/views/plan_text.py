@@ -241,7 +241,7 @@ def _stale(plan: Plan) -> Iterator[Line]:
         return
     yield line((f"{OUTDATED_HEADLINE}:", "bold"))
     for one in stale[:LIST_MAX]:
-        why = changes_text(one.inputs, inherited=one.inherited)
+        why = changes_text(one.inputs, one.document)
         yield line(("  ~ ", "warn"), f"{printable(one.key.name)}: {printable(why)}")
     yield from _more(stale[LIST_MAX:])
     yield BLANK

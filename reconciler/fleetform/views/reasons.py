@@ -36,6 +36,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.DRIFTED: "its actual state has drifted",
     Reason.DATA_LOST: "its data is lost: it is created again, empty",
     Reason.WITHDRAWN: "the running version is declared again: the waiting re-run is withdrawn",
+    Reason.DEFERRED: "its execution changed: takes effect when it runs again",
     Reason.UNFINISHED: "an earlier apply started this change and did not finish it",
 }
 """What holds of a reason for every change; `reason_sentence` is more exact where it can be."""
@@ -73,7 +74,8 @@ def reason_sentence(change: Change, *others: Change) -> str:
     """
     reasons = change.reasons
     left_out = {Reason.COSMETIC_CHANGED} if len(reasons) > 1 else set()  # "Only" would be wrong.
-    if Reason.EXECUTION_CHANGED in reasons or change.action is Action.REPLACE:
+    executed = {Reason.EXECUTION_CHANGED, Reason.DEFERRED}
+    if executed & set(reasons) or change.action is Action.REPLACE:
         left_out.add(Reason.CONTROL_CHANGED)  # What is replaced is not updated in place.
     sentences = [_sentence(one, change, others) for one in reasons if one not in left_out]
     sentence = "; ".join(one for one in sentences if one)
@@ -85,7 +87,7 @@ def reason_sentence(change: Change, *others: Change) -> str:
 
 
 def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
-    if reason is Reason.EXECUTION_CHANGED:
+    if reason in {Reason.EXECUTION_CHANGED, Reason.DEFERRED}:
         return _execution_sentence(change, others)
     if reason is Reason.RETURNED and change.key.kind != "run":
         return "restored with its data"
@@ -117,4 +119,6 @@ def _execution_sentence(change: Change, others: Sequence[Change]) -> str:
         )
     if change.action is Action.REPLACE:
         return f"must re-run: {fields}"
+    if Reason.DEFERRED in change.reasons:
+        return f"{fields}: takes effect when it runs again"
     return f"updated before it starts: {fields}" if change.action is Action.UPDATE else fields

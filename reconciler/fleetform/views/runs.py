@@ -23,6 +23,7 @@ from fleetform.model.run import (
     RunState,
     RunUid,
 )
+from fleetform.model.run_state import Outdated
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
@@ -281,7 +282,7 @@ def _row(
     run = history.run
     template = run.template
     attempt = history.attempts[-1] if history.attempts else None
-    stale = stale_text(history.outdated, inherited=history.stale)
+    stale = stale_text(history.outdated, history.stale if run.state in FINAL else Outdated.NO)
     return RunRow(
         name=run.name,
         uid=run.uid,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fleetform.model.figures import counted
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Plan, StaleResult
+from fleetform.model.run_state import Outdated
 
 __all__ = ["OUTDATED_HEADLINE", "changes_text", "outdates_text", "stale_results", "stale_text"]
 
@@ -28,6 +29,11 @@ _PHRASES = {
     InputEvent.OUTDATED: "its input {} is itself outdated: re-run that first",
 }
 
+_DOCUMENT = {
+    Outdated.INHERITED: "inherited values changed",
+    Outdated.DOCUMENT: "its document changed after it started",
+}
+
 
 def stale_results(plan: Plan) -> tuple[StaleResult, ...]:
     """Those of which the plan's changes do not speak anyway."""
@@ -35,19 +41,19 @@ def stale_results(plan: Plan) -> tuple[StaleResult, ...]:
     return tuple(one for one in plan.stale if one.key not in changed)
 
 
-def stale_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
+def stale_text(inputs: Sequence[InputChange], document: Outdated) -> str:
     """Say in one line that a result is outdated, and why; empty for one that is not."""
-    why = changes_text(inputs, inherited=inherited)
+    why = changes_text(inputs, document)
     return f"outdated result: {why}" if why else ""
 
 
-def changes_text(inputs: Sequence[InputChange], *, inherited: bool) -> str:
+def changes_text(inputs: Sequence[InputChange], document: Outdated) -> str:
     """Say which inputs of a result have changed, and how."""
     parts = [_PHRASES[event].format(name) for name, event in inputs[:NAMED_MAX]]
     if len(inputs) > NAMED_MAX:
         parts.append(f"{counted(len(inputs) - NAMED_MAX, 'more input')} changed")
-    if inherited:
-        parts.append("inherited values changed")
+    if document in _DOCUMENT:
+        parts.append(_DOCUMENT[document])
     return ", ".join(parts)
 
 

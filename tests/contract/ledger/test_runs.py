@@ -23,6 +23,7 @@ from fleetform.model.plan import Predicate, Step
 from fleetform.model.ports import Ledger, StepOutcome
 from fleetform.model.recovery import Evidence
 from fleetform.model.run import ArrayFacts, AttemptState, RunState
+from fleetform.model.run_state import Outdated
 from fleetform.spec.desired import Desired, Environment
 from unit.plan.trees import declare
 
@@ -129,6 +130,21 @@ def test_execution_of_a_running_run_is_kept(desk: Desk) -> None:
     live = desk.ledger.read_live().resources[run_key("a")]
     assert live.digest == submit_step("a").arguments["digest"]
     assert any("has started" in event.message for event in desk.ledger.read_events(run="a"))
+
+
+def test_stop_of_a_running_run_defers_its_execution(desk: Desk) -> None:
+    """`state: stopped` reaches a run that has started; its new commands wait until it runs again."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    document = {"type": "task", "commands": ["false"], "nodes": 2, "state": "stopped"}
+    desk.submit(step("run.update", "a", **written(document)))
+    template = desk.run("a").template
+    assert (template.commands, template.wanted) == (("true",), "stopped")
+    live = desk.ledger.read_live().resources[run_key("a")]
+    assert json.loads(live.document) == document
+    assert live.run is not None
+    assert json.loads(live.run.executed)["commands"] == ["true"]
+    assert live.run.stale is Outdated.DOCUMENT
 
 
 def test_refused_step_is_told(desk: Desk) -> None:

@@ -305,6 +305,27 @@ def test_another_execution_under_a_running_run() -> None:
     assert found(plan, desired, live, permissions) == {Invariant.RUNNING_KEEPS_ITS_EXECUTION}
 
 
+def test_another_execution_of_a_run_that_is_to_end() -> None:
+    """A run at work gets another execution only with `state: stopped` and with the step that ends it."""
+    desired = tree(task("busy", commands=["new"], state="stopped"))
+    live = ledger(row(task("busy"), RunState.RUNNING))
+    plan = planned(desired, live, allow_destroy=True)
+    assert found(plan, desired, live, ALLOWED) == set()
+
+    def going_on(change: Change) -> Change:
+        update, stop = change.steps
+        document = {**update.arguments["document"], "state": "running"}
+        arguments = {**update.arguments, "document": document}
+        return replace(change, steps=(replace(update, arguments=arguments), stop))
+
+    def endless(change: Change) -> Change:
+        return replace(change, steps=change.steps[:1])
+
+    for broken in (going_on, endless):
+        violations = found(edit(plan, "run/busy", broken), desired, live, ALLOWED)
+        assert Invariant.RUNNING_KEEPS_ITS_EXECUTION in violations
+
+
 def test_another_execution_without_a_pin() -> None:
     """A run that waits may have started by the time the plan is applied."""
     plan, *rest = example()

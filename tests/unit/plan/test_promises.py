@@ -13,6 +13,7 @@ from fleetform.checker import check
 from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import FINAL, RunState
+from fleetform.model.run_state import Outdated
 from fleetform.plan.file import dump, load
 from fleetform.plan.phase import Phase, phase
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
@@ -94,7 +95,7 @@ def ledgers(draw: st.DrawFn) -> Live:
             one = replace(
                 one,
                 archived=over and not one.protected and draw(st.booleans()),
-                run=replace(one.run, stale=draw(st.booleans())),
+                run=replace(one.run, stale=draw(st.sampled_from(Outdated))),
             )
         rows.append(one)
     live = ledger(*rows, rules=draw(st.none() | RULES))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import StaleResult
 from fleetform.model.run import RunState
+from fleetform.model.run_state import Outdated
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.plan_markdown import render as render_markdown
 from fleetform.views.plan_text import render
@@ -21,7 +22,7 @@ def key(name: str) -> ResourceKey:
 
 def test_what_inherits_another_document_is_stale_until_it_runs():
     """Marked by an earlier apply, or by this plan; the plan says so each time."""
-    marked = row(task("old"), stale=True)
+    marked = row(task("old"), stale=Outdated.INHERITED)
     before, after = task("new", own="same"), task("new", own="same", env={"A": "1"})
     plan = planned(tree(task("old"), after), ledger(marked, row(before)))
     assert plan.stale == (StaleResult(key("new"), True), StaleResult(key("old"), True))
@@ -39,7 +40,9 @@ def test_what_started_from_other_results_is_stale():
 def test_what_runs_anew_or_is_gone_is_stale_no_more():
     """It will be made of what there is."""
     live = replace(
-        ledger(row(task("eval"), stale=True), row(task("gone"), stale=True)),
+        ledger(
+            row(task("eval"), stale=Outdated.INHERITED), row(task("gone"), stale=Outdated.INHERITED)
+        ),
         outdated={"eval": RERUN, "unknown": RERUN},
     )
     assert planned(tree(task("eval", commands=["new"])), live).stale == ()
@@ -47,7 +50,7 @@ def test_what_runs_anew_or_is_gone_is_stale_no_more():
 
 def test_what_runs_now_is_not_told_as_a_result():
     """Only what is over has one."""
-    live = ledger(row(task("busy"), RunState.RUNNING, stale=True))
+    live = ledger(row(task("busy"), RunState.RUNNING, stale=Outdated.INHERITED))
     assert planned(tree(task("busy")), live).stale == ()
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
-from fleetform.model.plan import WHOLE, Permissions, Plan, Scope, Step
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope, Step, outdated_by
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.canonical import digest
@@ -248,7 +248,7 @@ def _carry_out_step(step: Step, rows: dict[ResourceKey, LiveResource], started: 
     elif step.verb == "run.update":
         assert old is not None
         assert old.run is not None
-        run = replace(old.run, stale=step.arguments["stale"])
+        run = replace(old.run, stale=outdated_by(step))
         rows[key] = _row_of(step, old, run)
     else:
         rows[key] = _row_of(step, old, None if old is None else old.run)

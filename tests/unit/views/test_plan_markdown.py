@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Plan, Scope
 from fleetform.model.run import RunState
+from fleetform.model.run_state import Outdated
 from fleetform.views.plan_markdown import SIZE_MAX, _code, _escaped, render
 from fleetform.views.plan_text import render as text
 from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
@@ -71,7 +72,7 @@ def _plans() -> dict[str, Plan]:
     replaced = [element("s", lr=lr) for lr in (*range(5), 9)]
     script = task("script", commands=["a\nb\n"])
     outdated = replace(
-        ledger(*(row(task(name), stale=True) for name in names)),
+        ledger(*(row(task(name), stale=Outdated.INHERITED) for name in names)),
         outdated={name: (InputChange("data", InputEvent.RERUN),) for name in names},
     )
     return {

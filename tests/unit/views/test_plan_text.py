@@ -8,6 +8,7 @@ from textwrap import dedent
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Action, Plan, Scope
 from fleetform.model.run import RunState
+from fleetform.model.run_state import Outdated
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.plan_text import SIGNS, render
 from unit.plan.trees import (
@@ -310,7 +311,7 @@ def test_what_is_stale_is_told_where_no_change_tells_it() -> None:
     """A kept result with its reasons; one that this plan marks is told with its change."""
     old = task("marked", own="same")
     live = replace(
-        ledger(row(task("eval"), stale=True), row(old)),
+        ledger(row(task("eval"), stale=Outdated.INHERITED), row(old)),
         outdated={"eval": tuple(InputChange(name, InputEvent.RERUN) for name in "abc")},
     )
     plan = planned(tree(task("eval"), task("marked", own="same", env={"A": "1"})), live)

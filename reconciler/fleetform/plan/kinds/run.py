@@ -17,7 +17,7 @@ from typing import Any
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import Outdated, RunState
 from fleetform.plan.changes import change_between, change_of_row, creation
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
@@ -197,9 +197,9 @@ class _Case:
 # -- the cases, gravest last ---------------------------------------------------------------
 
 
-def _updated(case: _Case, reasons: tuple[Reason, ...], *, stale: bool = False) -> Proposal:
+def _updated(case: _Case, reasons: tuple[Reason, ...], stale: Outdated = Outdated.NO) -> Proposal:
     """Another document for the same execution, or for one that has not begun."""
-    step = make_step("run.update", case.declared.key, _update_arguments(case, stale=stale))
+    step = make_step("run.update", case.declared.key, _update_arguments(case, stale))
     return Proposal(
         _change(case, Action.UPDATE, reasons, (step,), forces=False),
         # Once it has started, the new document would describe what never ran.
@@ -209,18 +209,16 @@ def _updated(case: _Case, reasons: tuple[Reason, ...], *, stale: bool = False) -
 
 def _stopped(case: _Case) -> Proposal:
     """`state: stopped`: what was asked for, and it ends running work all the same."""
-    reasons = reasons_of(case.changed)
-    if not case.was_stopped:
+    reasons = _deferred(case)
+    if not case.was_stopped and case.phase is not Phase.FINISHED:
         reasons = (Reason.STATE_WANTED, *reasons)
     # What has been asked to stop is not asked twice, and what is over runs no more either way.
     if case.was_stopped and case.phase is Phase.ACTIVE and case.another_execution:
         # What is ending still runs its own document; another one would describe what never ran.
         return _held_while_ending(_updated(case, reasons))
     if case.was_stopped or not is_at_work(case.row):
-        # What changed while it stands still has not been run: the result is of another document.
-        finished = case.phase is Phase.FINISHED
-        return _updated(case, reasons, stale=finished and case.another_execution)
-    update = make_step("run.update", case.declared.key, _update_arguments(case))
+        return _updated(case, reasons, _outdated(case))
+    update = make_step("run.update", case.declared.key, _update_arguments(case, _outdated(case)))
     stop = make_step("run.stop", case.row.key, {"cause": "state"}, (update.key,))
     return Proposal(
         _change(
@@ -233,6 +231,23 @@ def _stopped(case: _Case) -> Proposal:
             at_stake=_at_stake(case.row),
         )
     )
+
+
+def _deferred(case: _Case) -> tuple[Reason, ...]:
+    """Return the reasons for a change of a run that is to stand still: another execution has to wait."""
+    reasons = reasons_of(case.changed)
+    if not case.another_execution:
+        return reasons
+    others = (one for one in reasons if one is not Reason.EXECUTION_CHANGED)
+    inherited = case.phase is Phase.FINISHED and not case.own_changed
+    return (Reason.INHERITED_CHANGED if inherited else Reason.DEFERRED, *others)
+
+
+def _outdated(case: _Case) -> Outdated:
+    """Tell how the result will differ from the new document: what has begun executes an earlier one."""
+    if case.phase is Phase.WAITING or not case.another_execution:
+        return Outdated.NO
+    return Outdated.DOCUMENT if case.own_changed else Outdated.INHERITED
 
 
 def _resumed(case: _Case) -> Proposal:
@@ -248,6 +263,8 @@ def _resumed(case: _Case) -> Proposal:
     # It had come to its own end before it was stopped: there is nothing to resume.
     if case.rerun_asked or case.another_execution:
         return _executed_anew(case)
+    if case.row.run is not None and case.row.run.stale is Outdated.DOCUMENT:
+        return _submitted(case, (Reason.EXECUTION_CHANGED, *reasons_of(case.changed)))
     return _updated(case, reasons_of(case.changed))
 
 
@@ -264,7 +281,7 @@ def _executed_anew(case: _Case) -> Proposal:
         return _submitted(case, reasons)
     # A base or a profile changed: the result is marked, and who wants it redone says `rerun`.
     inherited = tuple(one for one in reasons if one is not Reason.EXECUTION_CHANGED)
-    return _updated(case, (Reason.INHERITED_CHANGED, *inherited), stale=True)
+    return _updated(case, (Reason.INHERITED_CHANGED, *inherited), Outdated.INHERITED)
 
 
 def _successor_changed(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
@@ -450,10 +467,12 @@ def _arguments(declared: Declared) -> dict[str, Any]:
     }
 
 
-def _update_arguments(case: _Case, *, stale: bool = False) -> dict[str, Any]:
+def _update_arguments(case: _Case, stale: Outdated = Outdated.NO) -> dict[str, Any]:
     """`stale` once is stale until it runs again: the result is of an earlier document."""
-    was_stale = case.row.run is not None and case.row.run.stale
-    arguments = {**_arguments(case.declared), "stale": stale or was_stale}
+    stale = max(stale, Outdated.NO if case.row.run is None else case.row.run.stale)
+    arguments = {**_arguments(case.declared), "stale": stale is not Outdated.NO}
+    if stale is Outdated.DOCUMENT:
+        arguments["edited"] = True
     if not case.same_form and not case.another_execution:
         # What is executed is the same: it is not to look like another because of an upgrade.
         arguments["execution_digest"] = case.row.execution_digest

@@ -12,7 +12,10 @@ from fleetform.checker import Invariant, check
 from fleetform.model.live import EarlierRun
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
+from fleetform.model.run_state import Outdated
 from fleetform.plan.awaited import ended_besides, ending
+from fleetform.plan.phase import documents_at_work
+from fleetform.views.reasons import reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 
 WAITING = RunState.SUBMITTED
@@ -193,7 +196,7 @@ def test_what_is_inherited_makes_a_result_stale_and_runs_nothing() -> None:
 
 def test_stale_stays_stale_through_other_changes() -> None:
     """A control change of a stale run does not make its result fresh."""
-    change = only(plan_of(task("train", priority=9), row(task("train"), stale=True)))
+    change = only(plan_of(task("train", priority=9), row(task("train"), stale=Outdated.INHERITED)))
     assert change.steps[0].arguments["stale"] is True
 
 
@@ -301,6 +304,50 @@ def test_what_is_being_stopped_keeps_its_document_until_it_has_ended() -> None:
     plan = plan_of(after, row(STOPPED, RunState.FINISHING))
     assert [one.by for one in plan.held] == [HeldBy.ENDING]
     assert verbs(only(plan_of(after, row(STOPPED, RunState.STOPPED)))) == ["run.update"]
+
+
+OTHER_STOPPED = task("train", state="stopped", commands=["other"])
+
+
+def test_stopping_a_running_run_defers_its_new_execution() -> None:
+    """A run that has started ends with the document that it executes; the new one waits."""
+    change = only(plan_of(OTHER_STOPPED, row(task("train"), RUNNING), allow_destroy=True))
+    assert verbs(change) == ["run.update", "run.stop"]
+    assert change.reasons == (Reason.STATE_WANTED, Reason.DEFERRED, Reason.CONTROL_CHANGED)
+    assert "`commands` changed: takes effect when it runs again" in reason_sentence(change)
+
+
+@pytest.mark.parametrize("state", [WAITING, DONE, RunState.STOPPED])
+def test_a_stopped_run_defers_its_new_execution_in_any_state(state: RunState) -> None:
+    """No plan says that a run starts with a change while its document keeps it from starting."""
+    change = only(plan_of(OTHER_STOPPED, row(task("train"), state)))
+    assert verbs(change) == ["run.update"]
+    assert Reason.DEFERRED in change.reasons
+    assert (Reason.STATE_WANTED in change.reasons) == (state is WAITING)
+
+
+def test_the_end_of_a_stop_runs_the_deferred_execution() -> None:
+    """Also that of a run which had come to its own end; one with an inherited change stays as it is."""
+    after = task("train", commands=["other"])
+    before = row(OTHER_STOPPED, DONE, stale=Outdated.DOCUMENT)
+    change = only(plan_of(after, before))
+    assert verbs(change) == ["run.submit"]
+    assert change.reasons[0] is Reason.EXECUTION_CHANGED
+    inherited = row(OTHER_STOPPED, DONE, stale=Outdated.INHERITED)
+    assert verbs(only(plan_of(after, inherited))) == ["run.update"]
+    unmarked, desired = row(OTHER_STOPPED, DONE), tree(after)
+    made = planned(desired, ledger(before))
+    broken = {one.invariant for one in check(made, desired, ledger(unmarked), Permissions())}
+    assert Invariant.FINISHED_STAYS_FINISHED in broken
+
+
+def test_what_a_run_being_stopped_executes_stays_in_use() -> None:
+    """What it uses is in the document that it executes, not in the one that waits."""
+    live_row = row(OTHER_STOPPED, RunState.FINISHING)
+    assert live_row.run is not None
+    executed = json.dumps(task("train", env={"LR": "0.3"}).document)
+    ending_row = replace(live_row, run=replace(live_row.run, executed=executed))
+    assert documents_at_work(ending_row) == (executed,)
 
 
 # -- leaving and coming back --------------------------------------------------------------------
