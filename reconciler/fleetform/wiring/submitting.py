@@ -12,6 +12,7 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -204,7 +205,9 @@ def write_submission(workspace: Workspace, submission: Submission) -> None:
         bundle.path.unlink(missing_ok=True)
     ignore = workspace.root / SCRATCH / ".gitignore"
     if not ignore.exists():
-        create_file(ignore, _IGNORE.encode())
+        # Another submit may have made it by now.
+        with suppress(FileExistsError):
+            create_file(ignore, _IGNORE.encode())
     write_edits(workspace.root, submission.edits)
 
 

@@ -14,6 +14,7 @@ import pytest
 import applied
 from fleetform.cli.commands import submit as module
 from fleetform.cli.exit import Exit
+from fleetform.spec.edit import create_file
 from fleetform.wiring.applying import ApplyResult
 from fleetform.wiring.problems import EditProblem
 
@@ -58,6 +59,19 @@ def test_a_script_becomes_a_document_with_its_code(typed, lab, script, plans):
     assert (lab / "scratch/.gitignore").read_text().endswith("*\n")
     assert "try: only train.py is sent (not in a git repository" in err
     assert [str(change.key) for change in plans[0].changes] == ["run/try"]
+
+
+def test_two_that_make_the_scratch_folder_do_not_meet(typed, lab, script, plans, monkeypatch):
+    """Another one makes its `.gitignore` between the look and the writing."""
+
+    def make_after_another(path, content):
+        create_file(path, content)
+        create_file(path, content)
+
+    monkeypatch.setattr("fleetform.wiring.submitting.create_file", make_after_another)
+    code, _out, err = typed("submit", str(script), "-n", "try")
+    assert code == 0, err
+    assert (lab / "scratch/try.yaml").exists()
     digest = plans[0].changes[0].steps[0].arguments["document"]["code"]["sha256"]
     state = lab.parent / "state/environments"
     assert list(state.glob(f"*/blobs/{digest[:2]}/{digest}"))
