@@ -474,8 +474,8 @@ def test_folder_that_is_moved_away(agent: Agent, tmp_path: Path) -> None:
         shutil.rmtree(agent.root)
         aside.rename(agent.root)
         agent.start()
-        (agent.job(uid("a")) / "work" / "go").touch()
         async with managing(agent) as manager:
+            (agent.job(uid("a")) / "work" / "go").touch()
             assert (await manager.record(uid("a"))).exit_code == 0
 
     asyncio.run(go())

@@ -101,6 +101,18 @@ def test_environments_are_apart(address: Address, uid: str) -> None:
     other.close()
 
 
+def test_a_damaged_ledger_hides_no_other(address: Address, uid: str) -> None:
+    """Both are listed, and the healthy one as always."""
+    other_uid = os.urandom(16).hex()
+    one, other = open_ledger(address, uid), open_ledger(address, other_uid, 500)
+    connection = Connection(address, schema="public")
+    connection.script(f"DROP TABLE {schema_of(other_uid)}.meta CASCADE")
+    connection.close()
+    assert {uid, other_uid} <= set(environments_in(address))
+    one.close()
+    other.close()
+
+
 def test_no_server(uid: str) -> None:
     """Nobody listens at the address: said with the address, and what to look at."""
     address = Address.parse(f"postgresql://fleetform:{PASSWORD}@127.0.0.1:1/ledger")

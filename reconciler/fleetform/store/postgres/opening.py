@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import asyncpg
+
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Transaction
 from fleetform.store.errors import LoginError
@@ -127,12 +129,18 @@ def environments_in(address: Address) -> tuple[str, ...]:
 
 def _owners_of(connection: Connection, schemas: Sequence[str]) -> tuple[str, ...]:
     """Return the uids of the environments whose ledgers are in these schemas, in order."""
+    return tuple(sorted(filter(None, (_owner_of(connection, schema) for schema in schemas))))
+
+
+def _owner_of(connection: Connection, schema: str) -> str | None:
     # A name of a schema has no dashes, and that of a long uid is a digest of it.
-    rows = (
-        connection.execute(f"SELECT environment_uid FROM {schema}.meta").fetchone()  # noqa: S608 -- made by `schema_of`
-        for schema in schemas
-    )
-    return tuple(sorted(str(row[0]) for row in rows if row is not None))
+    query = f"SELECT environment_uid FROM {schema}.meta"  # noqa: S608 -- made by `schema_of`
+    try:
+        row = connection.execute(query).fetchone()
+    except asyncpg.UndefinedTableError:
+        # Damaged, or dropped since it was listed: the others are listed all the same.
+        return schema.removeprefix(SCHEMA_PREFIX).replace("_", "-")
+    return None if row is None else str(row[0])
 
 
 @contextmanager
