@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-__all__ = ["APPLY_CODES", "CODES", "PLAN_CODES", "STATUS_CODES", "Exit"]
+__all__ = ["APPLY_CODES", "CODES", "PLAN_CODES", "STATUS_CODES", "SUBMIT_CODES", "Exit"]
 
 
 class Exit(enum.IntEnum):
@@ -71,6 +71,28 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     ),
     (Exit.OK, "Everything is as declared."),
 )
+SUBMIT_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.ERROR, "An error, or a step failed."),
+    (Exit.STALE, "The configuration or the ledger changed meanwhile: nothing was submitted."),
+    (Exit.LOCKED, "Another process manages the environment."),
+    (Exit.POLICY, "A policy, a freeze window or an override forbids the run."),
+    (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: the run continues."),
+    (
+        Exit.HELD,
+        (
+            "The run is blocked and was not submitted, for example because it needs a field that is not"
+            " supported yet; or it waits for a host that does not answer."
+        ),
+    ),
+    (
+        Exit.RUN_FAILED,
+        (
+            "The run did not end in state `done`: it failed, was aborted, is unschedulable or unknown, or"
+            " was stopped."
+        ),
+    ),
+    (Exit.OK, "The run is done; with --detach, it is submitted."),
+)
 STATUS_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "The ledger cannot be read; with --exit-code, also if it is recovering."),
     (
@@ -92,6 +114,7 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
 CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "plan": PLAN_CODES,
     "apply": APPLY_CODES,
+    "submit": SUBMIT_CODES,
     "status": STATUS_CODES,
 }
 """By command; the first row that fits holds."""

@@ -5,6 +5,7 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── WorkspaceProblem (1)   no environment here, or it cannot be read
     ├── LedgerProblem (1)      the ledger cannot be opened or written
     ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
+    │   └── BlockedProblem (3) what is to be added would be blocked; nothing was written
     ├── ScopeProblem (1)       an address means nothing that there is
     ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
     ├── RecoveringProblem (1)  hosts or this machine remember another ledger
@@ -52,6 +53,10 @@ class EditProblem(Problem):
     ) -> None:
         super().__init__(message, advice)
         self.findings = findings
+
+
+class BlockedProblem(EditProblem):
+    exit_code = 3
 
 
 class ScopeProblem(Problem):

@@ -62,7 +62,12 @@ class Made(NamedTuple):
 
 
 def document_of(
-    file: Path, arguments: Sequence[str], *, name: str, partitions: Callable[[], Partitions]
+    file: Path,
+    arguments: Sequence[str],
+    *,
+    name: str,
+    partitions: Callable[[], Partitions],
+    variables: frozenset[str] = frozenset(),
 ) -> Made:
     """
     Read a file as the document of one run.
@@ -72,6 +77,7 @@ def document_of(
         arguments: Of a script; of a document, they replace `${{ run.args }}` in its commands.
         name: What the run is called.
         partitions: Returns what partitions of a cluster are in the environment; only batch scripts ask.
+        variables: What the command line sets; the notes about a batch script leave them out.
 
     Raises:
         EditProblem: It cannot be read as one.
@@ -85,7 +91,7 @@ def document_of(
     if is_document(file):
         return _document(file, text, arguments)
     if is_batch_script(text):
-        return _batch_script(file, text, arguments, name, partitions)
+        return _batch_script(file, text, arguments, name, partitions, variables)
     return _script(file, text, arguments, name)
 
 
@@ -163,7 +169,12 @@ def _script(file: Path, text: str, arguments: Sequence[str], name: str) -> Made:
 
 
 def _batch_script(
-    file: Path, text: str, arguments: Sequence[str], name: str, partitions: Callable[[], Partitions]
+    file: Path,
+    text: str,
+    arguments: Sequence[str],
+    name: str,
+    partitions: Callable[[], Partitions],
+    variables: frozenset[str],
 ) -> Made:
     """Read the directives, and find the files, as `convert` does; the script itself is what runs."""
     from fleetform.spec.convert.naming import derive_name
@@ -184,6 +195,7 @@ def _batch_script(
         partitions=partitions(),
         folders=submit_folders(file.parent, file.parent),
         call=partial(_call, file, text, arguments),
+        variables=variables,
     )
     if not found.text:
         raise EditProblem(

@@ -49,39 +49,32 @@ class Setting(NamedTuple):
 
 
 def variables_of_shell(
-    text: str, file: Path, settings: Sequence[Setting], shell: Callable[[str], str | None]
-) -> tuple[Setting, ...]:
+    text: str, settings: Sequence[Setting], shell: Callable[[str], str | None]
+) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
     """
     Return what the document gets from the shell: what it and the command line leave open.
 
     Args:
         text: The document.
-        file: FILE, for the error.
         settings: Of the command line, which are stronger.
         shell: Returns a variable of the shell as a value of a document, or None where it is not set.
 
-    Raises:
-        EditProblem: `env:` names a variable without a value, and the shell has none either.
+    Returns:
+        Variables with their values, and the names that `env:` has without a value and the shell has not.
     """
     (said,) = documents_of(text)
     env = said.get("env")
     if any(one.path == ("env",) for one in settings) or not isinstance(env, dict | list | None):
-        return ()
+        return (), ()
     known = {str(one.path[1]): True for one in settings if one.path[0] == "env"}
     known = {**_has_value(env), **known}
     names = [name for name, has_value in known.items() if not has_value]
     # The folders of this machine are not in a container.
     if said.get("image") is None and said.get("runtime", "process") == "process":
         names += [name for name in _FROM_SHELL if name not in known and shell(name)]
-    found = []
-    for name in names:
-        if (value := shell(name)) is None:
-            raise EditProblem(
-                f"`env:` of {file} has `{name}` without a value, and it is not set in this shell",
-                f"`export {name}=…` first, or write -e {name}=VALUE",
-            )
-        found.append(Setting(("env", name), value))
-    return tuple(found)
+    values = {name: shell(name) for name in names}
+    found = (Setting(("env", name), value) for name, value in values.items() if value is not None)
+    return tuple(found), tuple(name for name, value in values.items() if value is None)
 
 
 def _has_value(env: dict[str, Any] | list[Any] | None) -> dict[str, bool]:

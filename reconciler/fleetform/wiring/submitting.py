@@ -31,7 +31,7 @@ from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.blobs import FileBlobStore
 from fleetform.wiring.editing import Editor
 from fleetform.wiring.edits import Edits, write_edits
-from fleetform.wiring.problems import EditProblem, LedgerProblem
+from fleetform.wiring.problems import BlockedProblem, EditProblem, LedgerProblem
 from fleetform.wiring.scripts import Made, document_of
 from fleetform.wiring.submitted_document import Setting, complete_document, variables_of_shell
 from fleetform.wiring.typed_places import TypedPlaces
@@ -112,6 +112,7 @@ def prepare_submission(
 
     Raises:
         EditProblem: Something about the file, its code or the name cannot be; nothing is left.
+        BlockedProblem: The run needs something that is not supported yet or not declared.
     """
     editor = Editor(workspace)
     made = document_of(
@@ -119,14 +120,17 @@ def prepare_submission(
         arguments,
         name=name or derive_name(file.stem),
         partitions=lambda: _partitions(workspace),
+        variables=frozenset(
+            str(one.path[1]) for one in settings if one.path[0] == "env" and len(one.path) == 2
+        ),
     )
     taken = _taken(editor, live)
     chosen = _chosen(name, made.name, file, taken)
     # A name in FILE that cannot be one is an error of its line, and never a path.
     stem = chosen if name_problem(chosen) is None else derive_name(chosen)
     path, key = f"{SCRATCH}/{stem}.yaml", ResourceKey("run", chosen)
-    taken_over = variables_of_shell(made.text, file, settings, shell)
-    settings = (*taken_over, *settings)
+    taken_over, unset = variables_of_shell(made.text, settings, shell)
+    settings = (*taken_over, *(Setting(("env", one), "") for one in unset), *settings)
     bundle = _bundle(workspace, file, made, files)
     try:
         text = complete_document(made, chosen, file, bundle, settings)
@@ -134,6 +138,8 @@ def prepare_submission(
         expired = _drop_expired(editor, workspace, live)
         editor.add_text(path, text, key)
         edits = _finished(editor, file, places)
+        _refuse_blocked(edits, chosen)
+        _refuse_unset(file, unset)
     except BaseException:
         bundle.path.unlink(missing_ok=True)
         raise
@@ -176,6 +182,39 @@ def _finished(editor: Editor, file: Path, places: TypedPlaces) -> Edits:
         raise EditProblem(
             f"{file} is not submitted: {counted(len(mine), 'error')}", findings=mine
         ) from problem
+
+
+def _refuse_blocked(edits: Edits, name: str) -> None:
+    """
+    Refuse a run that would be blocked before a person is asked for values that it needs.
+
+    Raises:
+        BlockedProblem: Its obstacle, as a plan would show it.
+    """
+    from fleetform.plan.holds.beyond import held_by_obstacles
+    from fleetform.views.reasons import HELD_BY, blocked_text
+
+    beyond = {} if edits.loaded.desired is None else edits.loaded.desired.beyond
+    for one in beyond.values():
+        if name in {one.declared.key.name, one.declared.parent}:
+            held = held_by_obstacles(one, None)
+            raise BlockedProblem(
+                f"{name} is blocked: {blocked_text(HELD_BY[held.by], held.detail)}", held.cure
+            )
+
+
+def _refuse_unset(file: Path, names: Sequence[str]) -> None:
+    """
+    Refuse variables that `env:` names without a value and that the shell does not have.
+
+    Raises:
+        EditProblem: The first of them, with the ways to set it.
+    """
+    if names:
+        raise EditProblem(
+            f"`env:` of {file} has `{names[0]}` without a value, and it is not set in this shell",
+            f"`export {names[0]}=…` first, or write -e {names[0]}=VALUE",
+        )
 
 
 def _secrets(settings: Sequence[Setting]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.directory import directory_option
 from fleetform.cli.editing import shown
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import SUBMIT_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.output_format import json_option
@@ -53,7 +53,7 @@ _EXAMPLES = (
 _FILES_SHOWN_MAX = 8
 
 
-@make_command("submit", examples=_EXAMPLES)
+@make_command("submit", examples=_EXAMPLES, codes=SUBMIT_CODES)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
 @directory_option
@@ -122,8 +122,8 @@ def command(
     `fleetform keep` moves one to the reviewed documents.
 
     After Ctrl-C, and with --detach, a background controller drives the run (`fleetform
-    controller`). Exits with 4 if the run fails. With --format json, prints no output of the run
-    (`fleetform logs` prints it) and, at the end, its result as JSON.
+    controller`). With --format json, prints no output of the run (`fleetform logs` prints it) and,
+    at the end, its result as JSON.
     """
     from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
 

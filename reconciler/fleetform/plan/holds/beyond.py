@@ -29,10 +29,11 @@ def hold_beyond(sheet: Sheet) -> None:
     for key, beyond in sheet.desired.beyond.items():
         row = sheet.present.get(key)
         if row is None or row.digest != beyond.declared.digest:
-            sheet.held[key] = _held(beyond, row)
+            sheet.held[key] = held_by_obstacles(beyond, row)
 
 
-def _held(beyond: Beyond, row: LiveResource | None) -> Held:
+def held_by_obstacles(beyond: Beyond, row: LiveResource | None) -> Held:
+    """Return the blocked change of a resource; `row` is what the ledger has of it."""
     change = _change(beyond.declared, row)
     missing = [_clause(one) for one in beyond.obstacles if one.code == _UNDECLARED]
     others = [one for one in beyond.obstacles if one.code != _UNDECLARED]

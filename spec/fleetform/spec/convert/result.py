@@ -50,6 +50,16 @@ class Notes:
         """It means something else now, or nothing, unless somebody acts."""
         self._tell(Level.WARNING, "not-converted", line, detail, advice)
 
+    def left_out(self, line: int, detail: str, advice: str = "") -> None:
+        """It has no form here, and nothing is lost by that."""
+        self._tell(Level.NOTE, "not-converted", line, detail, advice)
+
+    def kept(
+        self, line: int, detail: str, advice: str = "", *, level: Level = Level.WARNING
+    ) -> None:
+        """The line stays, and needs something that is not there by itself, or has another effect."""
+        self._tell(level, "line-kept", line, detail, advice)
+
     def refused(self, line: int, detail: str, advice: str = "") -> None:
         """The file is not converted because of it."""
         self._tell(Level.ERROR, "not-converted", line, detail, advice)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from fleetform.spec.convert.slurm.local_files import submit_folders
 from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
 from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding
+from fleetform.spec.names import name_problem
 from fleetform.spec.nodes import plain
 from fleetform.spec.tree.walk import read_file
 
@@ -187,6 +189,7 @@ class _Converter:
         self._result.findings += task.findings
         if not task.text:
             return
+        self._result.findings += _renamed(file, text, name)
         folder = posixpath.dirname(file)
         stem = posixpath.splitext(script)[0]
         self._result.written.append(
@@ -247,3 +250,19 @@ def _first_name(values: list[Any]) -> str:
 def _job_name(file: str, text: str) -> str:
     names = [option.value for option in read_script(text).options if option.name == "job-name"]
     return derive_name(names[-1] if names else posixpath.splitext(posixpath.basename(file))[0])
+
+
+def _renamed(file: str, text: str, name: str) -> list[Finding]:
+    """Report the name of a task that is neither the one in the script nor the one of its file."""
+    stem = posixpath.splitext(posixpath.basename(file))[0]
+    usual = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
+    has_own = any(option.name == "job-name" for option in read_script(text).options)
+    if has_own or name == usual:
+        return []
+    notes = Notes(file, text.splitlines())
+    why = name_problem(usual) or "The name is already used."
+    notes.otherwise(
+        1,
+        f"The script has no `--job-name`, and the name of its file cannot be used. {why} The task is named `{name}`.",
+    )
+    return notes.findings

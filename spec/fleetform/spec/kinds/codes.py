@@ -37,6 +37,7 @@ SUMMARIES: Mapping[str, str] = {
     "file-unreadable": "A file cannot be read",
     "files-too-large": "The files of a run are too large",
     "host-claimed-twice": "Two fleets claim the same host",
+    "line-kept": "The line is kept as it is",
     "missing-environment": "The configuration has no environment document",
     "missing-field": "A field is missing",
     "missing-type": "The document has no `type`",

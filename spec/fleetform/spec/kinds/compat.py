@@ -17,6 +17,14 @@ from fleetform.spec.quantities.ranges import shown
 SLURM_COUNTS = ("SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK")
 """Entries of `env:` that a job's other variables of Slurm follow from."""
 
+SRUN_ON_NODES = (
+    "`srun` on several nodes is not supported yet: it starts tasks on its own node only, and the commands"
+    " run on each node."
+)
+SRUN_ADVICE = (
+    "Start the program without `srun`: `SLURM_PROCID` and `SLURM_NODEID` are set on each node."
+)
+
 _COUNT_MAX = 65_536
 
 # At the start of a command of the shell, or behind an assignment: not in a comment or a path.
@@ -44,7 +52,6 @@ def slurm_beyond(nodes: int | None, commands: Sequence[str]) -> Iterator[Problem
     if (nodes or 1) > 1 and any(_SRUN.search(command) for command in commands):
         yield not_carried_out(
             ("compat",),
-            "`srun` on several nodes is not supported yet: it starts tasks on its own node only, and the commands"
-            " run on each node.",
-            "Start the program without `srun`: `SLURM_PROCID` and `SLURM_NODEID` are set on each node.",
+            SRUN_ON_NODES,
+            SRUN_ADVICE,
         )

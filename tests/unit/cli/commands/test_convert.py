@@ -187,3 +187,31 @@ def test_a_folder_without_anything_is_said(typed, old):
     assert code == 1
     assert "nothing in empty can be converted" in err
     assert not (old.parent / "new").exists()
+
+
+def test_headings_say_what_is_true_of_a_line(typed, old):
+    """A line that stays is not headed as one that was changed or left out; a new name has its reason."""
+    (old / "w.sh").write_text(
+        "#!/bin/bash\n#SBATCH -n 1\nmodule purge\nmkdir -p results\nsource activate x\npython x.py $1\n",
+        encoding="utf-8",
+    )
+    _code, _out, err = typed("convert", "old/w.sh", "--to", "new")
+    for line in (3, 4, 5, 6):
+        assert re.search(rf"w.sh:{line}:1: \w+\[line-kept\]: The line is kept as it is", err), line
+    assert "not-converted" not in err
+    assert (
+        "The name has one character; it needs at least two. The task is named `run-w`."
+        in " ".join(err.split())
+    )
+
+
+def test_convert_and_validate_say_the_same_of_srun_on_several_nodes(typed, old):
+    """One sentence, and one way out."""
+    (old / "big.sh").write_text("#!/bin/bash\n#SBATCH -N 2\nsrun ./x\n", encoding="utf-8")
+    _code, _out, err = typed("convert", "old/big.sh", "--to", "new")
+    _code, out, checked = typed("validate", "new")
+    for text in (err, out + checked):
+        words = " ".join(text.split())
+        assert "`srun` on several nodes is not supported yet" in words
+        assert "Start the program without `srun`" in words
+        assert "FLEETFORM_NODE_RANK" not in words

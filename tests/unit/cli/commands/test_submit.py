@@ -237,7 +237,7 @@ def test_what_convert_reports_of_a_batch_script_submit_reports_too(
     code, _out, err = typed("submit", "jobs/fit.sh", "-n", "fit", "-C", str(lab))
     assert code == 0, err
     assert "only jobs/fit.sh, conf/a.yaml, env.sh, lib.py, train.py, words.txt are sent" in err
-    assert "fit.sh:4:1: warning[not-converted]" in err
+    assert "fit.sh:4:1: warning[line-kept]" in err
     assert "The script reads `conf/gone.yaml`, and there is no such file beside it." in err
     (note,) = re.findall("^note: (.*)$", err, re.MULTILINE)
     assert note.startswith(
@@ -502,6 +502,38 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
         "what holds it comes first"
     )
     assert not (lab / "scratch/held.yaml").exists()
+
+
+def test_support_is_checked_before_values_are_asked_for(typed, lab, script, plans, monkeypatch):
+    """Nobody exports a secret for a run that cannot start: with the value, the sentence is the same."""
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    service = script.parent / "serve.dstack.yml"
+    service.write_text(
+        "type: service\nname: llama\nport: 80\ncommands: [ls]\nenv: [HF_TOKEN]\n", encoding="utf-8"
+    )
+    unset = typed("submit", str(service))
+    monkeypatch.setenv("HF_TOKEN", "hf_abc")
+    assert typed("submit", str(service)) == unset
+    code, _out, err = unset
+    assert code == Exit.HELD
+    assert err.startswith("error: llama is blocked: services are not supported yet")
+    assert "plaintext" not in err
+    assert not (lab / "scratch/llama.yaml").exists()
+    assert not list((lab.parent / "state/environments").glob("*/blobs/.bundle-*"))
+    _code, out, _err = typed("submit", "--help")
+    assert re.search(r"(?m)^ +3 +The run is blocked", out)
+
+
+def test_a_note_about_a_variable_names_the_option_that_sets_it(typed, lab, script, plans):
+    """`env:` is in a document that nobody wrote; with the option, the note is gone."""
+    job = script.parent / "fit.sh"
+    job.write_text("#!/bin/sh\n#SBATCH -J fit\nexport KEY=$KEY\n./x $KEY\n", encoding="utf-8")
+    (script.parent / "x").write_text("", encoding="utf-8")
+    code, _out, err = typed("submit", str(job))
+    assert code == 0, err
+    assert "`-e KEY=VALUE`" in err
+    code, _out, err = typed("submit", str(job), "-e", "KEY=1", "-n", "fit-2")
+    assert (code, "KEY" in err.replace("-e KEY", "")) == (0, False), err
 
 
 def test_without_hosts_there_is_nothing_to_run_on(typed, root, script, monkeypatch):

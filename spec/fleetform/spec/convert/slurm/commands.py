@@ -50,7 +50,7 @@ def set_commands(
     interpreter, hash_sign, _ = script.interpreter.partition(" #")
     interpreter = interpreter.strip()
     if hash_sign:
-        job.notes.otherwise(1, "A `#!` line has no comments: the one here was left out.")
+        job.notes.left_out(1, "A `#!` line has no comments: the one here was left out.")
     shell = _SHELLS.match(interpreter or "bash")
     if shell is None:
         job.fields["commands"] = [shlex.join([*interpreter.split(), file, *arguments])]

@@ -43,6 +43,8 @@ class Job:
     """Names that a dependency may mean."""
     partitions: Partitions = NO_PARTITIONS
     fields: dict[str, Any] = field(default_factory=dict)
+    variable_advice: str = "Add `{name}: VALUE` to `env:`."
+    """How a person sets the variable `{name}`."""
     env: dict[str, str] = field(default_factory=dict)
     nodes: int = 0
     tasks: int = 0

@@ -11,6 +11,8 @@ from typing import Final
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles
 from fleetform.spec.convert.slurm.steps import report_steps
+from fleetform.spec.findings import Level
+from fleetform.spec.kinds.compat import SRUN_ADVICE, SRUN_ON_NODES
 
 __all__ = ["needs_srun", "report_files", "report_needs"]
 
@@ -20,7 +22,8 @@ _TMPDIR: Final = re.compile(r"\bSLURM_TMPDIR\b")
 _MEM_PER_CPU: Final = re.compile(r"\bSLURM_MEM_PER_CPU\b")
 _SUBMIT_DIR: Final = re.compile(r"\bSLURM_SUBMIT_DIR\b")
 _MPI: Final = re.compile(r"\b(?:mpirun|mpiexec)\b(?!.*\s-(?:np?|c)\b)")
-_ANY_MPI: Final = re.compile(r"\b(?:mpirun|mpiexec|srun)\b")
+_MPI_CALL: Final = re.compile(r"\b(?:mpirun|mpiexec)\b")
+_SRUN: Final = re.compile(r"(?<![\w./-])srun(?![\w./-])")
 _SUBMITS: Final = re.compile(r"(?:^|[;&|(`]|\bdo|\bthen)\s*(sbatch|salloc)\b")
 _MODULES: Final = re.compile(r"^\s*(?:module|ml)\s+\S")
 _CONDA: Final = re.compile(
@@ -57,24 +60,25 @@ def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> Non
     _report_nodes(job, lines)
     notes = job.notes
     if (found := _first(lines, _SUBMITS)) is not None:
-        notes.lost(
+        notes.kept(
             found[0],
             f"The script submits other jobs by `{found[1]}`, which a run cannot do.",
             "Convert these scripts too, and state with `depends_on:` the order of the runs.",
         )
     if (found := _first(lines, _MODULES)) is not None:
-        notes.otherwise(
+        notes.kept(
             found[0],
             "Environment modules belong to the host. On a host without them, this line fails.",
             "Install the loaded software on the hosts.",
+            level=Level.NOTE,
         )
     if (found := _first(lines, _CONDA)) is not None:
-        notes.otherwise(found[0], "The host needs this conda environment.")
+        notes.kept(found[0], "The host needs this conda environment.", level=Level.NOTE)
     if (found := _first(lines, _CONTAINER)) is not None:
-        notes.otherwise(found[0], f"The host needs `{found[1]}` and the image.")
+        notes.kept(found[0], f"The host needs `{found[1]}` and the image.", level=Level.NOTE)
     if (found := _first(lines, _CONTROLS)) is not None:
         requeues = found[1].endswith("requeue")
-        notes.lost(
+        notes.kept(
             found[0],
             f"The script calls `{found[1]}`: in a job of fleetform, this command fails.",
             "To run again after the time limit, add `retry: {on: [time-limit, preemption]}`."
@@ -83,19 +87,19 @@ def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> Non
         )
     report_steps(job, lines)
     if not has_arguments and (found := _first(_own_arguments(lines), _ARGUMENT)) is not None:
-        notes.lost(
+        notes.kept(
             found[0],
             f"The script reads its argument `${found[1]}`, and it was given none.",
             "Name the arguments behind the script: `-- ARG…`.",
         )
     if job.output_files and (found := _first(lines, _LOG_FILE)) is not None:
-        notes.lost(
+        notes.kept(
             found[0],
             f"The script names `{found[1]}`, where Slurm writes its output. That file does not exist here.",
             "`fleetform logs NAME` shows the output.",
         )
     if "working_dir" not in job.fields and (found := _first(lines, _WRITES)) is not None:
-        notes.lost(
+        notes.kept(
             found[0],
             "The script writes a file beside itself. A job's directory is deleted after the job.",
             "Write results to a volume, or to an absolute path of the host.",
@@ -104,7 +108,7 @@ def report_needs(job: Job, lines: Sequence[Line], *, has_arguments: bool) -> Non
 
 def report_files(job: Job, files: LocalFiles) -> None:
     for number, path in files.missing:
-        job.notes.lost(
+        job.notes.kept(
             number,
             f"The script reads `{path}`, and there is no such file beside it.",
             "Put it beside the script, and run the same command again.",
@@ -118,8 +122,10 @@ def report_files(job: Job, files: LocalFiles) -> None:
     if files.elsewhere:
         number, path = files.elsewhere[0]
         more = f" and {len(files.elsewhere) - 1} more" if len(files.elsewhere) > 1 else ""
-        job.notes.otherwise(
-            number, f"`{path}`{more} is not on this machine. The hosts need it under the same path."
+        job.notes.kept(
+            number,
+            f"`{path}`{more} is not on this machine. The hosts need it under the same path.",
+            level=Level.NOTE,
         )
 
 
@@ -142,28 +148,31 @@ def _report_slurm(job: Job, lines: Sequence[Line]) -> None:
         # Clusters set it to a folder of the job; `TMPDIR` is that folder here.
         job.fields["commands"].insert(0, 'export SLURM_TMPDIR="$TMPDIR"')
     if "working_dir" in job.fields and (submit := _first(lines, _SUBMIT_DIR)) is not None:
-        job.notes.lost(
+        job.notes.kept(
             submit[0],
             f"The script uses `{submit[1]}` and `--chdir`. In Slurm these are two folders; here both are"
             f" `{job.fields['working_dir']}`.",
             "Write the folder that is meant in its place.",
         )
     job.fields["compat"] = "slurm"
-    job.notes.otherwise(
+    job.notes.kept(
         found[0],
         f"The script uses `{found[1]}`: with `compat: slurm` it finds Slurm's variables, and stand-ins for"
         " `srun` and `scontrol`.",
+        level=Level.NOTE,
     )
 
 
 def _report_nodes(job: Job, lines: Sequence[Line]) -> None:
     if "nodes" not in job.fields:
         return
-    started = _first(lines, _ANY_MPI)
-    job.notes.lost(
+    if (step := _first(lines, _SRUN)) is not None:
+        job.notes.kept(step[0], SRUN_ON_NODES, SRUN_ADVICE)
+        return
+    started = _first(lines, _MPI_CALL)
+    job.notes.kept(
         started[0] if started else job.amounts_line,
-        "In Slurm the script runs on the first node, and `srun` starts its tasks on all nodes. Here the"
-        " commands run on every node.",
+        "In Slurm the script runs on the first node only. Here the commands run on every node.",
         'Put commands for the first node only into `if [ "$FLEETFORM_NODE_RANK" = 0 ]; then … fi`.',
     )
 

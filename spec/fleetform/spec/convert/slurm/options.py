@@ -18,6 +18,7 @@ from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.convert.slurm.job import Job, UnfitError, size_text
 from fleetform.spec.convert.slurm.sbatch import Option
 from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.names import name_problem
 from fleetform.spec.quantities.duration import OFF, format_duration
 
 __all__ = ["TABLE"]
@@ -26,9 +27,9 @@ __all__ = ["TABLE"]
 def _name(job: Job, option: Option) -> None:
     name = job.fields["name"]
     if name != option.value:
+        why = name_problem(option.value) or "The name is already used."
         job.notes.otherwise(
-            option.line,
-            f"`{option.value}` is not a valid name, or is already used. It was renamed `{name}`.",
+            option.line, f"`{option.value}` cannot be the name. {why} It was renamed `{name}`."
         )
 
 
@@ -159,7 +160,7 @@ def _partition(job: Job, option: Option) -> None:
     elif fleets:
         job.fields["fleets"] = fleets
     else:
-        job.notes.otherwise(
+        job.notes.left_out(
             option.line,
             f"The environment has no queue and no fleet `{', '.join(wanted)}`, so the task runs on any fleet.",
             f"To choose one, use `{places.option.format(name=names[0] if names else 'NAME')}`.",
@@ -243,16 +244,16 @@ def _export(job: Job, option: Option) -> None:
         if equals:
             job.env[name] = value
         elif name == "ALL":
-            job.notes.otherwise(
+            job.notes.left_out(
                 option.line,
                 "A run starts with the variables of its document and no others: `ALL` exports nothing.",
-                "Add a line `NAME: VALUE` to `env:` for each variable that the script needs.",
+                f"For each variable that the script needs: {job.variable_advice.format(name='NAME')}",
             )
         elif name not in {"", "NIL", "NONE"}:
             job.notes.lost(
                 option.line,
                 f"`{name}` was left out: the script does not set its value.",
-                f"Add `{name}: VALUE` to `env:`.",
+                job.variable_advice.format(name=name),
             )
 
 
@@ -324,14 +325,14 @@ def _lost(detail: str, advice: str = "") -> Callable[[Job, Option], None]:
 
 def _needless(detail: str) -> Callable[[Job, Option], None]:
     def act(job: Job, option: Option) -> None:
-        job.notes.otherwise(option.line, f"`--{option.name}` was left out: {detail}")
+        job.notes.left_out(option.line, f"`--{option.name}` was left out: {detail}")
 
     return act
 
 
 def _output(job: Job, option: Option) -> None:
     job.output_files.append(option.value)
-    job.notes.otherwise(
+    job.notes.left_out(
         option.line,
         f"`--{option.name}` was left out: fleetform keeps the output of each element of an array separately;"
         " `fleetform logs NAME` shows it.",

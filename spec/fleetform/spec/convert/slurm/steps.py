@@ -48,14 +48,14 @@ def report_steps(job: Job, lines: Sequence[Line]) -> None:
                 wanted = re.fullmatch(r"(?:.*:)?(\d+)", value)
                 is_gpus = name in {"gres", "gpus", "gpus-per-node"} and count and wanted
                 if name not in OPTIONS | FLAGS:
-                    job.notes.lost(
+                    job.notes.kept(
                         number,
                         f"The script calls `srun` with `--{name}`, which `srun` in a job does not know.",
                         "Leave the option out, or start the program without `srun`.",
                     )
                     return
                 if is_gpus and wanted and count and wanted[1] not in {"0", count[1]}:
-                    job.notes.lost(
+                    job.notes.kept(
                         number,
                         f"The script calls `srun` with `--{name}={value}`, and the job has {count[1]} GPUs: `srun`"
                         " in a job refuses a part of the GPUs.",

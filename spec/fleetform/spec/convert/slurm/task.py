@@ -66,6 +66,7 @@ def convert_slurm(
     partitions: Partitions = NO_PARTITIONS,
     folders: Sequence[Path] = (),
     call: Callable[[Path], str] | None = None,
+    variables: frozenset[str] = frozenset(),
 ) -> SlurmTask:
     """
     Return the task that a batch script describes, and what has to be told about it.
@@ -83,6 +84,7 @@ def convert_slurm(
         call: Returns the command that runs the script when the commands start in a folder, for a caller
             that sends the files as they lie. None: the text of the script is the command, and `files:`
             lists the files that it uses.
+        variables: What the command line sets, besides the script.
     """
     notes = Notes(file, text.splitlines())
     read = read_script(text)
@@ -96,6 +98,8 @@ def convert_slurm(
     if "\r\n" in text:
         notes.otherwise(1, "sbatch refuses lines that end as in Windows. Here they end as in Unix.")
     job = Job(notes, known, partitions, {"type": "task", "name": name})
+    if call is not None:
+        job.variable_advice = "Add `-e {name}=VALUE`, or `-e {name}` for the value in this shell."
     for option in {option.name: option for option in read.options}.values():
         _take(job, option)
     _tell_unread(read, notes)
@@ -128,7 +132,7 @@ def convert_slurm(
             commands = [call(folder)] if is_called else job.fields["commands"]
             job.fields["commands"] = [*made, *commands]
     if is_shell(read):
-        report_variables(job, lines, sourced)
+        report_variables(job, lines, sourced, variables)
     if is_file and folders:
         if call is None:
             job.fields.setdefault("files", []).insert(0, script)
@@ -239,7 +243,7 @@ def _tell_unread(script: Script, notes: Notes) -> None:
     if script.late:
         first, *others = script.late
         also = f" So are lines {', '.join(map(str, others))}." if others else ""
-        notes.otherwise(
+        notes.left_out(
             first,
             f"This comes after the first command, where sbatch no longer looks: it is a comment.{also}",
         )

@@ -14,6 +14,7 @@ from typing import Final
 
 from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line
+from fleetform.spec.findings import Level
 
 __all__ = ["report_variables", "sourced_names"]
 
@@ -33,6 +34,7 @@ _ARITHMETIC: Final = re.compile(r"\bSLURM_ARRAY_(?:TASK_\w+|JOB_ID)\b")
 _SET: Final = re.compile(
     rf"(?:^|[\s;&|({{])({_NAME})(?:\[[^]]*\])?\+?=|\b(?:for|select)\s+({_NAME})\b|\$\{{({_NAME}):?="
 )
+_ASSIGNED: Final = re.compile(rf"(?<![\w$])({_NAME})=(\"[^\"]*\"|[^\s;&|)]*)")
 _SET_BY_NAME: Final = re.compile(
     r"\b(?:read|mapfile|readarray|declare|local|typeset|getopts|export|readonly|printf\s+-v|let)\b([^;|&<>]*)"
 )
@@ -49,7 +51,12 @@ def sourced_names(lines: Sequence[Line]) -> set[str]:
     return {found.rpartition("/")[2] for _, text in lines for found in _SOURCED.findall(text)}
 
 
-def report_variables(job: Job, lines: Sequence[Line], sourced: Mapping[str, str]) -> None:
+def report_variables(
+    job: Job,
+    lines: Sequence[Line],
+    sourced: Mapping[str, str],
+    given: AbstractSet[str] = frozenset(),
+) -> None:
     """
     Report them: those without which the script ends, an array's, and all others with the first line.
 
@@ -57,25 +64,26 @@ def report_variables(job: Job, lines: Sequence[Line], sourced: Mapping[str, str]
         job: Its `env:` sets some.
         lines: The script.
         sourced: The texts of files that it sources and that exist, by their names.
+        given: Variables that the command line sets.
     """
     code = [Line(number, re.sub(r"'[^']*'", "", text)) for number, text in lines]
     beside = {
         name for text in sourced.values() for line in text.splitlines() for name in _set(line)
     }
-    missing = _missing(code, {*job.env, *beside}, has_array="array" in job.fields)
+    missing = _missing(code, {*job.env, *beside, *given}, has_array="array" in job.fields)
     notes = job.notes
     indices = [name for name in missing if name.startswith("SLURM_")]
     if indices:
-        notes.lost(
+        notes.kept(
             missing[indices[0]].number,
             f"The script reads `${indices[0]}`, and it has no `--array`.",
             "Add `array: 1-10`, with the indices that were given to sbatch.",
         )
     for name in [name for name, read in missing.items() if read.is_required]:
-        notes.lost(
+        notes.kept(
             missing.pop(name).number,
             f"The script ends without the variable `{name}`, and nothing sets it.",
-            f"Add `{name}: VALUE` to `env:`.",
+            job.variable_advice.format(name=name),
         )
     others = [name for name in missing if name not in indices]
     if not others:
@@ -85,12 +93,14 @@ def report_variables(job: Job, lines: Sequence[Line], sourced: Mapping[str, str]
     # A file or module that is loaded before may set them.
     before = [one for one in code if one.number < first]
     loads = sourced_names(before) - sourced.keys() or any(_LOADS.search(text) for _, text in before)
-    tell = notes.otherwise if loads else notes.lost
-    tell(
+    notes.kept(
         first,
         f"The script reads `${others[0]}`{more}, and does not set it. sbatch takes such variables from the shell"
         " that calls it; a run does not.",
-        "Add a line `NAME: VALUE` to `env:` for each that the script needs.",
+        f"For each that the script needs: {job.variable_advice.format(name='NAME')}"
+        if len(others) > 1
+        else job.variable_advice.format(name=others[0]),
+        level=Level.NOTE if loads else Level.WARNING,
     )
 
 
@@ -132,8 +142,17 @@ def _reads(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _set(text: str) -> Iterator[str]:
+    text = _ASSIGNED.sub(_without_own, text)
     for found in _SET.finditer(text):
         yield found[1] or found[2] or found[3]
     for found in _SET_BY_NAME.finditer(text):
         yield from re.findall(rf"(?<![$\w{{]){_NAME}", found[1])
     yield from _TESTED.findall(text)
+
+
+def _without_own(assignment: re.Match[str]) -> str:
+    """Drop an assignment that reads its own variable, as in `KEY=$KEY`: it needs a value before it; lists do not."""
+    name, value = assignment.groups()
+    own = rf"\$(?:{name}\b|\{{{name}(?!\w|:?[-=+]))"
+    is_list = re.search(rf"{own}\}}?:|:{own}", value) is not None
+    return " " if re.search(own, value) and not is_list else assignment[0]
