@@ -30,6 +30,7 @@ class Entry:
             refer to something or ask for something.
         elements: Identities of its elements; empty for what is neither array nor sweep.
         references: What its documents mention, each once.
+        wrong: Top-level fields with an error; empty stands for the document as a whole.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Entry:
     documents: Sequence[Mapping[str, Any]] = ()
     elements: frozenset[str] = frozenset()
     references: Sequence[Reference] = ()
+    wrong: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ class Catalogue:
         unnamed: Documents without a usable name; nothing can refer to them.
         has_unread: Some file or document does not even say what it declares, so that what is
             missing may be in there.
+        nameless: Kinds of broken documents without a usable name; the same holds for these.
     """
 
     entries: Sequence[Entry]
     broken: frozenset[ResourceKey] = frozenset()
     unnamed: Sequence[Entry] = ()
     has_unread: bool = False
+    nameless: frozenset[str] = frozenset()
     by_key: Mapping[ResourceKey, Entry] = field(default_factory=dict)
     by_kind: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
 
@@ -67,6 +71,7 @@ class Catalogue:
         *,
         unnamed: Iterable[Entry] = (),
         has_unread: bool = False,
+        nameless: Iterable[str] = (),
     ) -> Catalogue:
         ordered = tuple(entries)
         by_key: dict[ResourceKey, Entry] = {}
@@ -75,7 +80,15 @@ class Catalogue:
         by_kind: dict[str, list[Entry]] = {}
         for entry in ordered:
             by_kind.setdefault(entry.key.kind, []).append(entry)
-        return cls(ordered, frozenset(broken), tuple(unnamed), has_unread, by_key, by_kind)
+        return cls(
+            ordered,
+            frozenset(broken),
+            tuple(unnamed),
+            has_unread,
+            frozenset(nameless),
+            by_key,
+            by_kind,
+        )
 
     def of_kind(self, kind: str) -> Sequence[Entry]:
         """The entries of a kind, in order of the tree."""
@@ -83,7 +96,11 @@ class Catalogue:
 
     def is_whole(self, kind: str) -> bool:
         """Whether all documents of a kind could be read."""
-        return not self.has_unread and all(key.kind != kind for key in self.broken)
+        return not self.is_lacking(kind) and all(key.kind != kind for key in self.broken)
+
+    def is_lacking(self, kind: str) -> bool:
+        """Whether some document may declare a resource of the kind and does not say its name."""
+        return self.has_unread or kind in self.nameless
 
     def whole(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """

@@ -17,6 +17,9 @@ from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import format_bytes, format_millicores
 from fleetform.spec.references import Catalogue, Entry
 
+_FIELDS = frozenset({"fleets", "nodes", "queue", "resources", ""})
+"""What is compared: a document with an error in one of these is not judged."""
+
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, with the reason of each fleet."""
@@ -26,7 +29,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     # Most runs of a tree ask for what another one asks for, of as many fleets.
     judged: dict[str, Problem | None] = {}
     for entry in catalogue.of_kind("run"):
-        if entry.key in catalogue.broken:
+        if not entry.wrong.isdisjoint(_FIELDS):
             continue
         for document in entry.documents:
             if not ("nodes" in document or "resources" in document):

@@ -22,6 +22,10 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     refused as well, because then no order of the elements is sure to end.
     """
     entries = {entry.key.name: entry for entry in catalogue.of_kind("run")}
+    for entry in catalogue.unnamed:
+        # A wrong name is a name to whoever waits for it.
+        for document in entry.documents[:1]:
+            entries.setdefault(document.get("name", ""), entry)
     edges = {name: waits for name, entry in entries.items() if (waits := _waits_for(entry))}
     ways_left = _WAYS_MAX
     for component in _cycles(edges):

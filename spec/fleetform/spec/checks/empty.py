@@ -8,7 +8,8 @@ from fleetform.spec.references import Catalogue
 
 def check(catalogue: Catalogue) -> Problem | None:
     """The problem of the tree as a whole, or None."""
-    if catalogue.entries or catalogue.broken or catalogue.has_unread:
+    is_lacking = catalogue.has_unread or catalogue.nameless
+    if catalogue.entries or catalogue.broken or is_lacking:
         return None
     return Problem(
         "empty-tree",

@@ -14,11 +14,14 @@ from typing import Any
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue, Entry
 
+_FIELDS = frozenset({"files", "volumes", ""})
+"""What is compared: a document with an error in one of these is not judged."""
+
 
 def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each path that is in the way of another is told once."""
     for entry in catalogue.of_kind("run"):
-        if entry.key in catalogue.broken:
+        if not entry.wrong.isdisjoint(_FIELDS):
             continue
         told: set[str] = set()
         for document in entry.documents:

@@ -83,7 +83,7 @@ def _advice(kind: str, name: str, catalogue: Catalogue) -> str:
         return f"Did you mean `{close}`?"
     if kind == "backend":
         return f"Write the type of one, such as `aws`, or add a document with `name: {name}`."
-    if catalogue.has_unread:
+    if catalogue.is_lacking(kind):
         return "It may be declared in a file that could not be read; correct that file first."
     if not names:
         return f"The configuration declares no {kind}; add a document with `type: {'task' if kind == 'run' else kind}`."

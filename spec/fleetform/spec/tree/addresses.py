@@ -188,7 +188,7 @@ def _said_twice(where: tuple[str | int, ...], key: ResourceKey) -> Problem:
 
 
 def _may_be_declared(key: ResourceKey, catalogue: Catalogue) -> bool:
-    return catalogue.has_unread or catalogue.is_known(*key)
+    return catalogue.is_lacking(key.kind) or catalogue.is_known(*key)
 
 
 def _meant(key: ResourceKey, catalogue: Catalogue, otherwise: str) -> str:

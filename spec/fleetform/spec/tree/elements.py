@@ -108,13 +108,16 @@ def _read_plain(
     values = _nameable(values)
     known = {"values": values, **_KNOWN.get(kind.name, {})}
     told = list(islice(interpolate.problems(marked, known), PROBLEMS_MAX))
-    if not _has_error(told):
-        excess = budget.take_text(interpolate.size(marked, {"values": values}), 0)
-        told.extend([excess] if excess else [])
-    if _has_error(told):
+    wrong = _wrong_fields(told)
+    if any(kind.model.model_fields[name].is_required() for name in wrong & _fields(kind)):
+        # Without them nothing can be said of the others.
         return Reading(told)
+    marked = {name: item for name, item in marked.items() if name not in wrong}
+    excess = budget.take_text(interpolate.size(marked, {"values": values}), 0)
+    if excess is not None:
+        return Reading([*told, excess])
     filled = interpolate.render(dict(marked), {"values": values}, native=True)
-    model, problems = _validate({**value, **filled}, kind)
+    model, problems = _validate({**_without(value, wrong), **filled}, kind)
     problems.extend(told)
     if model is None:
         return Reading(problems)
@@ -152,6 +155,15 @@ def _nameable(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _has_error(problems: Sequence[Problem]) -> bool:
     return any(problem.level is Level.ERROR for problem in problems)
+
+
+def _wrong_fields(problems: Sequence[Problem]) -> frozenset[Any]:
+    """Top-level fields with an error."""
+    return frozenset(one.path[0] for one in problems if one.level is Level.ERROR and one.path)
+
+
+def _fields(kind: Kind) -> frozenset[str]:
+    return frozenset(kind.model.model_fields)
 
 
 def _without(value: Mapping[str, Any], names: Collection[Any]) -> dict[str, Any]:
@@ -224,9 +236,12 @@ class _RunReader:
         if field and not self._budget.elements:
             excess = self._budget.take_elements(1, field)
             return Reading([*fixed, *([excess] if excess else [])])
-        model, problems = _validate(_without(self._value, self._typed), self._kind)
+        wrong = _wrong_fields(fixed)
+        said = {**self._value, "name": NAMELESS} if "name" in wrong else self._value
+        said = _without(said, {*self._typed, *(wrong - {"name"})})
+        model, problems = _validate(said, self._kind)
         problems.extend(fixed)
-        if fixed or model is None:
+        if model is None:
             return Reading(problems)
         model = _run(model)
         # Before it forgets them: a field that is wrong is not missing as well.
@@ -235,7 +250,7 @@ class _RunReader:
             # What was left out is wrong in each element, and told already.
             kept = {*model.model_fields_set, *self._typed}
             self._value = {name: item for name, item in self._value.items() if name in kept}
-        elements, expansion = self._expand(model)
+        elements, expansion = ([], []) if fixed else self._expand(model)
         problems.extend(expansion)
         problems.extend(_own_problems(model, self._value, unread))
         shared = self._with_files(model, problems)
@@ -251,11 +266,31 @@ class _RunReader:
             for name in TEXTS
             if name in self._marked and name in shared
         }
+        if fixed:
+            # What elements there would be is unknown, and with it what expressions may name.
+            return Reading(problems, model, documents=[shared])
         unresolved = list(islice(self._unresolved(model, texts), PROBLEMS_MAX))
         problems.extend(unresolved)
-        if _has_error(unresolved) or not elements:
-            return Reading(problems, model)
+        if not elements or not self._goes_on_without(_wrong_fields(unresolved), texts):
+            return Reading(problems, model, documents=[shared])
         return self._fill(model, shared, texts, elements, problems)
+
+    def _goes_on_without(self, wrong: frozenset[str], texts: dict[str, Any]) -> bool:
+        """Leave out fields with a wrong expression, and tell whether others are left to fill in."""
+        if not wrong:
+            return True
+        for name in wrong:
+            texts.pop(name, None)
+            self._typed.pop(name, None)
+        # What elements have in fields that are read is judged; variables may be named in these.
+        needed = {name for name in wrong & _fields(self._kind) if self._is_required(name)}
+        if needed or "env" in wrong or not self._typed:
+            return False
+        self._value = _without(self._value, wrong - set(TEXTS))
+        return True
+
+    def _is_required(self, name: str) -> bool:
+        return self._kind.model.model_fields[name].is_required()
 
     def _expand(self, model: Run) -> tuple[list[Element], list[Problem]]:
         elements, problems = expand(model, self._environment_uid)

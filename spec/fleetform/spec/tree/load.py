@@ -237,22 +237,28 @@ class Loader:
         entries: list[tuple[Read, Entry]] = []
         unnamed: list[Entry] = []
         nameless: dict[str, None] = {}
+        nameless_kinds: set[str] = set()
+        has_unread = bool(self._unread)
         for number, read in enumerate(self._reads):
             if read.outcome.is_broken:
                 self._broken.update(read.outcome.keys)
                 if not read.outcome.keys:
                     # Whatever it was called before its name went wrong may not be removed.
                     nameless[read.file] = None
+                    kind = KINDS.get(read.outcome.type)
+                    has_unread = has_unread or kind is None
+                    nameless_kinds.update([] if kind is None else [kind.name])
             if read.outcome.is_read:
                 entries.append((read, entry_of(number, read.outcome)))
-            elif read.outcome.references:
+            elif read.outcome.references or read.outcome.documents:
                 unnamed.append(entry_of(number, read.outcome))
         self._unread[:] = dict.fromkeys((*self._unread, *nameless))
         catalogue = Catalogue.of(
             (entry for _, entry in entries),
             self._broken,
             unnamed=unnamed,
-            has_unread=bool(self._unread),
+            has_unread=has_unread,
+            nameless=nameless_kinds,
         )
         self._claims = claims_of(one.documents[0] for one in catalogue.of_kind("volume"))
         for entry, problem in order.check(catalogue):

@@ -87,4 +87,12 @@ def entry_of(number: int, outcome: Outcome) -> Entry:
         outcome.documents,
         frozenset(identities) if identities else _NO_ELEMENTS,
         outcome.references,
+        _wrong_fields(outcome) if outcome.is_broken else frozenset(),
     )
+
+
+def _wrong_fields(outcome: Outcome) -> frozenset[str]:
+    errors = [one for one in outcome.problems if one.level is Level.ERROR]
+    names = {str(one.path[0]) if one.path else "" for one in errors}
+    # What is inherited and does not fit may be any field.
+    return frozenset({*names, ""} if outcome.is_spoiled else names)

@@ -25,6 +25,7 @@ from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.folders import folder_of
 from fleetform.spec.tree.outcome import Conditions, Outcome, Row
 from fleetform.spec.tree.own import names_values, own_digests
+from fleetform.spec.tree.partial import names_in, waiting
 from fleetform.spec.tree.types import declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.unbuilt import notes
 
@@ -106,6 +107,11 @@ class Reader:
             for document in reading.documents
             for one in mentioned(document, kind.name, has_marks=has_marks)
         )
+        documents = _asking(reading)
+        if kind.name == "run" and not is_sound:
+            known = documents[0] if documents else {}
+            references.update(dict.fromkeys(names_in(value, known)))
+            documents = [waiting(value, known), *documents[1:]]
         if not keys:
             # Without a name it declares nothing; what it refers to is looked for all the same.
             return Outcome(
@@ -114,6 +120,7 @@ class Reader:
                 start,
                 problems,
                 is_spoiled=written.is_spoiled,
+                documents=documents,
                 references=list(references),
             )
         return Outcome(
@@ -124,7 +131,7 @@ class Reader:
             True,
             written.is_spoiled,
             reading.shared,
-            _asking(reading),
+            documents,
             list(_rows(kind.name, reading, own)),
             list(references),
             required(references) if len(reading.documents) == 1 else None,

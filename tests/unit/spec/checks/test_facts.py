@@ -116,7 +116,9 @@ def looked_at(tmp_path, monkeypatch) -> tuple[set[tuple[str, str]], set[str]]:
     def watching(catalogue):
         entries = [watched(entry, seen) for entry in catalogue.entries]
         by_number = {entry.number: entry for entry in catalogue.entries}
-        again = Catalogue.of(entries, catalogue.broken, has_unread=catalogue.has_unread)
+        again = Catalogue.of(
+            entries, catalogue.broken, has_unread=catalogue.has_unread, nameless=catalogue.nameless
+        )
         for entry, problem in check(again):
             yield by_number[entry.number], problem
 
