@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 
+_NEXT = "`fleetform plan` shows the changes, `fleetform apply` makes them"
+
+
 @dataclass(frozen=True, slots=True)
 class EditOptions:
     """What `edit_options` took. `message` is empty where none was given."""
@@ -35,6 +38,7 @@ class EditOptions:
     path: str | None
     apply: bool
     yes: bool
+    detach: bool
     commit: bool
     message: str
     branch: str
@@ -53,6 +57,7 @@ class EditOptions:
             path=options["path"],
             apply=options["apply"],
             yes=options["yes"],
+            detach=options["detach"],
             commit=bool(options["commit"] or message or branch or options["push"] or remote),
             message=message,
             branch=branch,
@@ -67,6 +72,8 @@ class EditOptions:
             )
         if found.yes and not found.apply:
             raise Refused("-y goes with --apply only", advice="pass both, or none")
+        if found.detach and not found.apply:
+            raise Refused("--detach goes with --apply only", advice="pass both, or none")
         if found.as_json and found.apply:
             raise Refused(
                 "--format json prints the edit, and --apply applies it",
@@ -106,6 +113,7 @@ edit_options = several_options(
     directory_option,
     click.option("--apply", is_flag=True, help="Plan and apply only this change, at once."),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask for confirmation."),
+    click.option("--detach", is_flag=True, help="With --apply: do not wait for the runs."),
     click.option("--commit", is_flag=True, help="Commit only this change."),
     click.option("-m", "--message", metavar="TEXT", help="Message of the commit."),
     click.option(
@@ -138,6 +146,7 @@ def finish(
     message: str,
     ends_work: bool = False,
     targets: Sequence[str] = (),
+    needs: str = "",
 ) -> int:
     """
     Show the diff, write or commit it, and plan and apply it where that was asked for.
@@ -150,6 +159,7 @@ def finish(
         ends_work: The edit itself asks for running work to end, so `--apply` may.
         targets: Addresses that `--apply` applies, such as single elements. Empty: all resources that
             the edits are about.
+        needs: What the next apply needs to make the change; empty where it needs nothing.
     """
     edits = editor.finish()
     if not options.apply:
@@ -166,12 +176,14 @@ def finish(
     if not edits.files:
         so = "the configuration already contains this change: " if edits.touched else ""
         screen().line(f"{so}nothing to write", "dim")
+        if edits.touched and needs and not options.apply:
+            error_screen().labelled("help", needs)
     else:
         show_diff(workspace, edits)
         if options.apply:
             _require_answer(options)
         made = write(workspace, edits, options, message)
-        _say_written(workspace, edits, made, options)
+        _say_written(workspace, edits, made, options, needs or _NEXT)
     return (
         apply_touched(workspace, edits, options, ends_work=ends_work, targets=targets)
         if options.apply
@@ -238,7 +250,7 @@ def apply_touched(
     targets = tuple(targets) or tuple(str(key) for key in edits.touched)
     # Hosts that are drained or let go may take days for it; only runs are followed to their end.
     follows = any(key.kind == "run" for key in edits.touched)
-    watching = Watching(detach=not follows, finished="Applied.")
+    watching = Watching(detach=options.detach or not follows, finished="Applied.")
     return apply_scoped(
         workspace,
         Scope(targets=targets),
@@ -253,14 +265,18 @@ def _say_pushed(branch: str, remote: str) -> None:
 
 
 def _say_written(
-    workspace: Workspace, edits: Edits, made: Committed | None, options: EditOptions
+    workspace: Workspace,
+    edits: Edits,
+    made: Committed | None,
+    options: EditOptions,
+    advice: str,
 ) -> None:
     say = error_screen()
     if made is None:
         names = ", ".join(shown(workspace.root / edit.path) for edit in edits.files)
         say.line(f"\nwrote {names}", "good")
         if not options.apply:
-            say.labelled("help", "`fleetform plan` shows the changes, `fleetform apply` makes them")
+            say.labelled("help", advice)
         return
     say.line(f"\ncommitted {made.commit[:12]} on {made.branch or 'no branch'}", "good")
     if not made.branch:
@@ -268,7 +284,7 @@ def _say_written(
     if options.branch and not options.push:
         say.labelled("help", f"`git push -u origin {made.branch}` proposes it")
     elif not options.apply and not options.branch:
-        say.labelled("help", "`fleetform plan` shows the changes, `fleetform apply` makes them")
+        say.labelled("help", advice)
 
 
 def _finish_as_json(workspace: Workspace, edits: Edits, options: EditOptions, message: str) -> int:

@@ -8,6 +8,7 @@ document can say is refused with what can be done instead.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +54,16 @@ class WantedRun(NamedTuple):
         return tuple(row for row in self.rows if row.run is None or row.run.state not in FINAL)
 
     @property
+    def ends_work(self) -> bool:
+        """Whether its stop ends running work, and was not applied before."""
+        from fleetform.plan.phase import is_at_work
+
+        return any(
+            is_at_work(row) and json.loads(row.document).get("state") != "stopped"
+            for row in self.rows
+        )
+
+    @property
     def states(self) -> str:
         """In which states its runs are: `done`, `3 done, 1 failed`."""
         counts: dict[str, int] = {}
@@ -78,6 +89,12 @@ def find_runs(editor: Editor, live: Live | None, typed: Sequence[str]) -> list[W
         Refused: An address means nothing, or its document is gone and only the ledger knows it.
         EditProblem: No document and no row has that name.
     """
+    from fleetform.plan.moves import moved_live
+
+    assert editor.loaded.desired is not None
+    if live is not None:
+        # A run that is renamed since the last apply has its row under the earlier name.
+        live, _ = moved_live(editor.loaded.desired, live)
     found: list[WantedRun] = []
     for text in typed:
         if "*" in text:
@@ -135,9 +152,24 @@ def _find_source(editor: Editor, live: Live | None, name: str) -> Source:
     try:
         return editor.find(name, kinds=("run",))
     except EditProblem:
+        if renamed := _new_name(editor, name.removeprefix("run/")):
+            raise Refused(
+                f"`{name}` is renamed to `{renamed}` by `moved:` in environment.yaml",
+                advice=f"use the new name: `{renamed}`",
+            ) from None
         if live is not None and (row := _row_of(live, name.removeprefix("run/"))) is not None:
             raise _gone(row) from None
         raise
+
+
+def _new_name(editor: Editor, name: str) -> str:
+    """Return the name that a run has by now; empty for one that is not renamed."""
+    assert editor.loaded.desired is not None
+    moved = editor.loaded.desired.moved
+    return next(
+        (new.name for old, new in moved if (old.kind, old.name) == ("run", name)),
+        "",
+    )
 
 
 def _wanted(source: Source, element: str, names: frozenset[str], live: Live | None) -> WantedRun:

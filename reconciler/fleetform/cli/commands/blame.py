@@ -11,7 +11,7 @@ from fleetform.cli.directory import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.names import some
 from fleetform.cli.output_format import json_option
-from fleetform.cli.screen import screen
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
 from fleetform.model.live import Live
@@ -48,7 +48,8 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     live = reader.read_live()
     key = _find(live, name)
     past = past_of(reader, key)
-    document = json.loads(live.resources[key].document)
+    row = live.resources[key]
+    document = json.loads(row.document)
     fields = field_origins(key.kind, document, past, Seal(live.environment_uid))
     touches = touch_rows(past)
     happened = event_rows(reader.read_resource_events(key)) if events else ()
@@ -58,6 +59,12 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
         return
     out.line(str(key), "bold")
     out.table(fields_table(fields))
+    if row.run is not None and (row.run.stale or row.run.executed):
+        error_screen().labelled(
+            "note",
+            f"the last run executed an earlier version of this document; `fleetform rerun {key.name}`"
+            " runs this one",
+        )
     if touches:
         out.line()
         out.table(touches_table(touches))
