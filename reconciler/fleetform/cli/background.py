@@ -61,7 +61,7 @@ def say_left(workspace: Workspace, row: ControllerRow | None) -> None:
     told.line(
         f"the background controller (pid {row.pid}) drives the runs; its log: {row.log}", "note"
     )
-    where = directory_words(workspace)
+    where = directory_words(workspace, finds_default=True)
     told.labelled(
         "help",
         f"`fleetform ps{where}` shows the runs, `fleetform logs{where} RUN -f` follows one;"

@@ -157,18 +157,20 @@ def _may_go_on(history: RunHistory) -> bool:
 
 
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
+    from fleetform.views.run_list import list_runs
     from fleetform.views.runs import in_order, run_rows, runs_table
     from fleetform.wiring.clock import SystemClock
 
     now_ms = SystemClock().now_ms()
     ordered = sorted(in_order(runs), key=lambda each: each.run.state is RunState.DONE)
-    shown = ordered if len(ordered) <= _ROWS_MAX else [
-        each for each in ordered if each.run.state is not RunState.DONE
-    ][:_ROWS_MAX]  # fmt: skip
-    if shown:
-        rows = run_rows(shown, instances=_instances(workspace), now_ms=now_ms)
+    rows = run_rows(ordered, instances=_instances(workspace), now_ms=now_ms)
+    is_long = len(rows) > _ROWS_MAX
+    if is_long:
+        folded = list_runs(rows).rows
+        rows = tuple(row for row in folded if row.state != RunState.DONE.value)[:_ROWS_MAX]
+    if rows:
         out.table(runs_table(rows, now_ms=now_ms))
-    if len(shown) < len(ordered):
+    if is_long:
         states = Counter(each.run.state.value for each in runs)
         counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
         out.line(f"{counted(len(runs), 'run')}: {counts}")

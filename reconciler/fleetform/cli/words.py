@@ -11,10 +11,23 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 
-def directory_words(workspace: Workspace) -> str:
-    """Return ` -C PATH` for a command in a hint where the environment is not around the current folder."""
+def directory_words(workspace: Workspace, *, finds_default: bool = False) -> str:
+    """
+    Return ` -C PATH` for a command in a hint where the command does not find the environment by itself.
+
+    Args:
+        workspace: The environment.
+        finds_default: The command uses the default environment outside of any.
+    """
+    from fleetform.wiring.default_environment import default_root
+    from fleetform.wiring.workspace import root_around
+
     here = Path.cwd()
-    return "" if workspace.root in (here, *here.parents) else f" -C {quote(str(workspace.root))}"
+    if workspace.root in (here, *here.parents):
+        return ""
+    if finds_default and root_around() is None and default_root() == workspace.root:
+        return ""
+    return f" -C {quote(str(workspace.root))}"
 
 
 def not_driven(workspace: Workspace) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX
 from fleetform.model.figures import counted
-from fleetform.model.run_state import FINAL
+from fleetform.model.run_state import FINAL, RunState
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
@@ -69,7 +69,7 @@ class Submission:
     `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are warnings and
     notes, at the places where a person wrote what they are about. `from_shell` are variables that the document has from the shell.
     `secrets` are variables from the shell or the command line whose values will be in the document. `taken_name` is the name that FILE
-    gives and an earlier run has. `unsent` are files that it seems to use and that are not sent.
+    gives and an earlier run has, and `is_taken_by_unschedulable` tells whether that run could not start. `unsent` are files that it seems to use and that are not sent.
     """
 
     source: Path
@@ -83,6 +83,7 @@ class Submission:
     from_shell: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     taken_name: str = ""
+    is_taken_by_unschedulable: bool = False
     unsent: tuple[Path, ...] = ()
 
 
@@ -163,6 +164,7 @@ def prepare_submission(
         tuple(str(one.path[1]) for one in taken_over),
         secrets,
         made.name if made.name in taken and not name else "",
+        _is_unschedulable(made.name, live),
         tuple(one for one in sorted(made.uses) if not _is_sent(one, bundle)),
     )
 
@@ -284,6 +286,15 @@ def _taken(editor: Editor, live: Live | None) -> set[str]:
             row.parent or key.name for key, row in live.resources.items() if key.kind == "run"
         )
     return names
+
+
+def _is_unschedulable(name: str, live: Live | None) -> bool:
+    """Tell whether a run is over without a start, with all its elements: no declared fleet can run it."""
+    rows = () if live is None else live.resources.values()
+    runs = [row.run for row in rows if row.key.kind == "run" and name in {row.key.name, row.parent}]
+    return bool(runs) and all(
+        run is not None and run.state is RunState.UNSCHEDULABLE for run in runs
+    )
 
 
 def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
 
@@ -37,6 +38,32 @@ def test_success_is_counted(summary):
     out = summary(RunState.DONE).out
     assert "local-0" in out
     assert out.endswith("Done: 3 runs succeeded.\n")
+
+
+def test_a_large_array_is_one_row_as_in_ps(summary, lab):
+    """Its elements would fill the screen, and hide the runs beside it."""
+    reader = Workspace.open(str(lab)).reader()
+    one = reader.read_runs()[0]
+    reader.close()
+    elements = [
+        replace(
+            one,
+            run=replace(
+                one.run,
+                name=f"arr[{number}]",
+                state=RunState.SUBMITTED,
+                finished_at_ms=None,
+                template=replace(one.run.template, parent="arr", element=str(number)),
+            ),
+        )
+        for number in range(1, 31)
+    ]
+    other = replace(one, run=replace(one.run, name="other", state=RunState.RUNNING))
+    out = summary(runs=(*elements, other)).out
+    assert "30 elements" in out
+    assert "arr[" not in out.split("31 runs:")[0]
+    assert re.search("(?m)^other +running", out)
+    assert "31 runs: 30 submitted, 1 running" in out
 
 
 def test_what_is_still_ending_is_not_told_as_over(summary, lab):

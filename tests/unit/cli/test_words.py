@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.cli.words import step_doing, step_done
+from fleetform.cli.words import directory_words, step_doing, step_done
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
+from fleetform.wiring.workspace import Workspace
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,17 @@ def test_a_step_has_words(verb, doing, done):
     """A verb without words of its own is shown as it is, and stops nothing."""
     step = Step("key", verb, ResourceKey("fleet", "local"))
     assert (step_doing(step), step_done(step)) == (doing, done)
+
+
+def test_a_command_that_finds_the_default_environment_needs_no_folder(root, tmp_path, monkeypatch):
+    """Commands that plan or apply never use it by themselves: they keep their -C."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.chdir(outside)
+    workspace = Workspace.open(str(root))
+    assert directory_words(workspace, finds_default=True) == f" -C {root}"
+    monkeypatch.setenv("FLEETFORM_ENVIRONMENT", str(root))
+    assert directory_words(workspace, finds_default=True) == ""
+    assert directory_words(workspace) == f" -C {root}"
+    monkeypatch.chdir(root)
+    assert directory_words(workspace) == ""

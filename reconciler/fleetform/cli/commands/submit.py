@@ -255,10 +255,13 @@ def _say_submitted(submission: Submission) -> None:
             f"{submission.source} uses {_listed(paths)}, which {verb} not sent: add `{options}`",
         )
     if submission.taken_name:
+        why = (
+            f"the run `{submission.taken_name}` never started, because it is unschedulable, and keeps its name"
+            if submission.is_taken_by_unschedulable
+            else f"there is or was a run `{submission.taken_name}`"
+        )
         say.labelled(
-            "note",
-            f"there is or was a run `{submission.taken_name}`, so this one is"
-            f" {submission.key.name}; `-n NAME` chooses another name",
+            "note", f"{why}, so this one is {submission.key.name}; `-n NAME` chooses another name"
         )
     for left in bundle.left_out:
         say.line(f"left out {left}: it is outside the working copy, or not a file", "warn")
@@ -415,13 +418,14 @@ def _print_json(
 def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> None:
     from fleetform.wiring.default_environment import is_created_here
 
-    say, where = error_screen(), directory_words(workspace)
+    say, where = error_screen(), directory_words(workspace, finds_default=True)
     if detach:
         say.line(f"{name} is submitted", "good")
         say.labelled("help", f"`fleetform logs{where} {name} -f` follows it")
     elif code == Exit.OK:
         # Nothing is reviewed in the default environment, so there is nowhere to keep it.
         if not is_created_here(workspace.root):
-            say.labelled("help", f"`fleetform keep{where} {name}` moves it into the configuration")
+            root = directory_words(workspace)
+            say.labelled("help", f"`fleetform keep{root} {name}` moves it into the configuration")
     else:
         say.labelled("help", f"`fleetform why{where} {quote(name)}` says how it ended")

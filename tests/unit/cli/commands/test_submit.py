@@ -8,15 +8,18 @@ import signal
 import subprocess
 import tarfile
 import time
+from dataclasses import replace
 
 import pytest
 
 import applied
 from fleetform.cli.commands import submit as module
 from fleetform.cli.exit import Exit
+from fleetform.model.run_state import RunState
 from fleetform.spec.edit import create_file
 from fleetform.wiring.applying import ApplyResult
 from fleetform.wiring.problems import EditProblem
+from fleetform.wiring.workspace import Workspace
 
 
 @pytest.fixture
@@ -502,6 +505,25 @@ def test_what_is_held_is_not_submitted(typed, lab, script, plans):
         "what holds it comes first"
     )
     assert not (lab / "scratch/held.yaml").exists()
+
+
+def test_a_name_that_an_unschedulable_run_keeps_is_explained(
+    typed, lab, script, plans, monkeypatch
+):
+    """That run never started, so its name looks free to the person who submits the same file again."""
+    live = module._live(Workspace.open(str(lab)))
+    key, row = next((key, one) for key, one in live.resources.items() if one.run is not None)
+    failed = replace(row, run=replace(row.run, state=RunState.UNSCHEDULABLE))
+    changed = replace(live, resources={**live.resources, key: failed})
+    monkeypatch.setattr(module, "_live", lambda _workspace: changed)
+    document = script.with_name("fit.yml")
+    document.write_text(f"type: task\nname: {key.name}\ncommands: [ls]\n")
+    code, _out, err = typed("submit", str(document))
+    assert code == 0, err
+    assert (
+        f"the run `{key.name}` never started, because it is unschedulable, and keeps its name"
+        in err
+    )
 
 
 def test_support_is_checked_before_values_are_asked_for(typed, lab, script, plans, monkeypatch):
