@@ -131,7 +131,8 @@ def _field(kind: str, path: str, text: str) -> str:
 def _support(kind: str, path: str) -> str:
     facts = fields.row(kind, path)
     if facts.carried_out_by:
-        return "yes"
+        values = wording.unbuilt_values(kind, path)
+        return f"yes; not yet: {values}" if values else "yes"
     return "not yet: blocked" if facts.essential else "not yet: no effect"
 
 

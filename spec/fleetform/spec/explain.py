@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 
+from fleetform.spec import fields
 from fleetform.spec.dataclass import dataclass
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
@@ -193,7 +194,7 @@ def _explanation(path: str, schema: Schema, document: Schema) -> Explanation:
         on_change=change,
         change=wording.CHANGE[change] if change else "",
         carried_out_by=schema.get("x-carried-out-by", ""),
-        parts=tuple(_part(name, parts[name], schema, document) for name in parts),
+        parts=tuple(_part(path, name, parts[name], schema, document) for name in parts),
     )
 
 
@@ -208,12 +209,12 @@ def _description(path: str, schema: Schema, choices: tuple[Choice, ...]) -> str:
     return " ".join(filter(None, (lead, unbuilt)))
 
 
-def _part(name: str, schema: Schema, above: Schema, document: Schema) -> Part:
+def _part(path: str, name: str, schema: Schema, above: Schema, document: Schema) -> Part:
     required = any(name in one.get("required", ()) for one in _objects(above, document))
     return Part(
         name=name,
         type=_type(schema, document),
-        summary=_first_sentence(schema.get("description", "")),
+        summary=_summary(f"{path}.{name}", schema.get("description", "")),
         required=required,
         has_parts=bool(_parts(schema, document)),
     )
@@ -327,6 +328,13 @@ def _choices(schema: Schema, document: Schema) -> Iterator[Choice]:
             meanings = shape.get("enumDescriptions", ())
             listed.setdefault(flow(value), meanings[number] if number < len(meanings) else "")
     yield from (Choice(value, meaning) for value, meaning in listed.items())
+
+
+def _summary(path: str, description: str) -> str:
+    """The first sentence, behind the fact that the field is not supported yet."""
+    kind, _, field = path.partition(".")
+    said = _first_sentence(description)
+    return f"Not supported yet. {said}" if field in fields.unbuilt(kind) else said
 
 
 def _first_sentence(text: str) -> str:

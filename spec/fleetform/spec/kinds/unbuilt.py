@@ -88,3 +88,44 @@ WHY: Mapping[str, Mapping[str, str]] = {
     },
 }
 """By kind and path of the field."""
+
+_RUN_VALUES = {
+    "env": "variables without a value",
+    "files": "destinations outside of the job's working directory",
+    "fleets": "fleets of other projects (`PROJECT/NAME`)",
+    "on_silence": "`stop after …`",
+    "on_upstream_change": "`rerun`",
+    "resources.cpu": "an architecture",
+    "runtime": "`container`",
+    "startup_order": "values other than `any`",
+    "stop_criteria": "values other than `all-done`",
+    "stop_duration": "`off`",
+    "volumes": "directories of hosts, and a list of several names",
+}
+
+VALUES: Mapping[str, Mapping[str, str]] = {
+    "fleet": {
+        "backends": "fleets in clouds",
+        "blocks": "`auto`",
+        "env": "variables without a value",
+        "kubernetes": "fleets of a cluster",
+        "runtime": "`container`",
+        "slurm": "fleets of a cluster",
+        "ssh_config": "fleets over SSH",
+    },
+    "profile": {
+        name: _RUN_VALUES[name]
+        for name in (
+            *("env", "fleets", "on_silence", "runtime"),
+            *("startup_order", "stop_criteria", "stop_duration"),
+        )
+    },
+    "run": _RUN_VALUES,
+    "volume": {"backend": "disks of backends"},
+}
+"""
+By kind and path of a supported field: its values that are not supported yet.
+
+The models report them when they are set (`Document.beyond` and `whole`); this is what `explain`,
+editors and the reference say before.
+"""

@@ -10,6 +10,7 @@ from fleetform.spec import fields
 from fleetform.spec.fields import OnChange, Row
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT
+from fleetform.spec.kinds.unbuilt import VALUES as UNBUILT_VALUES
 
 CHANGE: Mapping[str, str] = {
     OnChange.RERUN: "must re-run; blocked while the run is running",
@@ -30,10 +31,21 @@ def unbuilt_sentence(kind: str, path: str) -> str:
     """Say what a plan does with a document that sets an unsupported field; empty for supported ones."""
     row = fields.unbuilt(kind).get(path)
     if row is None:
-        return ""
+        values = unbuilt_values(kind, path)
+        return (
+            f"Not supported yet: {values}. A plan shows and blocks such documents."
+            if values
+            else ""
+        )
     if row.essential:
         return "Not supported yet: a plan shows and blocks documents that set it."
     return "Not supported yet: it has no effect."
+
+
+def unbuilt_values(kind: str, path: str) -> str:
+    """The values of a supported field that are not supported yet; empty where all of them are."""
+    known = KINDS.get(kind)
+    return UNBUILT_VALUES.get(known.name if known else kind, {}).get(path, "")
 
 
 def unbuilt_kind_sentence(kind: str) -> str:
