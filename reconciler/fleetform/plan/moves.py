@@ -174,6 +174,10 @@ def _documented(row: LiveResource, renames: Renames) -> LiveResource:
         text = _renamed_text(row.key.kind, earlier.document, renames)
         if text is not earlier.document:
             row = replace(row, run=replace(row.run, earlier=replace(earlier, document=text)))
+    if row.run is not None and row.run.executed:
+        text = _renamed_text(row.key.kind, row.run.executed, renames)
+        if text is not row.run.executed:
+            row = replace(row, run=replace(row.run, executed=text))
     if not renames.may_be_in(row.document):
         return row
     document = json.loads(row.document)

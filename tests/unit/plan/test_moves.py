@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from fleetform.model.plan import HeldBy
+from fleetform.model.run import RunState
+from fleetform.plan.moves import moved_live
 from fleetform.spec.desired import Declared, Desired, ResourceKey
-from unit.plan.trees import element, fleet, ledger, planned, row, tree, volume
+from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
 
 DATA, TEXTS = ResourceKey("volume", "data"), ResourceKey("volume", "texts")
 
@@ -52,3 +55,16 @@ def test_elements_that_left_a_renamed_sweep_go() -> None:
     assert {held.detail for held in plan.held} == {
         "`moved:` says that run/old is run/new, which no document declares"
     }
+
+
+def test_what_a_run_executes_mentions_new_names_too() -> None:
+    """A run that is being stopped uses a renamed volume under the volume's new name."""
+    before = row(task("train", state="stopped", commands=["new"]), RunState.FINISHING)
+    assert before.run is not None
+    executed = json.dumps(task("train", volumes=[{"name": "data", "path": "/data"}]).document)
+    at_work = replace(before, run=replace(before.run, executed=executed))
+    live = ledger(at_work, row(volume("data")))
+    renamed, _ = moved_live(moved(volume("texts")), live)
+    run = renamed.resources[before.key].run
+    assert run is not None
+    assert json.loads(run.executed)["volumes"] == [{"name": "texts", "path": "/data"}]
