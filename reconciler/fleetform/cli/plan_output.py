@@ -8,8 +8,27 @@ from fleetform.cli.screen import Screen
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
+    from fleetform.wiring.workspace import Workspace
 
 Form = Literal["text", "json", "markdown"]
+
+
+def show_errored(screen: Screen, workspace: Workspace, problem: str) -> None:
+    """Print the JSON of a plan that could not be made, with what is wrong with the configuration."""
+    from fleetform.agents.host import VERSION
+    from fleetform.model.fingerprint import fingerprint
+    from fleetform.views.plan_json import errored_json
+
+    environment = workspace.environment
+    screen.json(
+        errored_json(
+            environment.name,
+            fingerprint(environment.uid),
+            workspace.load().findings,
+            problem=problem,
+            version=VERSION,
+        )
+    )
 
 
 def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:

@@ -268,7 +268,10 @@ class PlanDocument(TypedDict):
     complete: Annotated[
         bool, "True if no change is blocked or deferred, and the ledger is not recovering."
     ]
-    errored: Annotated[bool, "Always false: after an error there is no plan."]
+    errored: Annotated[
+        bool,
+        "True if the configuration has errors: then nothing is planned, and `findings` has them.",
+    ]
     environment: str
     environment_fingerprint: Annotated[
         str, "Equal in all plans of one environment; it stands for the uid, which is not shown."
@@ -303,4 +306,9 @@ class PlanDocument(TypedDict):
     ]
     warnings: Annotated[list[str], "Warnings about the whole plan."]
     kept: KeptBody | None
+    findings: NotRequired[
+        Annotated[
+            list[Json], "The findings of a configuration with errors, as `validate` prints them."
+        ]
+    ]
     annex: Annotated[Json, "Times, ages and forecasts for people; the digest does not cover them."]

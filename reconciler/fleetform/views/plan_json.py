@@ -7,11 +7,13 @@ Documents of steps are not repeated: each change has the whole one, and `plan --
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fleetform.model.plan import Kept, Plan
 from fleetform.model.run_state import Outdated
+from fleetform.spec.findings import Finding
+from fleetform.views import json_value
 from fleetform.views.plan_document import (
     PLAN_FORMAT,
     ChangeBody,
@@ -25,7 +27,7 @@ from fleetform.views.plan_json_change import change_json
 from fleetform.views.plan_paths import nested
 from fleetform.views.plan_summary import counts, summary
 
-__all__ = ["to_json"]
+__all__ = ["errored_json", "to_json"]
 
 
 def to_json(plan: Plan, *, version: str) -> PlanDocument:
@@ -107,6 +109,30 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "warnings": list(plan.warnings),
         "kept": None if plan.kept is None else _kept(plan.kept),
         "annex": dict(plan.annex),
+    }
+
+
+def errored_json(
+    name: str, fingerprint: str, findings: Sequence[Finding], *, problem: str, version: str
+) -> PlanDocument:
+    """
+    Return the document of a plan that could not be made, for programs that read `errored`.
+
+    Args:
+        name: Of the environment.
+        fingerprint: Of the environment.
+        findings: Of the configuration.
+        problem: Why nothing is planned.
+        version: Of the program.
+    """
+    nothing = to_json(Plan(fingerprint, name, "", 0, ()), version=version)
+    counts_of_nothing: SummaryBody = {**nothing["summary"], "text": problem}
+    return {
+        **nothing,
+        "complete": False,
+        "errored": True,
+        "summary": counts_of_nothing,
+        "findings": json_value.to_json(findings),
     }
 
 

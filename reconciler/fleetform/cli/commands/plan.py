@@ -12,7 +12,7 @@ from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
 from fleetform.cli.permissions import permission_options, permissions_of
-from fleetform.cli.plan_output import show_plan
+from fleetform.cli.plan_output import show_errored, show_plan
 from fleetform.cli.refresh import (
     look_first,
     look_only,
@@ -91,7 +91,12 @@ def command(
         )
     workspace = open_workspace(path)
     # As in `destroy`: errors in what the tree says must not keep anybody from leaving.
-    loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
+    try:
+        loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
+    except Refused as refusal:
+        if form == "json":
+            show_errored(screen(), workspace, refusal.message)
+        raise
     from fleetform.plan.exit import plan_code
     from fleetform.wiring.clock import SystemClock
     from fleetform.wiring.keeping import keep_plan

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 
 from fleetform.plan.file import load
@@ -107,3 +108,23 @@ def test_errors_in_the_tree_keep_nobody_from_leaving(typed, lab):
     code, out, err = typed("plan", "--destroy", "--allow-destroy")
     assert code in {0, 3, 4}, err
     assert "- fleet local" in out
+
+
+def test_errors_of_the_configuration_are_json_too(typed, lab):
+    """A program that reads `errored` gets a document of the same shape, and the same exit code."""
+    from fleetform.views.plan_schema import plan_schema
+
+    (lab / "bad.yaml").write_text("type: task\nname: bad\ncommands: [ls]\nnodez: 2\n")
+    code, out, err = typed("plan", "--format", "json")
+    assert code == typed("plan")[0] == 1
+    document = json.loads(out)
+    assert (document["errored"], document["applyable"], document["complete"]) == (
+        True,
+        False,
+        False,
+    )
+    assert document["resource_changes"] == []
+    assert "unknown-field" in {one["code"] for one in document["findings"]}
+    assert document["summary"]["text"].startswith("the configuration has ")
+    assert f"error: {document['summary']['text']}" in err
+    jsonschema.validate(document, plan_schema())
