@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
 from fleetform.agents.protocol.messages import StartJob
 from fleetform.agents.protocol.states import Cause
-from fleetform.spec.dataclass import dataclass
 from simulation.judge import Judge
 
 WALL_START_MS = 1_700_000_000_000

@@ -8,10 +8,9 @@ never happen is noted the moment it happens; nothing it holds is ever read by wh
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import JobKey
-from fleetform.spec.dataclass import dataclass
 from simulation.witness import Witness
 
 

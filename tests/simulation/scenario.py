@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.agents.protocol.messages import StartJob
 from fleetform.spec.canonical import digest
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
 from simulation.host import Script
 

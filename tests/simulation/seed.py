@@ -13,6 +13,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.checker import check
@@ -23,7 +24,6 @@ from fleetform.model.ports import Ids, Ledger, StalePlan
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.file import dump, load
 from fleetform.plan.planner import plan
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 from simulation.agent import AgentFaults
 from simulation.controller import Lives, SeededIds, VirtualClock

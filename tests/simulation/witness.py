@@ -7,9 +7,7 @@ It stands outside the code under test; nothing it holds is ever read by what it 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
-
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Witness"]
 

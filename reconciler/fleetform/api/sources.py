@@ -8,6 +8,7 @@ and a connection to SQLite belongs to the thread that opened it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -15,7 +16,6 @@ from fastapi import Depends, Request
 from fleetform.api.problem import ApiProblem
 from fleetform.model.ports import LogStore, Reader
 from fleetform.model.tenure import Holder
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 
 

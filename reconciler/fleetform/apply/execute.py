@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.apply.graph import StepGraph
 from fleetform.apply.kinds import PERFORMERS
@@ -20,7 +20,6 @@ from fleetform.apply.world import World
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
-from fleetform.spec.dataclass import dataclass
 
 PARALLEL_MAX = 64
 """Calls in flight: enough to fill one host's connection, few enough to keep its queue short."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
 
 
 class Invariant(enum.StrEnum):

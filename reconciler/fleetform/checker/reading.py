@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,6 @@ from fleetform.checker.called import earlier_names, host_called, renamed_rows
 from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 from fleetform.spec.overlooked import overlook, overlooks
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import print_warnings
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.wiring.committing import Committed

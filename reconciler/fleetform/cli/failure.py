@@ -16,11 +16,11 @@ import contextlib
 import os
 import stat
 import sys
+from dataclasses import dataclass
 
 import click
 
 from fleetform.cli.exit import Exit
-from fleetform.spec.dataclass import dataclass
 
 REPORTS_MAX = 20
 """Crash reports that are kept: of a fault that comes again, the newest say as much as all."""

@@ -7,10 +7,10 @@ Rows are computed from what was read; the ledger is read again only after a comm
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.cli.selection import Reread, select_runs
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

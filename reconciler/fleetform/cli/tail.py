@@ -10,11 +10,10 @@ from __future__ import annotations
 import collections
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fleetform.model.run import FINAL, Attempt
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.model.ports import LogStore, RunHistory

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
@@ -24,7 +25,6 @@ from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progre
 from fleetform.model.rollout import ENDED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
 from fleetform.providers.contract.errors import ProviderError
-from fleetform.spec.dataclass import dataclass
 
 RETRY_MS = 10_000
 """Pause after a release that failed: a host that does not answer is asked as rarely as others."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
 from fleetform.controllers.nursery import Nursery
@@ -21,7 +21,6 @@ from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogSto
 from fleetform.model.run import Job
 from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
-from fleetform.spec.dataclass import dataclass
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0

@@ -9,7 +9,7 @@ costs what has changed and not what there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from fleetform.agents.protocol.messages import JobKey
@@ -18,7 +18,6 @@ from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.rollout import Template
 from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
-from fleetform.spec.dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ greets every host, and a greeting clears.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.run import Attempt, Run
-from fleetform.spec.dataclass import dataclass
 
 WINDOW_MS = 60_000
 RUNS_TO_SUSPECT = 3

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 
 from fleetform.model.notice import LogLevel, Notice
 from fleetform.model.plan import Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, StalePlan
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.notices import not_planned
 
 LOOK_SECONDS = 0.5

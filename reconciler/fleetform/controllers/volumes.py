@@ -10,6 +10,7 @@ then the step fails, and the next plan says why. Decided in every round from row
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
@@ -17,7 +18,6 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.model.ports import Clock, Progress
 from fleetform.model.run import Job, Run, RunUid
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["SILENCE_MS", "Volumes"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.volumes import Volumes
 from fleetform.model.instance import Instance
 from fleetform.providers.contract.hosts import Host
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

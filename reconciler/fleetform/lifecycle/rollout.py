@@ -9,9 +9,9 @@ dead one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fleetform.model.rollout import SURGE, Exchange, Move, Template
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Place", "next_moves"]
 

@@ -9,11 +9,11 @@ What only the host knows is added there (`agents.host.slurm`): directories, the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from fleetform.model.instance import Instance
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["SlurmFacts", "slurm_variables"]
 

@@ -15,9 +15,9 @@ has; a sync a job would cost a thousand short jobs several seconds.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["FileLogStore"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.model.live import Work
 from fleetform.spec.canonical import canonical_json
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["AtWork"]
 

@@ -8,9 +8,9 @@ function of values. Elsewhere the agent finds out, and refuses.
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 
 from fleetform.model.fingerprint import short_uid
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Claim"]
 

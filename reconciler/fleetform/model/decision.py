@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.run import RunUid
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

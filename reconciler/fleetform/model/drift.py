@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:

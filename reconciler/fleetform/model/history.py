@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
+
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["HistoryEntry", "OperationRecord", "Touch"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.agents.protocol.keys import Cursor
-from fleetform.spec.dataclass import dataclass
 
 
 class InstanceState(enum.StrEnum):

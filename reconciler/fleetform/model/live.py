@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift, RecordedDrift
@@ -18,7 +18,6 @@ from fleetform.model.left_data import LeftData
 from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 

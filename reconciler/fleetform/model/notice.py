@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypedDict
-
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["LogLevel", "Notice", "NoticeFacts"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from fleetform.model.selection import Selection
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["EMERGENCY", "Override", "OverrideKind", "PastOverride", "PutInForce", "holding",

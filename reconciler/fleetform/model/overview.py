@@ -8,13 +8,13 @@ ten thousand runs as for ten.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fleetform.model.drift import RecordedDrift
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.run_state import RunState
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun"]
 

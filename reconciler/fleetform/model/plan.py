@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.override import Override
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 FORMAT_VERSION = 2

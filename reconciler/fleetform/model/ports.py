@@ -8,7 +8,7 @@ run behind one asynchronous gate: on the writer's thread in production, inline i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from fleetform.model.notice import NoticeFacts
@@ -20,7 +20,6 @@ from fleetform.model.refusals import (
     StalePlan,
 )
 from fleetform.model.run_state import Outdated
-from fleetform.spec.dataclass import dataclass
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:

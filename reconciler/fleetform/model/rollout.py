@@ -7,8 +7,7 @@ The template of a fleet's hosts, and what may be done to exchange those of anoth
 from __future__ import annotations
 
 import enum
-
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
 
 __all__ = [
     "EARLY",

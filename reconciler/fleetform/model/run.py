@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NewType
 
 from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.run_state import FINAL, AttemptState, RunState
-from fleetform.spec.dataclass import dataclass
 
 __all__ = [
     "FINAL", "ArrayFacts", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
 
 __all__ = ["Snapshot", "snapshot_place"]
 

@@ -7,10 +7,9 @@ which, and frees it when the process dies; on PostgreSQL a lease does, which end
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
-
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["BACKGROUND", "Holder", "Tenure"]
 

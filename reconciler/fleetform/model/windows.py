@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import FreezeWindow, Rules
 
 __all__ = ["Spell", "is_held", "loosened", "next_spell", "open_spell", "spell_at"]

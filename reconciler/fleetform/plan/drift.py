@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.drift import GONE, OTHER_DATA, Drift, Noted, Observed, RecordedDrift, Remedy
@@ -17,7 +17,6 @@ from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
 from fleetform.model.fingerprint import short_uid
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from fleetform.model.live import LiveResource
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared
 
 PARAMETERS_MAX = 6

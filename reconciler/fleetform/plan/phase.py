@@ -8,10 +8,10 @@ over, and on nothing finer. A row is read top down; the first that matches holds
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from fleetform.model.live import LiveResource
 from fleetform.model.run_state import FINAL, RunState
-from fleetform.spec.dataclass import dataclass
 
 
 class Phase(enum.Enum):

@@ -8,12 +8,11 @@ of `changes` and put it into `held`; nothing is ever put back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.override import Override
 from fleetform.model.plan import WHOLE, Action, Change, Deferred, Held, HeldBy, Permissions, Scope
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
 LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from fleetform.model import staleness
 from fleetform.model.at_work import AtWork
@@ -21,7 +22,6 @@ from fleetform.model.sealing import Seal
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.phase import Phase, documents_at_work, phase
 from fleetform.spec.canonical import canonical_json
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["Failing", "failing", "undone"]

@@ -8,13 +8,12 @@ override is over, for which the round names the moment.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fleetform.model.decision import Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.run import Template
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Above"]
 

@@ -6,12 +6,11 @@ One run's hold on instances, and what of them it lends to runs behind it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.run import Run
 from fleetform.schedule.demand import Take
 from fleetform.schedule.units import Free
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ holds for all of them, so the second costs a look-up.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 
 from fleetform.model.run import Requirement
@@ -16,7 +16,6 @@ from fleetform.schedule.claims import Loan
 from fleetform.schedule.demand import Demand, Take, measure
 from fleetform.schedule.partition import Partition
 from fleetform.schedule.space import Fleet, Space
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(slots=True)

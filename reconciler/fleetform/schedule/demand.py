@@ -15,10 +15,11 @@ they have no effect, because the minimum is always within them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fleetform.model.instance import Gpu, Instance
 from fleetform.model.run import GpuRequirement, Requirement
 from fleetform.schedule.gpus import gpu_matches
-from fleetform.spec.dataclass import dataclass
 
 GB = 1 << 30
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.decision import Waiting
 from fleetform.model.lineage import has_result
 from fleetform.model.ports import Outcome
 from fleetform.model.run import FINAL, Dependency, Template, When
-from fleetform.spec.dataclass import dataclass
 
 _PHRASES = {
     When.SUCCEEDED: ("to succeed", "have succeeded"),

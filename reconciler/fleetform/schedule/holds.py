@@ -20,13 +20,13 @@ An instance that is not ready is never held: a silent host would stop its whole 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fleetform.model.run import Run
 from fleetform.schedule.claims import Hold
 from fleetform.schedule.demand import Take
 from fleetform.schedule.space import Space
 from fleetform.schedule.units import Free, Held, capacity
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

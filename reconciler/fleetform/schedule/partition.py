@@ -8,11 +8,11 @@ queue is supported yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from fleetform.model.decision import Waiting
 from fleetform.model.run import Template
 from fleetform.schedule.queue import Queue
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Partition", "partition_of"]
 

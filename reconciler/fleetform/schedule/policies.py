@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
 
 Reservations = tuple[()]
 """Instances set apart for a window of time. None can be declared yet, so there is one value."""

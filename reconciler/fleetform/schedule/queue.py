@@ -7,13 +7,12 @@ Built from the book of the ledger, or from recorded traces by the bench. Nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.instance import Allocation
 from fleetform.model.override import Override
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run
-from fleetform.spec.dataclass import dataclass
 
 _PLACELESS = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 """Attempts that hold no place of their concurrency group."""

@@ -10,6 +10,7 @@ instances there (`holds`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
@@ -25,7 +26,6 @@ from fleetform.schedule.policies import Policies
 from fleetform.schedule.queue import Queue, end_after
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
 from fleetform.schedule.space import build_fleets
-from fleetform.spec.dataclass import dataclass
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 

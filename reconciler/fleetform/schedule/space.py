@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.instance import Allocation, Instance, InstanceState
 from fleetform.schedule.claims import Hold
 from fleetform.schedule.demand import Shape, Take, shape_of
 from fleetform.schedule.units import Free, Held, capacity
-from fleetform.spec.dataclass import dataclass
 
 Tightness = tuple[int, int, int, int]
 """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 
 from fleetform.model.instance import Allocation, Gpu, Instance
 from fleetform.schedule.demand import Take, gpu_kind
-from fleetform.spec.dataclass import dataclass
 
 UNCOUNTED_BYTES = 1 << 62
 """What is free of a disk of which nobody knows the size: more than anything asks for."""

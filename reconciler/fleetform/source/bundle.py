@@ -15,13 +15,13 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from fleetform.model.figures import counted
 from fleetform.source.commits import GitRefused, has_git, run_git
 from fleetform.source.git import working_tree
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["IGNORE_FILE", "Bundle", "BundleRefused", "make_bundle"]
 

@@ -13,11 +13,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.source.git import is_changing, working_tree
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.tree.untrusted_git import (
     GIT,
     Setting,

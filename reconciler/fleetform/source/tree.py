@@ -15,10 +15,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from fleetform.source import git
-from fleetform.spec.dataclass import dataclass
 
 ENVIRONMENT_FILE = "environment.yaml"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import JobRecord
@@ -21,7 +22,6 @@ from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
 from fleetform.model.rollout import EARLY, SURGE
 from fleetform.model.run import RunState, RunUid
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.store import fleets

@@ -21,12 +21,11 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from fleetform.model.live import LedgerStatus
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.copying import BATCH_ROWS, TABLES, columns_of
 from fleetform.store.database import Transaction
 from fleetform.store.schema import VERSION, VERSIONS, create_schema, upgrade_schema

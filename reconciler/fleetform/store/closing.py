@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.plan import Plan, Step
 from fleetform.model.rollout import LEAVING, RESTING
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.rollouts import leaving_fleets
 

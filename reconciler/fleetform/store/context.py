@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.ports import Ids
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction
 
 __all__ = ["SHOWN_VERBS", "Context"]

@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["DamagedGenerationError", "Generation", "read_generation", "write_generation"]

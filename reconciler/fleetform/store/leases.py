@@ -9,9 +9,8 @@ own clock, and a simulation by the one that it moves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Storage

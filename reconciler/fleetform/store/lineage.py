@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fleetform.model.lineage import (
@@ -30,7 +30,6 @@ from fleetform.model.lineage import (
 )
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.run_state import RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override, OverrideKind, holding
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.closing import read_closing
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.plan import Step, outdated_by
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.model.run_state import Outdated
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.names import natural_order
 from fleetform.store.context import Context

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import connect, translated
 from fleetform.store.schema import VERSION, upgrade_schema
 from fleetform.store.soundness import require_known, require_owner, require_shape, require_sound

@@ -8,12 +8,12 @@ word: the next round decides anew from what is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGang, Wait
 from fleetform.model.ports import Ids
 from fleetform.model.run import FINAL, RunState, RunUid
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.progress import refresh_runs
 from fleetform.store.submissions import insert_jobs

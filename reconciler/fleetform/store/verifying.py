@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.model.run_state import FINAL
 from fleetform.plan.file import load as load_plan
 from fleetform.spec.canonical import digest
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.bodies import unpack
 from fleetform.store.errors import RESTORE
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.table import Cell, Column, Table, make_table
 

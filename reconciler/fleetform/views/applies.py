@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fleetform.model.ports import ApplyRecord
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

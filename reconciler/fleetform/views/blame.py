@@ -8,12 +8,12 @@ nobody's, and is shown as that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import Action, Change
 from fleetform.model.sealing import Seal
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.field_text import brief_leaves
 from fleetform.views.history import DIGEST_SHOWN
 from fleetform.views.moments import moment

@@ -5,9 +5,9 @@ The controller of an environment as people see it: which process drives the runs
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from fleetform.model.tenure import BACKGROUND, Holder
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.locks import held_by
 from fleetform.views.moments import age
 

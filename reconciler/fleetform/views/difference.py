@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model import figures
@@ -10,7 +11,6 @@ from fleetform.model.plan import Action, Change
 from fleetform.model.ports import RunHistory
 from fleetform.model.run_state import FINAL
 from fleetform.model.sealing import Seal
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_groups import group_changes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from fleetform.model import figures
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import Live
 from fleetform.model.tenure import Holder
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
 

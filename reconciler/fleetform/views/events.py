@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.event import LoggedEvent
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 

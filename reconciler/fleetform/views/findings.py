@@ -8,9 +8,9 @@ are counted, and how a file is called outside of its tree is said here, once.
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
 
 from fleetform.model.figures import counted
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.identity import FILE_NAME
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fleetform.model import figures
 from fleetform.model.instance import Allocation, Instance, InstanceState
 from fleetform.model.live import Live, LiveResource
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.table import Cell, Column, Table, make_table
 
 TONES = {

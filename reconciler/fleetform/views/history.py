@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.model import figures
 from fleetform.model.history import HistoryEntry, OperationRecord
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["BLANK", "Line", "Span", "Written", "inert", "line", "printable", "printable_lines"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.model.fingerprint import short_uid
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.tenure import Holder
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table

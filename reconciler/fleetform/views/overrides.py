@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.model.override import Override, PastOverride, holding
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table

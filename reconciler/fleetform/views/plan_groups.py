@@ -8,9 +8,9 @@ with the same action, reasons and stakes make a group; what they have in common 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fleetform.model.plan import Action, Change, Held, HeldBy
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.element_names import element_of, name_elements
 from fleetform.views.lines import printable

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.sealing import Seal
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.withheld import withhold_document
 

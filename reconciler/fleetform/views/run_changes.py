@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.moments import moment
 
 __all__ = ["RunChange", "change_text", "state_changes"]

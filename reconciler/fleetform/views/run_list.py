@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from fleetform.model.figures import counted
 from fleetform.model.run_state import RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.runs import RunRow, row_message
 

@@ -8,6 +8,7 @@ elements; `run_list` folds them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.agents.protocol.states import Cause
@@ -24,7 +25,6 @@ from fleetform.model.run import (
     RunUid,
 )
 from fleetform.model.run_state import Outdated
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
 from fleetform.views.stale import stale_text

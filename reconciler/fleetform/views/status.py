@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.controllers import ControllerRow, controller_lines
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment

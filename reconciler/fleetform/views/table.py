@@ -8,9 +8,9 @@ line a row, so that `grep` and `awk` work on what people read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 
 Row = TypeVar("Row")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
 from fleetform.model.snapshot import Snapshot
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table

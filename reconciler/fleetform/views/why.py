@@ -7,11 +7,11 @@ For `fleetform why`, and the API's answer of the same name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
 from fleetform.model.run import FINAL, RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable
 from fleetform.views.runs import AttemptRow, RunDetail, WaitingRow
 

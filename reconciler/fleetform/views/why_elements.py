@@ -5,10 +5,10 @@ Why the elements of an array or a sweep are where they are: one paragraph for al
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from fleetform.model import figures
 from fleetform.model.run import RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
 from fleetform.views.run_list import counts_text

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from fleetform.plan.awaited import ended_besides, ending, waited_for
 from fleetform.plan.exit import apply_code
 from fleetform.plan.file import dump
 from fleetform.plan.file import load as load_plan
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.errors import LedgerError, UnreachableLedgerError

@@ -11,11 +11,11 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.source.export import CommitUnreadable, export_commit
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.tree import load_tree
 from fleetform.views.difference import RunSide

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import socket
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.model.tenure import BACKGROUND
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.controllers import ControllerRow, controller_row
 from fleetform.wiring.managing import is_requested
 

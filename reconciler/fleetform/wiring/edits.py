@@ -8,10 +8,10 @@ what was written before another could not be is taken back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.edit import FileChanged, create_file, remove_file, replace_file
 from fleetform.wiring.problems import EditProblem
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
@@ -19,7 +19,6 @@ from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
 from fleetform.plan.moves import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.names import natural_order
 from fleetform.wiring.this_machine import MachineSize
 

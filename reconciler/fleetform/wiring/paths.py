@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.wiring.privacy import require_private
 
 

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.controllers.guarded import GuardedHosts
@@ -22,7 +23,6 @@ from fleetform.model.recovery import Difference, Evidence, Recovered, difference
 from fleetform.plan.kinds.fleet import propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.errors import LedgerError
 from fleetform.store.opening import ledger_in_memory
 from fleetform.wiring.clock import RandomIds, SystemClock

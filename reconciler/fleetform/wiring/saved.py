@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.refusals import StalePlan
 from fleetform.plan.file import dump, is_plan, load, sealed
 from fleetform.plan.standing import Failing, failing, undone
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.standing import applied_text, standing_text
 from fleetform.wiring.problems import PlanProblem
 

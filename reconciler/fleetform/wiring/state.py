@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.fingerprint import short_uid
 from fleetform.providers.contract.hosts import InstanceRequest
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head
 from fleetform.store.reads import Reads

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,6 @@ from fleetform.model.run_state import FINAL, RunState
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import create_file
 from fleetform.spec.fields.secrecy import names_secret

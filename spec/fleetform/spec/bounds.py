@@ -4,7 +4,7 @@ The bounds that more than one pass holds, apart from the models: those are not a
 
 from __future__ import annotations
 
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass
 
 __all__ = ["ELEMENTS_MAX", "PATCHES_MAX", "REASON_MAX", "WINDOWS_MAX"]
 

@@ -9,10 +9,9 @@ and never a product's default, so that an upgrade with other defaults changes no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Finding, Level, Place
 
 

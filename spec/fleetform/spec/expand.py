@@ -11,10 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleetform.spec.bounds import ELEMENTS_MAX
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.fields.secrecy import names_secret, sealed_for_name
 from fleetform.spec.findings import Problem
 from fleetform.spec.names import element_name, indexed_name, parse_address, scalar_text

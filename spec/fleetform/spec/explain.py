@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from fleetform.spec import fields
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.kinds.meant import MEANT
 from fleetform.spec.names import nearest
 from fleetform.spec.schema import MODELS, wording

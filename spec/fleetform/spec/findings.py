@@ -9,9 +9,7 @@ planned, a `WARNING` is probably not what was meant, a `NOTE` is worth knowing.
 from __future__ import annotations
 
 import enum
-from dataclasses import replace
-
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass, replace
 
 
 class Level(enum.StrEnum):

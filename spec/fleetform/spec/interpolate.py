@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import EXPRESSION_MARK, nearest, scalar_text
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from fleetform.spec.dataclass import dataclass
 
 __all__ = [
     "EXPRESSION_MARK",

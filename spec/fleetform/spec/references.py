@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
 from fleetform.spec.names import EXPRESSION_MARK, split_element

@@ -8,10 +8,9 @@ Put together from what was asked for, and reckoned here once more: nothing of `m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from fleetform.model.plan import Plan, Step
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import FreezeWindow, Rules
 from simulation.apply.rule import Rule
 from simulation.host import WALL_START_MS

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fleetform.model.plan import Plan, Reason, Scope
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired, ResourceKey
 from simulation.apply.process import Room
 from simulation.apply.rule import Rule

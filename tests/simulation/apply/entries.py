@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 from simulation.apply.above import Above
 from simulation.apply.evidence import Evidence

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from fleetform.model.plan import Step
-from fleetform.spec.dataclass import dataclass
 from simulation.apply.executions import Executions
 from simulation.apply.record import Record
 from simulation.apply.rule import Rule

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import field
-
-from fleetform.spec.dataclass import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["KINDS", "POINTS", "Faults", "Point", "draw_faults"]
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from simulation.apply.above import Above, Override
 from simulation.apply.entries import Entries

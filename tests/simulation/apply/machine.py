@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.providers.contract.errors import OwnedElsewhere, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
-from fleetform.spec.dataclass import dataclass
 from simulation.apply.documents import HOST_CPU_MILLICORES, HOST_MEMORY_BYTES
 from simulation.apply.judge import Judge
 from simulation.apply.ports import Disk

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fleetform.providers.contract.observed import PlaceSeen
-from fleetform.spec.dataclass import dataclass
 from simulation.apply.machine import Machine
 
 __all__ = ["Near"]

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fleetform.apply.execute import Outcome, execute
 from fleetform.checker import check
@@ -35,7 +35,6 @@ from fleetform.plan.standing import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 from fleetform.spec.table import digests_of
 from simulation.apply.decay import Decay

@@ -11,11 +11,11 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import HeldBy, Permissions, Scope
 from fleetform.model.rollout import SURGE
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Desired
 from simulation.apply.decay import Decay
 from simulation.apply.end import ask_last

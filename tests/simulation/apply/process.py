@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
 from fleetform.model.tenure import Holder
-from fleetform.spec.dataclass import dataclass
 from simulation.apply.above import moment_ms
 from simulation.apply.faults import Faults
 from simulation.apply.judge import Judge

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.model.instance import Instance, InstanceState
@@ -19,7 +20,6 @@ from fleetform.model.rollout import ENDED
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
-from fleetform.spec.dataclass import dataclass
 from simulation.apply.machine import SimulatedHost
 from simulation.apply.process import Process
 

@@ -7,11 +7,10 @@ It reads no row of the ledger: a ledger that forgets a protection is to be found
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleetform.model.plan import Step
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.renaming import Renames, rename_references
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import (
     Declared,
     Desired,

@@ -8,10 +8,9 @@ two of them: an earlier one that is at work, and its successor that waits and ma
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.renaming import Renames, rename_references
 from simulation.apply.record import Record

@@ -8,6 +8,7 @@ makes one. All calls are coroutines; they raise only `errors.ProviderError`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
@@ -19,7 +20,6 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
-from fleetform.spec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

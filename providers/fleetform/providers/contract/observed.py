@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord

@@ -20,11 +20,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.private_folder import make_private_folder
 
 VOLUME_MARK = ".fleetform-volume"

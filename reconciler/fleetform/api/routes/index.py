@@ -8,6 +8,7 @@ a machine without a network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,7 +17,6 @@ from fastapi.responses import HTMLResponse
 
 from fleetform.api.page import Page
 from fleetform.api.sources import FromSources, MaybeReader
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["PREFIX", "RouteRow", "router"]
 

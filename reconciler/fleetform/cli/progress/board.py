@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
-from fleetform.spec.dataclass import dataclass
 from fleetform.views.lines import printable_lines
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
@@ -25,7 +25,6 @@ from fleetform.plan.proposal import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.canonical import digest
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared
 from fleetform.spec.renaming import digests_of
 

@@ -8,10 +8,9 @@ owner can read, never from the tree or from arguments, and nothing but the drive
 from __future__ import annotations
 
 import hashlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.store.errors import AddressError
 
 __all__ = ["SCHEMA_PREFIX", "Address", "schema_of"]

@@ -12,12 +12,11 @@ import filecmp
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from fleetform.spec.convert.result import Copied, Written
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["Placement", "copy_single", "place"]
 

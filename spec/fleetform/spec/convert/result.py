@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.kinds.codes import SUMMARIES
 

@@ -8,13 +8,12 @@ begins a document whatever stands before it, so reading goes on at the next one.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from yaml import CBaseLoader
 from yaml.error import YAMLError
 
 from fleetform.spec.bounds import DEFAULT, Limits
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.documents.build import Builder, CannotGoOnError
 from fleetform.spec.documents.source import count_breaks, decode, quote_lines, split_lines
 from fleetform.spec.documents.syntax import DOCUMENT_EXPECTED, explain

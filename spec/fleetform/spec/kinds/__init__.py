@@ -10,9 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from fleetform.spec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.base import Document

@@ -4,10 +4,9 @@ Documents on their way through the overlays, and what is told of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 from fleetform.spec.nodes import MappingNode, Node
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.quantities.patterns import either_case, range_of
 from fleetform.spec.quantities.ranges import (
     COUNT_MAX,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.quantities.memory import format_bytes, parse_memory_range
 from fleetform.spec.quantities.patterns import either_case
 from fleetform.spec.quantities.ranges import (

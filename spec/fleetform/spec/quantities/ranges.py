@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.quantities.patterns import DIGITS
 
 __all__ = [

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.nodes import ForeignSpan, Span
 
 __all__ = ["Origins", "Teller"]

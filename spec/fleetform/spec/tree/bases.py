@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node

@@ -9,8 +9,9 @@ file has room for a hundred thousand such lines.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fleetform.spec.bounds import ELEMENTS_MAX
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Problem
 
 __all__ = ["FINDINGS_MAX", "PROBLEMS_MAX", "Budget"]

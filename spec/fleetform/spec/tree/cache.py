@@ -17,10 +17,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Finding, Problem
 from fleetform.spec.tree.outcome import Conditions, Outcome
 

@@ -9,14 +9,13 @@ filled in before it; documents that come out equal are validated once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from fleetform.spec import interpolate
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.expand import Element, expand, values_by_element
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import Kind

@@ -13,11 +13,10 @@ import os
 import stat
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes

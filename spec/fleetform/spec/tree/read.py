@@ -5,8 +5,8 @@ One document of a load on its way: what it came to, where it stands, and what ot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Obstacle, ResourceKey
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.nodes import Node

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Loaded
 from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.profiles import TYPE as PROFILE

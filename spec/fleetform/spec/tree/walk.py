@@ -12,11 +12,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetform.spec.bounds import DEFAULT, Limits
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.tree.inside import Inside, LeadsOutError, open_below

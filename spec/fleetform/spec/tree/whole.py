@@ -9,10 +9,9 @@ asks for it. `recall` finds out whether it holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.desired import Declared, Desired, Loaded, Obstacle, ResourceKey
 from fleetform.spec.findings import Finding
 from fleetform.spec.table import BeyondTable, Table

@@ -5,11 +5,10 @@ A job while its directives are read, one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fleetform.spec.convert.result import Notes
-from fleetform.spec.dataclass import dataclass
 
 __all__ = ["NO_PARTITIONS", "Job", "Partitions", "UnfitError", "size_text"]
 

@@ -8,7 +8,7 @@ import os
 import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from fleetform.spec.convert.slurm.needs import needs_srun, report_files, report_
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
 from fleetform.spec.convert.slurm.variables import report_variables, sourced_names
-from fleetform.spec.dataclass import dataclass
 from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.kinds import KINDS
