@@ -31,13 +31,11 @@ def left_since(before: frozenset[str]) -> list[str]:
     """
     Return what is held now and was not before, in order.
 
-    What goes by itself is given its time, and what is garbage is collected: also what a plan has
-    left out of the collector's search (`wiring.unswept`), for tests are a process that goes on.
+    What goes by itself is given its time, and what is garbage is collected.
     """
     left = held() - before
     if not left:
         return []
-    gc.unfreeze()
     gc.collect()
     until = time.monotonic() + SECONDS_MAX
     while (left := held() - before) and time.monotonic() < until:

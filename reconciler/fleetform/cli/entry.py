@@ -15,9 +15,6 @@ __all__ = ["main"]
 def main() -> int:
     """Run what was typed; returns the exit code."""
     try:
-        from fleetform.cli.postponed import postpone_all
-
-        postpone_all()
         from fleetform.cli.main import main as run
 
         return run()

@@ -7,7 +7,6 @@ is its answer and nothing else.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,14 +27,6 @@ if TYPE_CHECKING:
     from fleetform.wiring.workspace import Workspace
 
 _FILE = "environment.yaml"
-_NEXT = (
-    "fleetform.wiring.planning",
-    "fleetform.wiring.keeping",
-    "fleetform.wiring.managing",
-    "fleetform.store.live",
-    "fleetform.plan.exit",
-    "fleetform.views.plan_text",
-)
 
 
 def open_workspace(path: str | None) -> Workspace:
@@ -148,7 +139,7 @@ def load(workspace: Workspace, *, keep_going: bool, quiet: bool = False) -> Load
     Raises:
         Refused: It has errors and not `keep_going`, or `environment.yaml` cannot be used.
     """
-    loaded = workspace.load_once(_get_ready)
+    loaded = workspace.load()
     errors = len(loaded.errors)
     if errors and not (quiet and keep_going and loaded.desired is not None):
         print_findings(loaded.errors)
@@ -172,16 +163,6 @@ def load(workspace: Workspace, *, keep_going: bool, quiet: bool = False) -> Load
             advice="correct them, or pass --keep-going to skip them; their resources stay as they are",
         )
     return loaded
-
-
-def _get_ready() -> None:
-    """
-    Import what plans are made and shown with, which is next for all who load a tree.
-
-    While another process reads what has changed; for nothing else is there as much time.
-    """
-    for name in _NEXT:
-        importlib.import_module(name)
 
 
 def print_plan_warnings(loaded: Loaded, plan: Plan) -> None:

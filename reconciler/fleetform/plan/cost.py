@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from fleetform.model.altered import altered
 from fleetform.model.plan import Action, Change
 from fleetform.plan.proposal import Sheet
 
@@ -28,7 +28,7 @@ def add_costs(sheet: Sheet) -> None:
             sheet.changes[key] = _priced(sheet, change)
     for key, held in sheet.held.items():
         if key.kind == "fleet":
-            sheet.held[key] = altered(held, change=_priced(sheet, held.change))
+            sheet.held[key] = replace(held, change=_priced(sheet, held.change))
 
 
 def hourly_cost(document: Mapping[str, Any]) -> int | None:
@@ -60,7 +60,7 @@ def _priced(sheet: Sheet, change: Change) -> Change:
         before = 0
     if change.action in _GONE and before is not None:
         after = 0
-    return altered(change, cost_before=before, cost_after=after)
+    return replace(change, cost_before=before, cost_after=after)
 
 
 def _before(sheet: Sheet, change: Change) -> int | None:

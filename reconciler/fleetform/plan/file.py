@@ -35,7 +35,6 @@ from fleetform.model.plan import (
     Stake,
     Step,
 )
-from fleetform.plan.writing import Writer
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["dump", "held_of", "is_plan", "load", "sealed"]
@@ -192,14 +191,28 @@ _ENCODER = json.JSONEncoder(
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[bytes]:
+    """The text, one change or the like at a time: that of a great plan is never in memory as a whole."""
+    opening = "{"
+    for name in sorted(body):
+        yield f'{opening}"{name}":'.encode()
+        value = body[name]
+        if isinstance(value, tuple):
+            yield b"["
+            for number, one in enumerate(value):
+                yield (b"," if number else b"") + _encoded(one)
+            yield b"]"
+        else:
+            yield _encoded(value)
+        opening = ","
+    yield b"}"
+
+
+def _encoded(value: Any) -> bytes:
     # A lone surrogate can come out of a quoted escape in YAML; it must not stop a plan.
-    return (
-        piece.encode("utf-8", "surrogatepass") for piece in Writer(_ENCODER.encode).pieces(body)
-    )
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    # Piece by piece: the text of a great plan is never in memory as a whole.
     found = hashlib.sha256()
     for piece in _pieces(body):
         found.update(piece)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
-from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change
 from fleetform.plan.kinds.fleet import (
@@ -48,7 +48,7 @@ def hasten_exchanges(sheet: Sheet) -> None:
         is_hastened = key.name in sheet.live.exchanging and hastens(before, declared.document)
         if is_hastened or ends_unfinished(sheet, declared, row):
             sheet.hastened.add(key)
-            sheet.changes[key] = altered(
+            sheet.changes[key] = replace(
                 change,
                 destructive=True,
                 at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before or declared.document)),
@@ -77,7 +77,7 @@ def count_hosts(sheet: Sheet) -> None:
             sheet.changes[key] = _with_count(sheet, change, there)
     for key, held in sheet.held.items():
         if key.kind == "fleet":
-            sheet.held[key] = altered(held, change=_with_count(sheet, held.change, there))
+            sheet.held[key] = replace(held, change=_with_count(sheet, held.change, there))
 
 
 def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Change:
@@ -85,4 +85,4 @@ def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Chang
     # Where single hosts give way, they are named and not counted.
     if not change.at_stake or not count or hosts_ended(sheet, change):
         return change
-    return altered(change, at_stake=hosts_at_stake(change.action, count))
+    return replace(change, at_stake=hosts_at_stake(change.action, count))

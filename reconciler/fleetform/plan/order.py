@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import is_
 
-from fleetform.model.altered import altered
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Step
 from fleetform.plan.holds.place import places_freed
@@ -68,7 +68,7 @@ def order_steps(sheet: Sheet) -> None:
         if default and key.kind == "run":
             steps = tuple([_behind(sheet, key, step, default) for step in steps])
         if not all(map(is_, steps, old)):
-            sheet.changes[key] = altered(change, steps=steps)
+            sheet.changes[key] = replace(change, steps=steps)
 
 
 def _default_queue(sheet: Sheet, made: Mapping[ResourceKey, str]) -> str:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from fleetform.model.altered import altered
 from fleetform.model.plan import Action, Change, FieldChange, Step, row_key_of
 from fleetform.model.sealing import Seal
 from fleetform.plan.proposal import Sheet
@@ -29,10 +29,10 @@ def seal_changes(sheet: Sheet) -> None:
     for key, change in sheet.changes.items():
         sheet.changes[key] = _sealed(sheet, seal, change)
     for key, held in sheet.held.items():
-        sheet.held[key] = altered(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
+        sheet.held[key] = replace(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
     for key, deferred in sheet.deferred.items():
         change = _shut(seal, _sealed(sheet, seal, deferred.change))
-        sheet.deferred[key] = altered(deferred, change=change)
+        sheet.deferred[key] = replace(deferred, change=change)
 
 
 def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldChange:
@@ -41,7 +41,7 @@ def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldC
     after = right.value(kind, one.path, one.after) if one.after_set else None
     if before is one.before and after is one.after:
         return one
-    return altered(one, before=before, after=after, sensitive=True)
+    return replace(one, before=before, after=after, sensitive=True)
 
 
 def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
@@ -56,7 +56,7 @@ def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
         after = _sealed_outcome(seal, change)
     if unchanged and before is None and after is None:
         return change
-    return altered(
+    return replace(
         change,
         fields=change.fields if unchanged else fields,
         before=None if before is None else seal.value(kind, "", before),
@@ -79,7 +79,7 @@ def _shut(seal: Seal, change: Change) -> Change:
     steps = tuple([_shut_step(seal, step) for step in change.steps])
     if all(map(is_, steps, change.steps)):
         return change
-    return altered(change, steps=steps)
+    return replace(change, steps=steps)
 
 
 def _shut_step(seal: Seal, step: Step) -> Step:
@@ -87,7 +87,7 @@ def _shut_step(seal: Seal, step: Step) -> Step:
     shown = seal.value(step.resource.kind, "", document)
     if shown is document:
         return step
-    return altered(step, arguments={**step.arguments, "document": shown})
+    return replace(step, arguments={**step.arguments, "document": shown})
 
 
 def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:

@@ -8,8 +8,8 @@ mounted. How long that has been going is the annex's to say: time is no part of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from fleetform.model.altered import altered
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
@@ -30,7 +30,7 @@ def add_stakes(sheet: Sheet) -> None:
             sheet.changes[key] = _staked(sheet, change)
     for key, held in sheet.held.items():
         if _would_end_work(held):
-            sheet.held[key] = altered(held, change=_staked(sheet, held.change))
+            sheet.held[key] = replace(held, change=_staked(sheet, held.change))
 
 
 def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
@@ -89,7 +89,7 @@ def _ends_work(change: Change) -> bool:
 
 def _staked(sheet: Sheet, change: Change) -> Change:
     work = work_at_stake(sheet, change)
-    return altered(change, stake=_sum(work)) if work else change
+    return replace(change, stake=_sum(work)) if work else change
 
 
 def _sum(work: Iterable[Work]) -> Stake:

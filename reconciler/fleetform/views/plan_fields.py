@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fleetform.model.altered import altered
 from fleetform.model.plan import FieldChange
 from fleetform.views.field_text import change_texts, leaf_values, value_text
 from fleetform.views.lines import printable
@@ -57,7 +57,7 @@ def leaf_changes(kind: str, fields: Iterable[FieldChange]) -> list[FieldChange]:
     for one in fields:
         path = printable(one.path)
         if one.before_set and one.after_set:
-            found.append(one if path == one.path else altered(one, path=path))
+            found.append(one if path == one.path else replace(one, path=path))
         elif one.after_set:
             for name, value in leaf_values(kind, path, one.after):
                 found.append(_leaf(one, name, None, value))

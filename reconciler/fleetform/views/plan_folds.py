@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fleetform.model import figures
-from fleetform.model.altered import altered
 from fleetform.model.plan import Action, Change, FieldChange
 from fleetform.spec.interpolate import Scope
 from fleetform.spec.names import split_parameters
@@ -125,7 +125,7 @@ def _folded(members: Sequence[_Member], count: int) -> list[Fold]:
             ]
             for family in families(samples, members_min=GROUP_MIN):
                 chosen = [together[place] for place in family.members]
-                field = altered(chosen[0].field, before=family.before, after=family.after)
+                field = replace(chosen[0].field, before=family.before, after=family.after)
                 rows.append(Fold(field, _whose(chosen, count)))
                 taken = {id(one) for one in chosen}
                 rest = [one for one in rest if id(one) not in taken]
@@ -175,7 +175,7 @@ def _spelled(member: _Member) -> FieldChange:
     field = member.field
     before = _spelled_value(field.before, member.before)
     after = _spelled_value(field.after, member.after)
-    return altered(field, before=before, after=after)
+    return replace(field, before=before, after=after)
 
 
 def _spelled_value(value: Any, scope: Scope) -> Any:

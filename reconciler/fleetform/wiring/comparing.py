@@ -49,9 +49,9 @@ def open_tree(workspace: Workspace, named: str | None) -> Iterator[TreeSide]:
         WorkspaceProblem: It names nothing, or cannot be read.
     """
     if named is None:
-        yield _side(TreeLoader(workspace.root).load_once(), "as it is on disk")
+        yield _side(TreeLoader(workspace.root).load(), "as it is on disk")
     elif (Path(named) / ENVIRONMENT_FILE).is_file():
-        yield _side(TreeLoader(Path(named).absolute()).load_once(), named)
+        yield _side(TreeLoader(Path(named).absolute()).load(), named)
     else:
         with tempfile.TemporaryDirectory(prefix="fleetform-") as folder:
             try:

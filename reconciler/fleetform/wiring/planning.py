@@ -18,7 +18,6 @@ from fleetform.spec.table import digests_of
 from fleetform.wiring.claims import with_claims
 from fleetform.wiring.generations import known_generation, lost, with_generation
 from fleetform.wiring.problems import PlanProblem, ScopeProblem
-from fleetform.wiring.unswept import unswept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,15 +46,14 @@ def make_plan(
     """
     Compare the tree with the ledger, or with `live` where the world was asked before.
 
-    For a command that ends soon after (`unswept`); whatever goes on for long asks `checked_plan`.
+    For a command; whatever goes on for long asks `checked_plan`.
 
     Raises:
         LedgerProblem: The ledger cannot be read.
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller refuses a configuration without an environment"
-    with unswept():
-        made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
+    made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
     annex: dict[str, Any] = {}
     # Who manages the environment hears from its hosts all the time, and notes what is new.
     if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:

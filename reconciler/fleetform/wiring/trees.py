@@ -8,12 +8,11 @@ asked for what is true, only whether the work has been done already.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.wiring.paths import cache_home
-from fleetform.wiring.unswept import unswept
 
 if TYPE_CHECKING:
     from fleetform.spec.desired import Environment, Loaded
@@ -31,15 +30,7 @@ class TreeLoader:
         self._cache: ReadingCache | None = None
         self._lock = threading.Lock()
 
-    def load_once(self, meanwhile: Callable[[], None] | None = None) -> Loaded:
-        """
-        The same in a process that ends soon after: what was read is there until then, so that
-        no search for garbage needs to go through it. `meanwhile` as for `load_tree`.
-        """
-        with unswept():
-            return self.load(meanwhile)
-
-    def load(self, meanwhile: Callable[[], None] | None = None) -> Loaded:
+    def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""
         from fleetform.spec.tree import load_tree
 
@@ -47,7 +38,7 @@ class TreeLoader:
         if self._folder is None or not self._lock.acquire(blocking=False):
             return load_tree(self._root)
         try:
-            return self._load(self._folder, meanwhile)
+            return self._load(self._folder)
         finally:
             self._lock.release()
 
@@ -70,13 +61,13 @@ class TreeLoader:
         finally:
             self._lock.release()
 
-    def _load(self, folder: Path, meanwhile: Callable[[], None] | None) -> Loaded:
+    def _load(self, folder: Path) -> Loaded:
         from fleetform.spec.tree import load_tree
         from fleetform.spec.tree.cache_file import open_cache, save_cache
 
         if self._cache is None:
             self._cache = open_cache(folder / "readings", self._root)
-        loaded = load_tree(self._root, cache=self._cache, meanwhile=meanwhile)
+        loaded = load_tree(self._root, cache=self._cache)
         save_cache(self._cache, folder / "readings", self._root)
         return loaded
 

@@ -43,7 +43,7 @@ def check(path: str | None, *, strict: bool = False, list_files: bool = False) -
         return _check_file(Path(path), strict=strict, list_files=list_files)
     # Not through a workspace: that needs an `environment.yaml` without errors.
     root = find_root(path)
-    loaded = TreeLoader(root).load_once()
+    loaded = TreeLoader(root).load()
     assert loaded.desired is not None or loaded.findings, (
         "a configuration that cannot be read has findings"
     )
@@ -106,7 +106,7 @@ def _as_part(file: Path) -> _Checked | None:
     # Hidden folders, other endings and links that lead out are not read as documents.
     if name not in {FILE_NAME, *walk(root).files}:
         return None
-    findings = tuple(one for one in TreeLoader(root).load_once().findings if one.place.file == name)
+    findings = tuple(one for one in TreeLoader(root).load().findings if one.place.file == name)
     data = read_file(root, name)
     documents, _ = read_documents(data, name) if isinstance(data, bytes) else ([], ())
     return _Checked(root, name, findings, len(documents))

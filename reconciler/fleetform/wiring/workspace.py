@@ -7,7 +7,7 @@ show. Heavy drivers are imported by the call that needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -129,10 +129,6 @@ class Workspace:
     def load(self) -> Loaded:
         """Read the whole tree; what is wrong with it comes as findings."""
         return self._trees.load()
-
-    def load_once(self, meanwhile: Callable[[], None] | None = None) -> Loaded:
-        """The same, for a command that ends soon after; `meanwhile` as for `load_tree`."""
-        return self._trees.load_once(meanwhile)
 
     def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
         """Read the tree as it would be with other contents of some files, by path in the tree."""

@@ -10,7 +10,7 @@ tree wants the whole list.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,6 @@ def load_tree(
     *,
     cache: ReadingCache | None = None,
     buffers: Mapping[str, bytes] | None = None,
-    meanwhile: Callable[[], None] | None = None,
 ) -> Loaded:
     """
     Read the environment in the folder `root`.
@@ -41,8 +40,6 @@ def load_tree(
             comes out is the same as without.
         buffers: What stands for a file's content, by its path relative to `root` with forward
             slashes: text that an editor has not saved yet. The file need not exist.
-        meanwhile: What may be done here while another process reads the files that have changed:
-            imports of what comes next. It is called once or not at all.
 
     Returns:
         Findings sorted by place, and what they leave of the declaration; see `Loaded`.
@@ -52,7 +49,7 @@ def load_tree(
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return _load(Path(root), cache, buffers, meanwhile)
+        return _load(Path(root), cache, buffers)
     finally:
         if was_enabled:
             gc.enable()
@@ -62,12 +59,11 @@ def _load(
     root: Path,
     cache: ReadingCache | None,
     buffers: Mapping[str, bytes] | None,
-    meanwhile: Callable[[], None] | None,
 ) -> Loaded:
     if cache is not None and cache.whole is not None and not buffers:
         from fleetform.spec.tree.recall import Recall
 
-        with closing(Recall(root, cache, cache.whole, meanwhile)) as recall:
+        with closing(Recall(root, cache, cache.whole)) as recall:
             loaded = recall.load()
         if loaded is not None:
             return loaded

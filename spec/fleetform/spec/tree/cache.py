@@ -162,11 +162,6 @@ class ReadingCache:
         """The reading of what a file contained last."""
         return self._files.get(path)
 
-    def is_known(self, path: str, look: str) -> bool:
-        """Whether there is a reading of a file that looks so; none is taken into use by asking."""
-        known = self._files.get(path)
-        return known is not None and look != "" and known.look == look
-
     def look_again(self, known: KeptFile, look: str) -> None:
         """A file with the content of a reading that is kept looks as `look` now."""
         if known.look != look:

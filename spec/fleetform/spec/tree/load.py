@@ -26,7 +26,6 @@ from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
 from fleetform.spec.table import BeyondTable
 from fleetform.spec.tree.bases import Folder
-from fleetform.spec.tree.beside import read_beside
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, look_of
 from fleetform.spec.tree.claims import claims_of
 from fleetform.spec.tree.commit import Commit
@@ -168,8 +167,6 @@ class Loader:
         """Read all documents; False when nobody can tell what they come to."""
         folders = list(reversed(self._environments.folders))
         looks = [self._looks(folder) for folder in folders]
-        if self._cache is not None and not self._buffers and len(folders) == 1:
-            read_beside(self._root, self._cache, looks[0], self._environments.values)
         given = [
             [self._sources.given(file, folder.path, look) for file, look, _ in looked]
             for folder, looked in zip(folders, looks, strict=True)

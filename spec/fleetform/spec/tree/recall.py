@@ -12,7 +12,7 @@ it would come to the same here as well, which a test with edits at random holds.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,23 +31,12 @@ _CHANGED_MAX = 100
 
 
 class Recall:
-    """
-    One load of a tree of which the whole is known.
+    """One load of a tree of which the whole is known."""
 
-    `meanwhile` is what may be done while files that have changed are read; see `load_tree`.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        cache: ReadingCache,
-        whole: Whole,
-        meanwhile: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, root: Path, cache: ReadingCache, whole: Whole) -> None:
         self._root = root
         self._cache = cache
         self._whole = whole
-        self._meanwhile = meanwhile
         self._commit = Commit(root, whole.folders[1:])
 
     def load(self) -> Loaded | None:
@@ -170,11 +159,6 @@ class Recall:
     def _read_again(self, changed: Mapping[str, str]) -> Sequence[Finding] | None:
         from fleetform.spec.tree.again import read_again
 
-        if self._meanwhile is not None:
-            from fleetform.spec.tree.beside import read_meanwhile
-
-            files = list(changed.items())
-            read_meanwhile(self._root, self._cache, files, self._whole.values, self._meanwhile)
         return read_again(self._root, self._cache, changed.items(), self._whole.values)
 
 

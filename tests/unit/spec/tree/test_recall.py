@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.tree import beside, cache_file, kept_file, load_tree, read_environment
+from fleetform.spec.tree import cache_file, kept_file, load_tree, read_environment
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
 from fleetform.spec.tree.load import Loader
@@ -231,121 +230,6 @@ def test_a_value_that_is_none_of_json_is_no_matter(root, tmp_path, settled, monk
     assert len(counted) == 1
 
 
-@pytest.fixture
-def in_two_processes(monkeypatch):
-    """However small a tree and however many threads: half of it is read by another process."""
-    monkeypatch.setattr(beside, "_BYTES_MIN", 0)
-    monkeypatch.setattr(beside, "_processors", lambda: 2)
-
-
-def test_shares_are_read_beside_each_other(root, tmp_path, in_two_processes, monkeypatch):
-    """What another process has read is taken up, and is the same."""
-    read = []
-    from fleetform.spec.tree.reader import Reader
-
-    here = Reader.read
-    monkeypatch.setattr(Reader, "read", lambda self, one: read.append(one.file) or here(self, one))
-    fresh = load_tree(root)
-    read.clear()
-    assert through_disk(root, tmp_path / "cache") == fresh
-    assert 0 < len(set(read)) < 3
-
-
-def test_a_process_that_ends_early_costs_time(root, tmp_path, in_two_processes, monkeypatch):
-    """Nothing depends on it: whatever it did not give is read here."""
-
-    def fail(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(beside, "_give", fail)
-    assert through_disk(root, tmp_path / "cache") == load_tree(root)
-
-
-def here_read(monkeypatch):
-    """Note which files are read in this process from now on."""
-    from fleetform.spec.tree.reader import Reader
-
-    read = []
-    real = Reader.read
-    monkeypatch.setattr(Reader, "read", lambda self, one: read.append(one.file) or real(self, one))
-    return read
-
-
-def meanwhile_loaded(root, folder):
-    """Load as a plan does; also whether there was something to be done meanwhile."""
-    done = []
-    cache = open_cache(folder, root)
-    loaded = load_tree(root, cache=cache, meanwhile=lambda: done.append(1))
-    save_cache(cache, folder, root)
-    return loaded, bool(done)
-
-
-@pytest.mark.parametrize("path", ["elsewhere", "../out", "[1]", "very/deep"])
-def test_changed_files_are_read_meanwhile(
-    path, root, tmp_path, settled, in_two_processes, monkeypatch
-):
-    """Another process reads what has changed, right or wrong, and this one takes it up."""
-    through_disk(root, tmp_path / "cache")
-    (root / "data.yaml").write_text(VOLUME.replace("path: data", f"path: {path}"))
-    fresh = load_tree(root)
-    read = here_read(monkeypatch)
-    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, True)
-    assert read == []
-    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, False)
-
-
-def test_what_cannot_be_taken_up_is_read_here(
-    root, tmp_path, settled, in_two_processes, monkeypatch
-):
-    """A file that is no YAML, and a process that ends early, are told of as ever."""
-    through_disk(root, tmp_path / "cache")
-    (root / "data.yaml").write_text("type: volume\nname: [\n")
-    assert meanwhile_loaded(root, tmp_path / "cache") == (load_tree(root), True)
-
-    (root / "data.yaml").write_text(VOLUME)
-    through_disk(root, tmp_path / "cache")
-
-    def fail(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(beside, "_give", fail)
-    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
-    assert meanwhile_loaded(root, tmp_path / "cache") == (load_tree(root), True)
-
-
-def test_nothing_is_done_meanwhile_by_one_processor(root, tmp_path, settled, monkeypatch):
-    """Where nobody else can read, this process does, as ever."""
-    monkeypatch.setattr(beside, "_processors", lambda: 1)
-    through_disk(root, tmp_path / "cache")
-    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
-    read = here_read(monkeypatch)
-    fresh = load_tree(root)
-    read.clear()
-    assert meanwhile_loaded(root, tmp_path / "cache") == (fresh, False)
-    assert read == ["data.yaml"]
-
-
-def test_who_is_interrupted_meanwhile_waits_for_the_other(
-    root, tmp_path, settled, in_two_processes, monkeypatch
-):
-    """Whatever ends this process early, no process is left behind."""
-    through_disk(root, tmp_path / "cache")
-    (root / "data.yaml").write_text(f"{VOLUME}description: other\n")
-
-    started = []
-    fork = os.fork
-    monkeypatch.setattr(os, "fork", lambda: started.append(fork()) or started[-1])
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        load_tree(root, cache=open_cache(tmp_path / "cache", root), meanwhile=interrupt)
-    (other,) = started
-    with pytest.raises(ChildProcessError):
-        os.waitpid(other, os.WNOHANG)
-
-
 VALUES = st.sampled_from(
     [
         ("runs.yaml", "commands", ["echo 1", "echo ${{ values.x }}", "sleep 1"]),
@@ -415,35 +299,6 @@ def test_values_that_change_come_to_the_same(settled, edits):
                 assert loaded == expected
                 assert spelled(loaded) == spelled(expected)
                 assert documents(loaded) == documents(expected)
-
-
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(edits=EDITS)
-def test_two_processes_come_to_the_same(in_two_processes, edits):
-    """Whatever is in the files, it does not matter which process reads them."""
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name) / "tree"
-        write(root, "environment.yaml", f"{ENVIRONMENT}values: {{x: 0}}\n")
-        write(root, "fleet.yaml", FLEET)
-        write(root, "data.yaml", VOLUME)
-        write(root, "runs.yaml", f"{SWEEP}---\n{TASK}")
-        for edit in edits:
-            apply_edit(root, edit)
-        expected = load_tree(root)
-        cache = ReadingCache()
-        loaded = load_tree(root, cache=cache)
-        assert loaded == expected
-        assert documents(loaded) == documents(expected)
-        for edit in edits:
-            apply_edit(root, edit)
-            expected = load_tree(root)
-            loaded = load_tree(root, cache=cache, meanwhile=lambda: None)
-            assert loaded == expected
-            assert documents(loaded) == documents(expected)
 
 
 # Mostly apart, or each load would go through all passes for what the one before was told.

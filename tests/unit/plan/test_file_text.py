@@ -1,4 +1,4 @@
-"""The text of a plan, piece by piece."""
+"""The text of a plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from fleetform.model.plan import Change, Deferred, FieldChange, Held, Plan, Predicate, Step
 from fleetform.plan.file import dump
-from fleetform.plan.writing import BATCH, KNOWN_MAX, Writer
-from fleetform.spec.canonical import canonical_json, plain_json
+from fleetform.spec.canonical import canonical_json
 from unit.plan.test_file import inputs
-from unit.plan.trees import element, fleet, ledger, planned, tree
+from unit.plan.trees import planned
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def test_the_text_is_what_the_encoder_would_write(sample: Plan) -> None:
 
 @pytest.mark.parametrize("kind", [Change, Deferred, FieldChange, Held, Predicate, Step])
 def test_no_field_is_left_out(kind: type, sample: Plan) -> None:
-    """Every field of what is written in place is in the text."""
+    """Every field of a value is in the text."""
     # A side that is not set says so by not being there, and what nearly no field is likewise.
     renamed = {"field_class": "class", "before_set": "before", "after_set": "after"}
     whole = replace(
@@ -49,25 +48,6 @@ def maps_of(value: object) -> list[dict[str, object]]:
     if isinstance(value, list):
         return [one for inner in value for one in maps_of(inner)]
     return []
-
-
-def test_many_pieces_are_one_text() -> None:
-    """More changes than one piece has, and more values than are remembered, change nothing."""
-    count = max(BATCH, KNOWN_MAX // 2) + 3
-    many = planned(
-        tree(fleet("local"), *(element("s", lr=lr / 8, batch=1) for lr in range(count))), ledger()
-    )
-    text = dump(many).decode()
-    assert len(many.changes) > count
-    assert text == canonical_json(json.loads(text)) + "\n"
-
-
-def test_a_percent_sign_in_a_name_is_a_percent_sign() -> None:
-    """Forms with places for values are made of names that people choose."""
-    step = Step("run.submit:run/a", "run.submit", planned(*inputs()).steps[0].resource)
-    change = replace(planned(*inputs()).changes[0], steps=(replace(step, arguments={"%s": "%d"}),))
-    text = "".join(Writer(plain_json).pieces({"changes": (change,)}))
-    assert json.loads(text)["changes"][0]["steps"][0]["arguments"] == {"%s": "%d"}
 
 
 def test_what_is_not_json_is_refused(sample: Plan) -> None:
