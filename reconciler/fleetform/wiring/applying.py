@@ -355,6 +355,8 @@ class _Apply:
                 serial = now
                 await self._show(gate, seen)
                 if await self._is_over(gate):
+                    # What ended between the two looks.
+                    await self._show(gate, seen)
                     return True
             if taken_up.is_due(serial) and (
                 complaint := await gate(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 import applied
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import ApplyRecord
+from fleetform.model.run_state import RunState
 from fleetform.model.tenure import Holder
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.wiring import applying, silent_manager, yielding
@@ -131,3 +133,35 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
     message = asyncio.run(story())
     assert message.startswith("serve (pid 1 on node1) has not started to apply this plan")
     assert "`fleetform lock break --force" in message
+
+
+def test_a_run_that_ends_between_two_looks_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows another process reads the states, and then whether all is over."""
+    run = SimpleNamespace(name="short", state=RunState.RUNNING, message="")
+    shown: list[RunState] = []
+
+    async def gate(call: Callable[[], object]) -> object:
+        return call()
+
+    async def end(_apply: object, _gate: object) -> bool:
+        run.state = RunState.DONE
+        return True
+
+    monkeypatch.setattr(applying._Apply, "_is_over", end)
+    apply = object.__new__(applying._Apply)
+    holder = SimpleNamespace(command="serve", pid=1)
+    apply._workspace = SimpleNamespace(manager=lambda: holder)
+    apply._ledger = SimpleNamespace(
+        serial=lambda: 1,
+        read_operations=lambda _: [],
+        read_runs=lambda _: [SimpleNamespace(run=run)],
+    )
+    apply._progress = SimpleNamespace(
+        notice=lambda _: None, run_changed=lambda one, _: shown.append(one.state)
+    )
+    apply._accepted = SimpleNamespace(apply_uid="a")
+    apply._plan = SimpleNamespace(steps=())
+    apply._names = ["short"]
+    apply._leaves_at_ms = None
+    assert asyncio.run(apply._follow(gate))
+    assert shown == [RunState.RUNNING, RunState.DONE]
