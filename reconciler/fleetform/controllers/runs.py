@@ -21,6 +21,7 @@ from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.suspects import Suspects
 from fleetform.lifecycle import advance, as_ended
+from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.decision import Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import (
@@ -295,7 +296,7 @@ class RunController:
             for one in decisions.impossible
         ]
         ends.extend(
-            (uid, Finish(RunState.ABORTED, "dependency", sentence))
+            (uid, Finish(RunState.ABORTED, DEPENDENCY, sentence))
             for uid, sentence in decisions.aborts.items()
         )
         moved = await self._commit_verdicts(ends, now)

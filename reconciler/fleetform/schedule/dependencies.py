@@ -11,6 +11,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fleetform.model.aborted import had_ended
 from fleetform.model.decision import Waiting
 from fleetform.model.lineage import has_result
 from fleetform.model.ports import Outcome
@@ -108,7 +109,7 @@ def _combine(standings: Iterable[tuple[Standing, str]], *, need_all: bool) -> Ve
     if not need_all and (by_standing[Standing.MET] or not (never or waits)):
         return Verdict()
     if not need_all and not waits:
-        return Verdict(never="no dependency can be met: " + "; ".join(never))
+        return Verdict(never="no dependency could be met: " + "; ".join(never))
     return Verdict(reasons=tuple(Waiting("dependency", sentence) for sentence in waits))
 
 
@@ -116,7 +117,7 @@ def _one(name: str, when: When, outcome: Outcome) -> tuple[Standing, str]:
     standing = _stands(when, outcome)
     wanted = _PHRASES[when][0]
     if standing is Standing.NEVER:
-        return standing, f"requires {name} {wanted}, and it is {outcome.state}"
+        return standing, f"required {name} {wanted}, and it {had_ended(outcome.state)}"
     return standing, f"waits for {name} {wanted}; it is {outcome.state}"
 
 
@@ -128,7 +129,7 @@ def _all(dependency: Dependency, elements: list[tuple[str, Outcome]]) -> tuple[S
             wanted = _PHRASES[dependency.when][0]
             return (
                 standing,
-                f"requires all of {dependency.run} {wanted}, and {name} is {outcome.state}",
+                f"required all of {dependency.run} {wanted}, and {name} {had_ended(outcome.state)}",
             )
         met += standing is Standing.MET
     wanted, have = _PHRASES[dependency.when]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
-from fleetform.model.run_state import Outdated
+from fleetform.model.run_state import Outdated, RunState
+from fleetform.store.aborted import read_abort_reasons
 from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
@@ -191,7 +193,7 @@ def _histories(
         f" WHERE {condition} ORDER BY r.number {limit}",
         values,
     ).fetchall()
-    runs = [run_of(row[: len(RUN)]) for row in rows]
+    runs = _with_abort_reasons(connection, [run_of(row[: len(RUN)]) for row in rows])
     attempts = _attempts(connection, runs)
     hosts = dict(connection.execute("SELECT uid, name FROM instances").fetchall())
     outdated = read_outdated(connection)
@@ -211,6 +213,13 @@ def _histories(
             runs, (row[len(RUN) :] for row in rows), strict=True
         )
     )
+
+
+def _with_abort_reasons(connection: Statements, runs: list[Run]) -> list[Run]:
+    if not any(run.state is RunState.ABORTED for run in runs):
+        return runs
+    reasons = read_abort_reasons(connection)
+    return [replace(run, message=reasons[run.uid]) if run.uid in reasons else run for run in runs]
 
 
 def _attempts(connection: Statements, runs: Sequence[Run]) -> dict[str, list[Attempt]]:

@@ -33,7 +33,15 @@ from fleetform.model.run_state import RunState
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 
-__all__ = ["LOST_AT", "Lineage", "read_lineage", "read_outdated", "record_upstream"]
+__all__ = [
+    "LOST_AT",
+    "Inputs",
+    "Lineage",
+    "inputs_of",
+    "read_lineage",
+    "read_outdated",
+    "record_upstream",
+]
 
 LISTED_MAX = 32
 """Elements of a sweep that are named one by one; of more, a fingerprint is kept."""
@@ -67,12 +75,12 @@ def record_upstream(transaction: Transaction, placed: Iterable[tuple[str, int]])
             (to_json(list(attempts)), '%"depends_on"%'),
         ).fetchall()
     ]
-    inputs = _Inputs(transaction)
-    inputs.read(name for _, element, wanted in waiting for name, _ in _names(element, wanted))
+    inputs = Inputs(transaction)
+    inputs.read(name for _, element, wanted in waiting for name, _ in inputs_of(element, wanted))
     written: dict[tuple[str, str], str] = {}
     rows = []
     for uid, element, wanted in waiting:
-        names = _names(element, wanted)
+        names = inputs_of(element, wanted)
         if not wanted.get("all", True):
             # Of alternatives, one without a result yet is none that the attempt starts from.
             names = [one for one in names if inputs.is_complete(*one)]
@@ -84,7 +92,7 @@ def record_upstream(transaction: Transaction, placed: Iterable[tuple[str, int]])
     transaction.many("UPDATE attempts SET upstream = ? WHERE run_uid = ? AND number = ?", rows)
 
 
-def _names(element: str, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+def inputs_of(element: str, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Runs and sweeps that a document depends on, by name, and what it waits for."""
     return [
         (
@@ -95,7 +103,7 @@ def _names(element: str, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _entry(inputs: _Inputs, name: str, when: str) -> str:
+def _entry(inputs: Inputs, name: str, when: str) -> str:
     family = inputs.family(name)
     if family is not None:
         # One that has no result although it was waited for was submitted again at this moment.
@@ -146,7 +154,7 @@ _SINGLE = (
 
 
 @dataclass(slots=True)
-class _Inputs:
+class Inputs:
     """What stands behind names of runs and sweeps at this moment, read for many names at once."""
 
     connection: Transaction | Statements
@@ -167,6 +175,10 @@ class _Inputs:
 
     def _rows(self, statement: str, names: set[str]) -> Iterable[Sequence[Any]]:
         return self.connection.execute(statement, (to_json(sorted(names)),)) if names else ()
+
+    def is_run(self, name: str) -> bool:
+        """Tell whether a name is that of a run, and not of a sweep or array."""
+        return name in self._runs
 
     def family(self, name: str) -> _Family | None:
         """A sweep with more elements than are listed; else None."""
@@ -233,7 +245,7 @@ def read_lineage(connection: Statements) -> Lineage:
     # Elements of a sweep that wait for the same were written the same text.
     known: dict[str, list[_Entry]] = {text: json.loads(text) for *_, text in rows}
     recorded = {text: [one for one in found if _is_whole(one)] for text, found in known.items()}
-    inputs = _Inputs(connection)
+    inputs = Inputs(connection)
     inputs.read(one[0] for found in recorded.values() for one in found)
     earlier = _EarlierForm(connection)
     changes = {
@@ -282,7 +294,7 @@ def _with_lost_volumes(
     return found
 
 
-def _changes(inputs: _Inputs, earlier: _EarlierForm, entry: _Entry) -> list[InputChange]:
+def _changes(inputs: Inputs, earlier: _EarlierForm, entry: _Entry) -> list[InputChange]:
     if not _is_whole(entry):
         return earlier.changes(tuple(entry))
     name, when, before = entry

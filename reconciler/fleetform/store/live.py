@@ -21,6 +21,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.aborted import read_abort_reasons
 from fleetform.store.closing import Closing, read_closing
 from fleetform.store.left_data import read_left
 from fleetform.store.lineage import read_lineage
@@ -153,7 +154,7 @@ def _compared(
     if len(digests) - len(quiet) > _NAMED_MAX:
         rows = _resources(connection)
         return Rows(quiet, {key: row for key, row in rows.items() if key not in quiet}, read_all)
-    beside = _gpus(connection), _earlier(connection)
+    beside = _beside(connection)
     restless = _made(connection.execute(_RESTLESS), *beside)
     for key in digests.keys() - quiet.keys() if len(digests) > len(quiet) else ():
         restless.update(_made(connection.execute(_NAMED, key), *beside))
@@ -161,7 +162,14 @@ def _compared(
 
 
 def _resources(connection: Statements) -> dict[ResourceKey, LiveResource]:
-    return _made(connection.execute(_ALL), _gpus(connection), _earlier(connection))
+    return _made(connection.execute(_ALL), *_beside(connection))
+
+
+def _beside(
+    connection: Statements,
+) -> tuple[dict[str, int], dict[str, EarlierRun], dict[str, str]]:
+    """What `_made` adds to rows, each by the uid of a run."""
+    return _gpus(connection), _earlier(connection), read_abort_reasons(connection)
 
 
 def _gpus(connection: Statements) -> dict[str, int]:
@@ -192,7 +200,10 @@ def _earlier(connection: Statements) -> dict[str, EarlierRun]:
 
 
 def _made(
-    rows: Iterable[Sequence[Any]], gpus: Mapping[str, int], earlier: Mapping[str, EarlierRun]
+    rows: Iterable[Sequence[Any]],
+    gpus: Mapping[str, int],
+    earlier: Mapping[str, EarlierRun],
+    aborted: Mapping[str, str],
 ) -> dict[ResourceKey, LiveResource]:
     resources = {}
     for row in rows:
@@ -202,7 +213,7 @@ def _made(
         run = None
         if run_state is not None:
             run = LiveRun(
-                RUN_STATES[run_state], attempt, cause, message, started, finished,
+                RUN_STATES[run_state], attempt, cause, aborted.get(uid, message), started, finished,
                 gpus.get(uid, 0), _OUTDATED[stale], rerun_mark, earlier.get(uid), executed,
             )  # fmt: skip
         key = ResourceKey(kind, name)

@@ -19,6 +19,7 @@ from fleetform.model.overview import OpenApply, Overview, TroubledHost, Troubled
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
+from fleetform.store.aborted import read_abort_reasons
 from fleetform.store.lineage import read_outdated
 from fleetform.store.live import RUN_STATES
 from fleetform.store.observations import read_drift
@@ -40,7 +41,7 @@ _STATE = f"CASE WHEN cause = '{NO_EVIDENCE}' THEN 'unknown' ELSE state END"
 _STATES = f"SELECT {_STATE}, count(*) FROM runs WHERE listed = 1 GROUP BY 1"
 _OPEN = f"SELECT count(*) FROM runs WHERE final = 0 AND cause <> '{NO_EVIDENCE}'"
 _TROUBLED = (
-    f"SELECT name, message FROM runs WHERE listed = 1 AND {_STATE} = ? ORDER BY name LIMIT ?"
+    f"SELECT name, message, uid FROM runs WHERE listed = 1 AND {_STATE} = ? ORDER BY name LIMIT ?"
 )
 # What is declared now is in the resource: the run's own document is what was executed. Stored JSON has
 # no blanks; a variable named `state` may match too, so that the document decides.
@@ -114,13 +115,15 @@ def _outdated(connection: Statements) -> set[str]:
 
 def _troubled(connection: Statements, still: dict[str, RunState]) -> Iterator[TroubledRun]:
     left = NAMES_MAX
+    reasons = read_abort_reasons(connection)
     for state in _TROUBLE:
         # As many more as may have to be passed over.
         more = sum(one is state for one in still.values())
-        for name, message in connection.execute(_TROUBLED, (state.value, left + more)).fetchall():
+        rows = connection.execute(_TROUBLED, (state.value, left + more)).fetchall()
+        for name, message, uid in rows:
             if left and name not in still:
                 left -= 1
-                yield TroubledRun(name, state, message)
+                yield TroubledRun(name, state, reasons.get(uid, message))
 
 
 def _hosts(connection: Statements) -> tuple[dict[str, int], int | None]:

@@ -332,7 +332,7 @@ def test_a_sweep_means_all_of_its_elements():
     bad = decide(
         [run("r", **depends)], [instance("h")], outcomes=sweep(RunState.FAILED, RunState.RUNNING)
     )
-    assert bad.aborts == {RunUid("uid-r"): "requires all of s to succeed, and s[0] is failed"}
+    assert bad.aborts == {RunUid("uid-r"): "required all of s to succeed, and s[0] had failed"}
     good = decide(
         [run("r", **depends)], [instance("h")], outcomes=sweep(RunState.DONE, RunState.DONE)
     )
