@@ -23,6 +23,7 @@ from fleetform.views.plan_fields import FORCES, field_row
 from fleetform.views.plan_folds import SAME_TEXT, fold, more_text
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_notes import progressing, still_aborted_text, unknown_texts
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.plan_text import SIGNS, short_commit
@@ -103,6 +104,9 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if more := _more(earlier.runs[LIST_MAX:]):
             yield f"| {more} | | |\n"
         yield "\n"
+    for sentence in (still_aborted_text(plan), *unknown_texts(plan)):
+        if sentence:
+            yield f"{_escaped(sentence)}\n\n"
     yield from _stale(plan)
     yield from _earlier_drift(plan)
     if lines := forecast_lines(plan):
@@ -174,8 +178,8 @@ def _more(rest: Sized) -> str:
 
 
 def _tail(plan: Plan) -> str:
-    busy = figures.counted(len(plan.progressing), "resource")
-    progress = f"{busy} in progress. " if plan.progressing else ""
+    count = len(progressing(plan))
+    progress = f"{figures.counted(count, 'resource')} in progress. " if count else ""
     return f"<sub>{progress}Plan {_code(plan.digest[:12])}, {_escaped(depth_text(plan))}.</sub>\n"
 
 

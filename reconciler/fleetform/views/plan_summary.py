@@ -50,13 +50,16 @@ def summary(plan: Plan) -> str:
         if count
     )
     rest += "".join(f"; {one.summary}" for one in earlier_runs(plan))
+    unknown = plan.annex.get("unknown", ())
+    if unknown:
+        rest += f"; {counted(len(unknown), 'run')} unknown"
     if parts:
         return f"Plan: {', '.join(parts)}{rest}."
     if plan.held:
         return f"No changes can be made now{rest}."
     if plan.recovering:
         return f"No changes can be made now, because the ledger is recovering{rest}."
-    if plan.settled or plan.deferred:
+    if plan.settled or plan.deferred or (unknown and not plan.destroys):
         return f"No changes{rest}."
     if plan.destroys and plan.progressing:
         return "No changes: the remaining resources are being removed."

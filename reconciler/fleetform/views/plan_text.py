@@ -10,13 +10,10 @@ with what would unblock them, then changes that are not supported yet. The last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterator, Sized
 from functools import lru_cache
 
 from fleetform.model.plan import Action, Held, HeldBy, Plan
-from fleetform.spec.desired import ResourceKey
-from fleetform.spec.names import natural_order, split_element
-from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force_notice
@@ -28,6 +25,7 @@ from fleetform.views.plan_earlier import earlier_runs
 from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_forecast import forecast_lines
 from fleetform.views.plan_groups import ALL_OF_THEM, Group, HeldGroup, group_changes, split_held
+from fleetform.views.plan_notes import names_text, progressing, still_aborted_text, unknown_texts
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
@@ -230,6 +228,9 @@ def _settled(plan: Plan) -> Iterator[Line]:
             )
         yield from _more(earlier.runs[LIST_MAX:])
         yield BLANK
+    if text := still_aborted_text(plan):
+        yield line(("! ", "warn"), text)
+        yield BLANK
 
 
 def _stale(plan: Plan) -> Iterator[Line]:
@@ -260,23 +261,12 @@ def _earlier_drift(plan: Plan) -> Iterator[Line]:
 def _progressing(plan: Plan) -> Iterator[Line]:
     # What is held is shown above with all there is to say.
     held = {one.change.key for one in plan.held}
-    keys = [key for key in plan.progressing if key not in held]
-    if keys:
-        yield line(("In progress: ", "info"), _names(keys))
+    if keys := [key for key in progressing(plan) if key not in held]:
+        yield line(("In progress: ", "info"), names_text(keys))
         yield BLANK
-
-
-def _names(keys: Iterable[ResourceKey]) -> str:
-    elements: dict[str, list[str]] = {}
-    for key in keys:
-        name, element = split_element(key.name)
-        elements.setdefault(f"{key.kind}/{name}", []).extend([element] if element else [])
-    names = [
-        printable(name + (shorten_elements(inside).text if inside else ""))
-        for name, inside in sorted(elements.items(), key=lambda one: natural_order(one[0]))
-    ]
-    more = f" and {len(names) - LIST_MAX} more" if len(names) > LIST_MAX else ""
-    return f"{', '.join(names[:LIST_MAX])}{more}"
+    for sentence in unknown_texts(plan):
+        yield line(("! ", "bad"), sentence)
+        yield BLANK
 
 
 def _last(plan: Plan) -> Iterator[Line]:

@@ -11,6 +11,7 @@ from fleetform.checker import check
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated
+from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
 from fleetform.plan.sealed_names import with_sealed_names
@@ -161,7 +162,7 @@ def checked_plan(
             + "; ".join(violation.sentence for violation in violations),
             "nothing was changed; please report it with the output of `fleetform plan --format json`",
         )
-    return made
+    return with_notes(made, live)
 
 
 def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:

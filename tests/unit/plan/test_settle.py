@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from fleetform.model.aborted import DEPENDENCY
+from fleetform.model.drift import Drift, DriftClass, Remedy
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.live import Work
 from fleetform.model.run import RunState
-from fleetform.spec.desired import ResourceKey
+from fleetform.plan.notes import with_notes
+from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.views.plan_markdown import render as render_markdown
+from fleetform.views.plan_text import render
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 
@@ -54,3 +63,77 @@ def test_work_under_way_is_progress_and_no_change() -> None:
     plan = planned(tree(fleet("local"), task("train"), task("done")), live)
     assert plan.is_empty
     assert plan.progressing == (ResourceKey("fleet", "local"), ResourceKey("run", "train"))
+
+
+def test_a_run_on_a_host_that_does_not_answer_is_not_in_progress() -> None:
+    """The plan names the run and its host, outside its digest, and does not say that all is well."""
+    rows = (row(fleet("local")), row(task("w"), RunState.RUNNING), row(task("x"), RunState.RUNNING))
+    work = (
+        Work("w", "local", 1, 0, hosts=("local-0",)),
+        Work("x", "local", 1, 0, hosts=("local-1",)),
+    )
+    hosts = tuple(
+        Instance(f"i{number}", f"local-{number}", "local", number, state)
+        for number, state in enumerate((InstanceState.UNREACHABLE, InstanceState.READY))
+    )
+    desired = tree(fleet("local"), task("w"), task("x"))
+    live = replace(ledger(*rows), work=work, instances=hosts)
+    plan = with_notes(planned(desired, live), live)
+    lines = [one.text for one in render(plan)]
+    assert "! run/w is unknown: host local-0 does not answer" in lines
+    assert "In progress: run/x" in lines
+    assert lines[-1] == "No changes; 1 run unknown."
+    assert "run/w is unknown: host local-0 does not answer" in "".join(render_markdown(plan))
+    ready = tuple(replace(one, state=InstanceState.READY) for one in hosts)
+    assert plan.digest == planned(desired, replace(live, instances=ready)).digest
+
+
+def test_a_look_that_gets_no_answer_makes_a_run_unknown() -> None:
+    """What `--refresh` has seen counts, although the ledger does not know of it yet."""
+    seen = Drift(
+        ResourceKey("fleet", "local"),
+        "agent",
+        DriftClass.ENFORCED,
+        Remedy.APPLY,
+        "answers",
+        "does not answer",
+        part="local-0",
+    )
+    live = replace(
+        ledger(row(fleet("local")), row(task("w"), RunState.RUNNING)),
+        work=(Work("w", "local", 1, 0, hosts=("local-0",)),),
+        drift=(seen,),
+        observed_at_ms=1,
+    )
+    plan = with_notes(planned(tree(fleet("local"), task("w")), live), live)
+    assert plan.annex["unknown"] == [{"name": "w", "hosts": ["local-0"]}]
+
+
+def test_a_run_whose_end_cannot_be_proven_is_unknown_although_its_host_answers() -> None:
+    """`why` says what is in doubt."""
+    live = ledger(row(task("w"), RunState.UNKNOWN))
+    lines = [one.text for one in render(with_notes(planned(tree(task("w")), live), live))]
+    assert "! run/w is unknown: `fleetform why w`" in lines
+    assert not any(one.startswith("In progress") for one in lines)
+
+
+def test_a_plan_names_the_aborted_runs_that_its_reruns_do_not_start() -> None:
+    """Also along a chain, and not those that it runs again itself; the digest does not cover it."""
+
+    def after(name: str, *inputs: str, **fields: Any) -> Declared:
+        runs = [{"run": one, "when": "succeeded"} for one in inputs]
+        return task(name, depends_on={"all": True, "runs": runs}, **fields)
+
+    aborted = (after("down", "up"), after("last", "down"), after("again", "up"))
+    other = after("other", "elsewhere")
+    rows = [row(one, RunState.ABORTED, cause=DEPENDENCY) for one in (*aborted, other)]
+    live = ledger(row(task("up"), RunState.FAILED), *rows)
+    new = {"commands": ["new"]}
+    desired = tree(task("up", **new), *aborted[:2], after("again", "up", **new), other)
+    plan = with_notes(planned(desired, live), live)
+    assert plan.annex["still_aborted"] == ["down", "last"]
+    line = "run/down, run/last stay aborted unless they are run again: `fleetform rerun NAME`"
+    assert f"! {line}" in [one.text for one in render(plan)]
+    assert "stay aborted unless" in "".join(render_markdown(plan))
+    nothing_new = planned(tree(task("up"), *aborted, other), live)
+    assert with_notes(nothing_new, live) == nothing_new
