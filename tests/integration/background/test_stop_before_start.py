@@ -37,7 +37,7 @@ def test_an_element_that_waits_ends_when_it_is_stopped(lab: Lab) -> None:
     assert (
         "arr[3] is stopped: its document says `state: stopped`" in lab.run("why", "arr[3]").stdout
     )
-    assert "it is stopped" in lab.run("why", "after").stdout
+    assert "it had been stopped" in lab.run("why", "after").stdout
     assert "No changes" in lab.run("plan").stdout
     (lab.folder / "gate").touch()
     lab.wait_until_state("arr[4]", "done")
