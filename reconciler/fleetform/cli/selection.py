@@ -49,7 +49,8 @@ def select_runs(reader: Reader, typed: Sequence[str]) -> list[RunHistory]:
     """
     Find the runs that addresses mean: `train`, `sweep`, `arr[3-7]`, `sweep[lr=0.1]`, `train*`.
 
-    Sorted as people count; of two runs of one name the one that is not archived.
+    Sorted as people count; of two runs of one name the one that is not archived. An address of several runs
+    means archived ones only if all of them are: who names a sweep asks for the elements that it has.
 
     Raises:
         Refused: An address means no run.
@@ -62,13 +63,19 @@ def select_runs(reader: Reader, typed: Sequence[str]) -> list[RunHistory]:
     # Of a pattern any run may be meant; a name needs the rows of one document only.
     is_pattern = any("*" in text for text in typed)
     found = in_order(reader.read_runs(None if is_pattern else documents))
+    meant: set[str] = set()
     for text in typed:
-        if not select_histories(found, [text]):
+        chosen = select_histories(found, [text])
+        if not chosen:
             raise _means_none(reader, text)
+        present = [one for one in chosen if not one.archived] or chosen
+        named = [one for one in chosen if one.run.name == text.removeprefix("run/")]
+        meant.update(one.run.name for one in (*present, *named))
     by_name: dict[str, RunHistory] = {}
-    for history in select_histories(found, typed):
+    for history in found:
         # Archived runs come last.
-        by_name.setdefault(history.run.name, history)
+        if history.run.name in meant:
+            by_name.setdefault(history.run.name, history)
     return list(by_name.values())
 
 

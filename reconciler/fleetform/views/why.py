@@ -96,11 +96,21 @@ def why_lines(why: Why) -> tuple[str, ...]:
 
 
 def attempt_text(attempt: AttemptRow) -> str:
-    """Say how an attempt ended, how long its jobs took, and where: `exit code 3 after 2s on local-0`."""
+    """
+    Say how an attempt ended, how long its jobs took, and where: `exit code 3 after 2s on local-0`.
+
+    A sentence of its host is not continued: `its supervisor no longer runs (after 2s on local-0)`.
+    """
     codes = {job.exit_code for job in attempt.jobs}
     exited = f"exit code {codes.pop()}" if codes == {0} else ""
     how = exited or attempt.message or attempt.cause or attempt.state
-    return f"{how}{_took(attempt)}{_where(attempt)}"
+    return _with_place(how, attempt)
+
+
+def _with_place(how: str, attempt: AttemptRow) -> str:
+    place = f"{_took(attempt)}{_where(attempt)}"
+    is_sentence = " " in how and not how.startswith(("exit code ", "signal "))
+    return f"{how} ({place.strip()})" if is_sentence and place else f"{how}{place}"
 
 
 def _advice_before(
@@ -169,6 +179,8 @@ def _summary(detail: RunDetail, reasons: Sequence[WaitingRow], now_ms: int) -> s
 
 def _ended(detail: RunDetail) -> str:
     ended = _how_it_ended(detail)
+    if detail.row.archived:
+        ended += " It is archived: the configuration does not declare it any more."
     stale = detail.row.stale_because
     return f"{ended} {stale[0].upper()}{stale[1:]}." if stale else ended
 
@@ -179,7 +191,7 @@ def _how_it_ended(detail: RunDetail) -> str:
     if last is None or last.started_at_ms is None:
         return f"{row.name} is {row.state}{f': {row.message}' if row.message else ''}."
     # The run's own message comes first: whoever stopped it is named there.
-    how = f"{row.message}{_took(last)}{_where(last)}" if row.message else attempt_text(last)
+    how = _with_place(row.message, last) if row.message else attempt_text(last)
     return f"{row.name} is {row.state}: {how}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,10 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import Reread, select_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.cli.words import not_driven
-from fleetform.model.run import FINAL
+from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
+    from fleetform.cli.screen import Screen
     from fleetform.model.ports import RunHistory
     from fleetform.model.run import Attempt
 
@@ -106,13 +108,28 @@ def command(
         chosen = _attempt(history, attempt)
         _check_rank(chosen, rank)
         pieces = tailing.whole(store, chosen, rank, tail)
+    printed = False
     for piece in pieces:
         if piece:
+            printed = True
             out.write(piece)
             out.flush()
+    if len(histories) == 1:
+        _say_of(history, told, printed=printed)
     is_over = all(one.run.state in FINAL for one in histories)
     if not follow and not is_over and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
+
+
+def _say_of(history: RunHistory, told: Screen, *, printed: bool) -> None:
+    """Say what explains that there is no output, or output that nobody expects."""
+    run = history.run
+    if not printed and run.started_at_ms is None and run.state is not RunState.RUNNING:
+        told.line(
+            f"{run.name} has not started; `fleetform why {shlex.quote(run.name)}` says why", "note"
+        )
+    if history.archived:
+        told.line(f"{run.name} is archived: the configuration does not declare it any more", "note")
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import applied
+
 
 def test_output_comes_out_as_it_was(typed, lab):
     """Byte for byte, so that it can be piped into what reads it."""
@@ -27,8 +29,27 @@ def test_what_is_not_there_is_named(typed, lab):
 
 
 def test_a_run_that_waits_has_printed_nothing(typed, lab):
-    """No output is no error: it may come."""
-    assert typed("logs", "next")[:2] == (0, "")
+    """No output is no error, because it may come; a line says where the reason is."""
+    code, out, err = typed("logs", "next")
+    assert (code, out) == (0, "")
+    assert "next has not started; `fleetform why next` says why\n" in err
+
+
+def test_a_sweep_means_the_elements_that_it_has(typed, lab):
+    """Elements that were removed are printed when they are named, and said to be archived."""
+    tree = lab / "tree.yaml"
+    tree.write_text(tree.read_text().replace("[0.1, 0.2]", "[0.1]"))
+    applied.enter(lab)
+    assert typed("logs", "sweep") == (0, "one\ntwo\n", "")
+    assert typed("logs", "sweep", "-f")[:2] == (0, "one\ntwo\n")
+    assert "lr=0.2" not in typed("why", "sweep")[1]
+    code, out, err = typed("logs", "sweep[lr=0.2]")
+    assert (code, out) == (0, "one\ntwo\n")
+    assert "sweep[lr=0.2] is archived" in err
+    assert "It is archived: the configuration" in typed("why", "sweep[lr=0.2]")[1]
+    tree.write_text(tree.read_text().replace("name: sweep", "name: other"))
+    applied.enter(lab)
+    assert "lr=0.2" in typed("logs", "sweep")[1]
 
 
 def test_output_of_a_sweep_says_which_element_printed_it(typed, lab):
