@@ -110,7 +110,11 @@ def in_default(options: EditOptions) -> EditOptions:
 edit_options = several_options(
     json_option,
     directory_option,
-    click.option("--apply", is_flag=True, help="Plan and apply only this change, at once."),
+    click.option(
+        "--apply",
+        is_flag=True,
+        help="Plan and apply the document at once, with its other pending changes, and nothing else.",
+    ),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask for confirmation."),
     click.option("--detach", is_flag=True, help="With --apply: do not wait for the runs."),
     click.option("--commit", is_flag=True, help="Commit only this change."),

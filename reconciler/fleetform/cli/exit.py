@@ -63,10 +63,9 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (
         Exit.RUN_FAILED,
         (
-            "A run that it started or followed, or that --target or --replace names, did not end in"
-            " state `done`: it failed, was aborted, is unschedulable or unknown, or was stopped. Runs with"
-            " `state: stopped` in the configuration do not count, nor do other runs that failed"
-            " earlier."
+            "A run did not succeed: it failed, was aborted, is unschedulable or unknown, or was stopped by"
+            " a command. Runs count that apply started or followed, and those that --target or --replace"
+            " names. Runs that the configuration stops (`state: stopped`) do not count."
         ),
     ),
     (Exit.OK, "Everything is as declared."),
@@ -103,9 +102,9 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
         Exit.HELD,
         (
             "With --exit-code: the last apply of the whole environment left a change blocked, the last"
-            " apply failed, drift was seen in a field that is `enforced` or `floor` (one that is only"
-            " `observed` does not count), a host does not answer, or work is left and no controller is"
-            " running."
+            " apply failed, a resource has drifted, a host does not answer, or work is left and no"
+            " controller is running. Drift counts in the fields that fleetform keeps as declared"
+            " (`explain` calls them `enforced` or `floor`), not in those that it only reports."
         ),
     ),
     (Exit.OK, "Otherwise."),

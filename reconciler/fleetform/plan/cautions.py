@@ -77,12 +77,10 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     first = min(waiting, key=natural_order)
     more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     verb = "wait" if more else "waits"
-    return (
-        (
-            f"There will be no fleet, so {first}{more} {verb}: declare a fleet, or unblock or"
-            " include the declared one."
-        ),
-    )
+    cure = "declare a fleet"
+    if any(key.kind == "fleet" for key in (*sheet.desired.resources, *sheet.desired.beyond)):
+        cure = "the fleet that is declared is blocked or left out of this plan"
+    return ((f"There will be no fleet, so {first}{more} {verb}: {cure}."),)
 
 
 def _is_there(sheet: Sheet, change: Change) -> bool:

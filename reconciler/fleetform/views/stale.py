@@ -11,9 +11,7 @@ from fleetform.model.run_state import Outdated
 
 __all__ = ["OUTDATED_HEADLINE", "changes_text", "outdates_text", "stale_results", "stale_text"]
 
-OUTDATED_HEADLINE = (
-    "Outdated results: their inputs have changed; `fleetform rerun NAME` makes new ones"
-)
+OUTDATED_HEADLINE = "Outdated results: their inputs or documents have changed; `fleetform rerun NAME` makes new ones"
 
 NAMED_MAX = 2
 """Inputs that are named; `ps` has one line for all of it, and `--format json` has every one."""

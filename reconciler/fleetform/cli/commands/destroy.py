@@ -16,7 +16,7 @@ from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
 
-_FINISHED = "Everything is removed; a later apply creates it again, and runs what had not finished."
+_FINISHED = "Everything is removed; a later apply creates it again. Finished runs keep their results and do not run again."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show the plan, ask for the environment's name, and remove everything"),

@@ -350,8 +350,8 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         return _held(
             proposal,
             f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
-            "--allow-restart, `on_change: after-finish` in its document, or `on_change: restart`"
-            " applied before this change",
+            "--allow-restart, or `on_change: after-finish` in its document; `on_change: restart` permits"
+            " it from the apply after this one",
         )
     return _ended_and_submitted(case, proposal)
 

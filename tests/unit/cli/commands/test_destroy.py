@@ -75,7 +75,7 @@ def test_what_is_gone_is_not_called_declared(typed, lab):
     code, out, err = typed("destroy", "-y", "--allow-destroy")
     assert code == 0, err
     assert out.endswith(
-        "Everything is removed; a later apply creates it again, and runs what had not finished.\n"
+        "Everything is removed; a later apply creates it again. Finished runs keep their results and do not run again.\n"
     )
     for again in (("destroy", "-y", "--allow-destroy"), ("plan", "--destroy")):
         code, out, err = typed(*again)
