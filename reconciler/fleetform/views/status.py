@@ -355,9 +355,11 @@ def _commit(status: Status) -> Iterator[Line]:
         when = f"{moment(status.applied.at_ms)} by {printable(status.applied.who)}"
         state = status.applied.state
         what = _short(applied) or "a configuration without a commit"
+        # "done" would be read of the runs, which go on.
+        told = "" if state == "done" else f", {state}"
         yield line(
-            f"applied: {what} at {when}, ",
-            (state, "bad" if state in {"failed", "interrupted"} else "plain"),
+            f"applied: {what} at {when}",
+            (told, "bad" if state in {"failed", "interrupted"} else "plain"),
         )
     if here:
         # Two states of changed files look alike: only `plan` compares them.

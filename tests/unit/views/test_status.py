@@ -118,5 +118,5 @@ def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
 def test_the_commit_that_is_seen_stands_below_the_one_that_is_applied():
     """With how far it is ahead, and that files differ from it."""
     text = [one.text for one in status_lines(SWEEP, width=80)]
-    assert "applied: 9d8e7f6a5b4c at 2026-11-22T20:01:02Z by ada@node1, done" in text[1]
+    assert "applied: 9d8e7f6a5b4c at 2026-11-22T20:01:02Z by ada@node1" in text[1]
     assert "working copy: 3f2a1b0c9d8e+dirty, 3 commits ahead" in text[2]
