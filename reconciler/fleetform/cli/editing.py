@@ -113,7 +113,8 @@ edit_options = several_options(
     click.option(
         "--apply",
         is_flag=True,
-        help="Plan and apply the document at once, with its other pending changes, and nothing else.",
+        help="Plan and apply the edited resources at once. Other pending changes of the same resources are"
+        " applied too; the plan shows them.",
     ),
     click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask for confirmation."),
     click.option("--detach", is_flag=True, help="With --apply: do not wait for the runs."),

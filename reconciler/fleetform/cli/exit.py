@@ -63,9 +63,9 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (
         Exit.RUN_FAILED,
         (
-            "A run did not succeed: it failed, was aborted, is unschedulable or unknown, or was stopped by"
-            " a command. Runs count that apply started or followed, and those that --target or --replace"
-            " names. Runs that the configuration stops (`state: stopped`) do not count."
+            "A run that apply followed, or that --target or --replace names, failed, was aborted, is"
+            " unschedulable or unknown, or was stopped although its document does not say `state: stopped`."
+            " Other failed runs do not count."
         ),
     ),
     (Exit.OK, "Everything is as declared."),
@@ -103,8 +103,8 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
         (
             "With --exit-code: the last apply of the whole environment left a change blocked, the last"
             " apply failed, a resource has drifted, a host does not answer, or work is left and no"
-            " controller is running. Drift counts in the fields that fleetform keeps as declared"
-            " (`explain` calls them `enforced` or `floor`), not in those that it only reports."
+            " controller is running. `fleetform drift` lists drift; drift that it calls `observed` does not"
+            " count."
         ),
     ),
     (Exit.OK, "Otherwise."),

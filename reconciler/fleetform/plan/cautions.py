@@ -79,7 +79,7 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     verb = "wait" if more else "waits"
     cure = "declare a fleet"
     if any(key.kind == "fleet" for key in (*sheet.desired.resources, *sheet.desired.beyond)):
-        cure = "the fleet that is declared is blocked or left out of this plan"
+        cure = "each declared fleet is blocked or left out of this plan"
     return ((f"There will be no fleet, so {first}{more} {verb}: {cure}."),)
 
 

@@ -179,7 +179,7 @@ class PredicateBody(TypedDict):
 
 
 class SettledBody(TypedDict):
-    """A failed run that the plan does not re-run."""
+    """A run that ended other than `done`, or whose end is unknown, and that the plan does not re-run."""
 
     address: str
     state: str
@@ -194,7 +194,7 @@ class InputBody(TypedDict):
 
 
 class StaleBody(TypedDict):
-    """An outdated result: its inputs have changed since its run started."""
+    """An outdated result: an input or the document has changed since its run started."""
 
     address: str
     inherited: Annotated[bool, "True if a value that its document inherits has changed."]
@@ -290,10 +290,17 @@ class PlanDocument(TypedDict):
     resource_drift: Annotated[
         list[DriftChange], "Drift; empty unless the plan compares with the actual state."
     ]
-    held: list[HeldBody]
-    deferred: list[DeferredBody]
-    settled: list[SettledBody]
-    stale: list[StaleBody]
+    held: Annotated[list[HeldBody], "The blocked changes: what blocks each, and what unblocks it."]
+    deferred: Annotated[
+        list[DeferredBody], "The changes that `--target` or `--exclude` leaves out of this plan."
+    ]
+    settled: Annotated[
+        list[SettledBody],
+        "The runs that ended other than `done`, or whose end is unknown, and that the plan does not re-run.",
+    ]
+    stale: Annotated[
+        list[StaleBody], "The outdated results: an input or the document has changed since."
+    ]
     progressing: Annotated[
         list[str], "The addresses of resources with work in progress that the plan does not change."
     ]

@@ -141,7 +141,7 @@ def _require_packages() -> None:
     if missing:
         raise Problem(
             f"the API needs the package {missing[0]}",
-            "install `fleetform[server]`, or leave --listen out",
+            "in the clone of fleetform, run `pip install '.[server]'`; or leave --listen out",
         )
 
 

@@ -97,7 +97,7 @@ def postgresql() -> Iterator[None]:
     except ModuleNotFoundError as missing:
         raise LedgerProblem(
             f"a ledger on PostgreSQL needs the package {missing.name}",
-            "install `fleetform[postgresql]`, or unset FLEETFORM_LEDGER",
+            "in the clone of fleetform, run `pip install '.[postgresql]'`; or unset FLEETFORM_LEDGER",
         ) from missing
 
 

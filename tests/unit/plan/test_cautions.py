@@ -42,12 +42,15 @@ def test_a_plan_that_goes_back_says_so() -> None:
 def test_a_run_that_has_nowhere_to_go_is_told() -> None:
     """Neither declared nor there, held, or left out: it would wait and say nothing."""
     (said,) = planned(tree(task("train")), ledger()).warnings
-    assert said.startswith("There will be no fleet, so train waits: declare a fleet")
+    assert said == "There will be no fleet, so train waits: declare a fleet."
     both = tree(fleet("local"), task("train"), task("test"))
     assert planned(both, ledger()).warnings == ()
     assert planned(tree(fleet("local"), task("train")), ledger(row(fleet("local")))).warnings == ()
     held = replace(ledger(), let_go_names=frozenset({"local-0"}))
     (said,) = planned(both, held).warnings
-    assert said.startswith("There will be no fleet, so test and 1 more wait")
+    assert said == (
+        "There will be no fleet, so test and 1 more wait: each declared fleet is blocked or left out"
+        " of this plan."
+    )
     (said,) = planned(tree(task("h10"), task("h2")), ledger()).warnings
     assert said.startswith("There will be no fleet, so h2 and 1 more wait")

@@ -82,4 +82,4 @@ def test_a_driver_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(LedgerProblem) as caught, postgresql():
         __import__("fleetform.store.postgres.opening")
     assert "needs the package asyncpg" in caught.value.message
-    assert "fleetform[postgresql]" in caught.value.advice
+    assert "'.[postgresql]'" in caught.value.advice

@@ -92,13 +92,14 @@ def command(
 
     Follows the runs that it starts or changes, and the runs that --target or --replace names. If
     nothing differs and nothing is blocked, it follows every active run. It does not wait for
-    other runs; the controller drives them. A change that must wait until a run has stopped is
-    applied as soon as that run has stopped.
+    other runs; the controller drives them. If a run that is still stopping blocks a change, apply
+    waits until the run has stopped, then applies the change; with FILE or --detach the change stays
+    blocked.
 
-    With --detach, apply does not follow the runs: it ends when fleets, volumes and the list of runs
-    are as planned, and hosts have been told which jobs to stop. A background controller then drives
-    the runs (`fleetform controller`). If another process manages the environment and needs longer
-    than a minute, apply ends with the results so far and says so.
+    With --detach, apply does not wait for runs: it makes the changes of the plan, tells the hosts
+    that answer which jobs to stop, and ends. A background controller then drives the runs
+    (`fleetform controller`). If another process manages the environment and needs longer than a
+    minute, apply ends with the results so far and says so.
 
     A saved plan was reviewed when it was made, so apply does not ask for confirmation. It is applied
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and

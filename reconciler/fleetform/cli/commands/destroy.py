@@ -16,7 +16,8 @@ from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan
 
-_FINISHED = "Everything is removed; a later apply creates it again. Finished runs keep their results and do not run again."
+_REMOVED = "Everything is removed; a later apply creates it again."
+_RESULTS_STAY = "Finished runs keep their results and do not run again."
 _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show the plan, ask for the environment's name, and remove everything"),
@@ -46,7 +47,8 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
 
     Ends running runs, then releases hosts, then releases volumes. Deletes the data of a volume only
     if its `deletion_policy` says so. The configuration does not change: a later apply creates hosts
-    and volumes again, runs what had not finished, and finds the results of what had.
+    and volumes again and runs the runs that had not finished. Finished runs keep their results and do
+    not run again.
     """
     if yes and not allow_destroy:
         raise Refused(
@@ -57,7 +59,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
     from fleetform.cli.carry_out import Watching, ask, carry_out, plan_after_earlier, record_nothing
-    from fleetform.model.plan import Permissions
+    from fleetform.model.plan import Action, Permissions
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
     from fleetform.wiring.clock import SystemClock
@@ -84,6 +86,8 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         yes=yes,
         how="-y --allow-destroy",
     )
-    watching = Watching(json_into=json_into, finished=_FINISHED)
+    has_results = any(change.action is Action.ARCHIVE for change in plan.changes)
+    finished = f"{_REMOVED} {_RESULTS_STAY}" if has_results else _REMOVED
+    watching = Watching(json_into=json_into, finished=finished)
     # Runs begin and end while somebody reads; what was listed goes, however it goes.
     return carry_out(workspace, plan, watching, again=make)

@@ -28,12 +28,12 @@ def command(stdio: bool) -> int:
     Run the language server for editors.
 
     It shows findings while you type, finds the declaration and the uses of a name, renames across
-    files, and completes names. It needs the extra `lsp`: pip install 'fleetform[lsp]'.
+    files, and completes names. Install it in the clone of fleetform: `pip install '.[lsp]'`.
     """
     if importlib.util.find_spec("pygls") is None:
         raise Refused(
             "the language server is not installed",
-            advice="install fleetform with the extra: pip install 'fleetform[lsp]'",
+            advice="in the clone of fleetform, run `pip install '.[lsp]'`",
         )
     from fleetform.agents.host import VERSION
     from fleetform.lsp.server import serve

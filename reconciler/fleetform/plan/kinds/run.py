@@ -350,8 +350,8 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
         return _held(
             proposal,
             f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
-            "--allow-restart, or `on_change: after-finish` in its document; `on_change: restart` permits"
-            " it from the apply after this one",
+            "--allow-restart, or `on_change: after-finish` in its document, or apply"
+            " `on_change: restart` first, without this change",
         )
     return _ended_and_submitted(case, proposal)
 

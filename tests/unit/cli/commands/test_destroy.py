@@ -70,13 +70,25 @@ def test_there_may_be_nothing_to_destroy(typed, root):
     assert code == 0, err
 
 
+@pytest.mark.parametrize(
+    ("has_run", "said"),
+    [(False, ""), (True, " Finished runs keep their results and do not run again.")],
+)
+def test_results_that_stay_are_named(typed, root, has_run, said):
+    """The last line speaks of finished runs only where one was removed."""
+    applied.enter(root)
+    if has_run:
+        applied.run_all(root, exit_codes={})
+    code, out, err = typed("destroy", str(root), "-y", "--allow-destroy")
+    assert code == 0, err
+    assert out.endswith(f"Everything is removed; a later apply creates it again.{said}\n")
+
+
 def test_what_is_gone_is_not_called_declared(typed, lab):
     """Of an environment that has nothing left it is said that it is empty, twice and truly."""
     code, out, err = typed("destroy", "-y", "--allow-destroy")
     assert code == 0, err
-    assert out.endswith(
-        "Everything is removed; a later apply creates it again. Finished runs keep their results and do not run again.\n"
-    )
+    assert "Everything is removed" in out
     for again in (("destroy", "-y", "--allow-destroy"), ("plan", "--destroy")):
         code, out, err = typed(*again)
         assert code == 0, err

@@ -143,7 +143,7 @@ def test_on_change_restart_does_not_permit_what_it_comes_with(applied: str | Non
     declared = task("train", env={"LR": "0.2"}, on_change="restart")
     plan = plan_of(declared, row(before, RUNNING))
     assert plan.is_empty
-    assert "`on_change: restart` permits it from the apply after this one" in plan.held[0].cure
+    assert "apply `on_change: restart` first, without this change" in plan.held[0].cure
     alone = task("train", env={"LR": "0.1"}, on_change="restart")
     assert verbs(only(plan_of(alone, row(before, RUNNING)))) == ["run.update"]
 
