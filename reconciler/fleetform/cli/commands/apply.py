@@ -58,7 +58,7 @@ _EXAMPLES = (
 @scope_options
 @refresh_options
 @click.option(
-    "--detach", is_flag=True, help="Wait for the plan's own steps only, not for the runs."
+    "--detach", is_flag=True, help="Do not wait for the runs; the controller drives them."
 )
 @takeover_options
 @click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
